@@ -1,0 +1,93 @@
+"""Every error that may leave the service, and how each one maps to a problem document (RFC 9457).
+
+PolymarginError
+    InvalidInput        422  the request is well formed, its content is not
+    Unauthenticated     401  no key, or one that is not known
+    Forbidden           403  the key's role does not reach this far
+    NotFound            404
+    Conflict            409  the thing's state or name stands in the way
+    PreconditionFailed  412  If-Match named another version
+    TooLarge            413
+    UnsupportedFormat   415
+    Unavailable         503  a part of the service is not there now; try again
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+MAX_ITEMS = 20
+
+
+@dataclass(frozen=True)
+class Item:
+    """One fault in the input: where it is (JSON pointer, or row and column) and what is wrong."""
+
+    detail: str
+    pointer: str | None = None
+    row: int | None = None
+    column: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The item as JSON, without the places that it does not name."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+class PolymarginError(Exception):
+    """Root of the tree; ``code`` is stable and meant for programs, ``detail`` for people."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal"
+    title: ClassVar[str] = "Internal error"
+
+    def __init__(self, detail: str, errors: Sequence[Item] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = tuple(errors)[:MAX_ITEMS]
+
+    def document(self) -> dict[str, Any]:
+        """The problem document, without the request's id."""
+        return {
+            "type": f"urn:polymargin:problem:{self.code}",
+            "title": self.title,
+            "status": self.status,
+            "code": self.code,
+            "detail": self.detail,
+            "errors": [item.document() for item in self.errors],
+        }
+
+
+class InvalidInput(PolymarginError):
+    status, code, title = 422, "invalid_input", "The input is not valid"
+
+
+class Unauthenticated(PolymarginError):
+    status, code, title = 401, "unauthenticated", "A valid API key is needed"
+
+
+class Forbidden(PolymarginError):
+    status, code, title = 403, "forbidden", "The key's role does not allow this"
+
+
+class NotFound(PolymarginError):
+    status, code, title = 404, "not_found", "No such thing"
+
+
+class Conflict(PolymarginError):
+    status, code, title = 409, "conflict", "The state of the resource stands in the way"
+
+
+class PreconditionFailed(PolymarginError):
+    status, code, title = 412, "precondition_failed", "The resource has changed"
+
+
+class TooLarge(PolymarginError):
+    status, code, title = 413, "too_large", "The body is too large"
+
+
+class UnsupportedFormat(PolymarginError):
+    status, code, title = 415, "unsupported_format", "The format is not known"
+
+
+class Unavailable(PolymarginError):
+    status, code, title = 503, "unavailable", "Not available now"

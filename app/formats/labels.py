@@ -1,0 +1,118 @@
+"""The label column and the split column of a file, whatever its format."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from app.formats.decimals import gather
+from app.formats.growing import Growing
+from app.formats.table import Problems, shorten
+
+TRAIN, TEST = 0, 1
+
+_SPLITS = {"train": TRAIN, "test": TEST}
+_INTEGRAL = re.compile(r"([+-]?)0*([0-9]+)(?:\.0*)?")
+
+
+class Labels:
+    """Rows' label names, kept as one int32 a row; names are stripped of surrounding white space."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._y = Growing(np.int32)
+
+    def add(
+        self, codes: npt.NDArray[np.int64], names: Sequence[str | bytes], rows: npt.NDArray[np.int64], problems: Problems
+    ) -> None:
+        """Append rows of which row k has the label `names[codes[k]]` and stands on line `rows[k]`.
+
+        Names that cannot be labels are noted in `problems` with the lines that have them.
+        """
+        ids = np.empty(len(names), dtype=np.int32)
+        for k, name in enumerate(names):
+            try:
+                decoded = (name.decode() if isinstance(name, bytes) else name).strip()
+                detail = label_problem(decoded)
+            except UnicodeDecodeError:
+                decoded, detail = "", "the label is not valid UTF-8"
+            if detail is not None:
+                for row in rows[codes == k]:
+                    problems.add(int(row), detail, "label")
+            ids[k] = self._ids.setdefault(decoded, len(self._ids))
+        self._y.extend(ids[codes])
+
+    def take(self, numbers: bool = False) -> tuple[list[str], npt.NDArray[np.int32]]:
+        """Sorted names and the index of each row's name.
+
+        Parameters
+        ----------
+        numbers : bool
+            Write integral numbers as integers ("3", "3.0" and "+3" are "3") if all names are integral numbers.
+        """
+        names = list(self._ids)
+        matches = [_INTEGRAL.fullmatch(name) for name in names] if numbers else []
+        if numbers and all(matches):
+            names = [_integer(match) for match in matches if match is not None]
+        labels = sorted(set(names))
+        place = {name: index for index, name in enumerate(labels)}
+        return labels, np.array([place[name] for name in names], dtype=np.int32)[self._y.take()]
+
+
+class Splits:
+    """Rows' split, one int8 a row."""
+
+    def __init__(self) -> None:
+        self._split = Growing(np.int8)
+
+    def add(
+        self, codes: npt.NDArray[np.int64], names: Sequence[str | bytes], rows: npt.NDArray[np.int64], problems: Problems
+    ) -> None:
+        """Append rows of which row k has the split `names[codes[k]]` and stands on line `rows[k]`."""
+        values = np.empty(len(names), dtype=np.int8)
+        for k, name in enumerate(names):
+            decoded = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+            values[k] = _SPLITS.get(decoded, TRAIN)
+            if decoded not in _SPLITS:
+                for row in rows[codes == k]:
+                    problems.add(int(row), f"the split is '{shorten(decoded)}', expected train or test", "split")
+        self._split.extend(values[codes])
+
+    def take(self) -> npt.NDArray[np.int8]:
+        """0 train, 1 test, shape (n,)."""
+        return self._split.take()
+
+
+def distinct(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+    """Distinct pieces data[starts[k]:ends[k]] and the index of each piece among them.
+
+    Returns
+    -------
+    codes : int64 array, shape (len(starts),)
+    names : list of bytes
+    """
+    blob, offsets = gather(data, starts, ends)
+    cells = pa.Array.from_buffers(pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(blob)])
+    encoded = cells.dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def label_problem(name: str) -> str | None:
+    """Why a (stripped) name cannot be a label; None if it can."""
+    if not name:
+        return "the label is empty"
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+        return f"the label '{shorten(name)}' has control characters"
+    return None
+
+
+def _integer(match: re.Match[str]) -> str:
+    sign, digits = match.groups()
+    return f"-{digits}" if sign == "-" and digits != "0" else digits

@@ -1,0 +1,18 @@
+"""What a caller may say about a file besides its format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the parsers; each parser uses those that its format knows.
+
+    Attributes
+    ----------
+    label_column : str
+        The CSV column, or the JSON key, that holds the label.
+    """
+
+    label_column: str = "label"

@@ -1,0 +1,227 @@
+"""svmlight / LIBSVM files: `label index:value ...`, one row a line.
+
+Indices are 1-based and increase within a line; `#` begins a comment; blank lines are skipped; `qid:` is ignored; a
+line without features is a row of zeros. Labels are tokens; where all of them are integral numbers they are written
+as integers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from app.formats.decimals import EXACT, LONG, NOT_A_NUMBER, NOT_FINITE, long_decimals, read_decimal
+from app.formats.growing import Growing
+from app.formats.labels import Labels, distinct
+from app.formats.matrix import Rows
+from app.formats.options import Options
+from app.formats.table import Parsed, Problems, row_error, shorten
+from app.formats.window import Window, as_array
+
+MAX_INDEX = 2**31 - 1
+_MAX_ERRORS = 20
+_NO_LABEL, _LABEL_LIST, _NOT_A_PAIR, _INDEX_RANGE, _ORDER = 10, 11, 12, 13, 14
+
+_DETAILS = {
+    NOT_A_NUMBER: "'{}' has no number after the colon",
+    NOT_FINITE: "'{}' is not a finite number",
+    _NO_LABEL: "the line begins with the feature '{}', expected a label",
+    _LABEL_LIST: "'{}' is a list of labels, expected one label",
+    _NOT_A_PAIR: "'{}' is not index:value",
+    _INDEX_RANGE: f"the index of '{{}}' is not between 1 and {MAX_INDEX}",
+    _ORDER: "the index of '{}' is not greater than the one before it",
+}
+
+
+class _Block(NamedTuple):
+    n_lines: int
+    labels: npt.NDArray[np.int64]
+    lines: npt.NDArray[np.int64]
+    n_features: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float64]
+    longs: npt.NDArray[np.int64]
+    errors: npt.NDArray[np.int64]
+    n_errors: int
+
+
+def parse_svmlight(path: Path, options: Options) -> Parsed:
+    """Read an svmlight file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : Options
+        None applies to this format.
+
+    Returns
+    -------
+    Parsed
+        Kind "sparse"; X has as many columns as the largest index.
+
+    Raises
+    ------
+    FormatError
+        With the lines that break the format.
+    """
+    labels, rows, problems = Labels(), Rows(), Problems()
+    line = 1
+    with Window(path) as window:
+        while unread := window.fill(line):
+            end = len(unread) if window.at_end else unread.rfind(b"\n") + 1
+            data = as_array(unread)
+            block = _Block(*_scan(data, end, line))
+            _add_values(data, block, rows, problems)
+            codes, names = distinct(data, block.labels[:, 0], block.labels[:, 1])
+            labels.add(codes, names, block.lines, problems)
+            _note_errors(unread, block, problems)
+            line += block.n_lines
+            window.consume(end)
+    problems.raise_if_any()
+    if len(rows) == 0:
+        raise row_error(1, "the file is empty" if line == 1 else "the file has no rows, only blank lines or comments")
+    names, y = labels.take(numbers=True)
+    return Parsed("sparse", names, y, X=rows.take())
+
+
+def _add_values(data: npt.NDArray[np.uint8], block: _Block, rows: Rows, problems: Problems) -> None:
+    values = long_decimals(data, block.longs[:, 1], block.longs[:, 2])
+    for k in np.flatnonzero(~np.isfinite(values)):
+        _, start, end, line = block.longs[k]
+        problems.add(int(line), f"'{shorten(data[start:end].tobytes())}' is too large for a 64-bit number")
+    block.values[block.longs[:, 0]] = values
+    rows.add(block.n_features, block.indices, block.values)
+
+
+def _note_errors(unread: bytes, block: _Block, problems: Problems) -> None:
+    for line, code, start, end in block.errors.tolist():
+        problems.add(line, _DETAILS[code].format(shorten(unread[start:end])))
+    problems.uncounted(block.n_errors - len(block.errors))
+
+
+@njit(cache=True, nogil=True)
+def _scan(data, end, first_line):  # type: ignore[no-untyped-def]
+    """Read the lines of data[:end] into the fields of _Block; a line with an error is counted and left."""
+    n_lines, n_pairs = 1, 0
+    for p in range(end):
+        n_lines += data[p] == 10
+        n_pairs += data[p] == 58
+    labels = np.empty((n_lines, 2), dtype=np.int64)
+    lines = np.empty(n_lines, dtype=np.int64)
+    n_features = np.empty(n_lines, dtype=np.int64)
+    indices = np.empty(n_pairs, dtype=np.int32)
+    values = np.empty(n_pairs, dtype=np.float64)
+    longs = np.empty((n_pairs, 4), dtype=np.int64)
+    errors = np.empty((_MAX_ERRORS, 4), dtype=np.int64)
+    n_rows, nnz, n_longs, n_errors = 0, 0, 0, 0
+    line = first_line
+    p = 0
+    while p < end:
+        p = _blank(data, p, end)
+        row_nnz = nnz
+        code = EXACT
+        if p < end and data[p] != 10 and data[p] != 35:
+            start = p
+            p = _token(data, p, end)
+            code = _label_code(data, start, p)
+            labels[n_rows, 0] = start
+            labels[n_rows, 1] = p
+            before = np.int64(0)
+            while code == EXACT:
+                p = _blank(data, p, end)
+                if p == end or data[p] == 10 or data[p] == 35:
+                    break
+                start = p
+                p = _token(data, p, end)
+                colon = start
+                index = np.int64(0)
+                while colon < p and 48 <= data[colon] <= 57:
+                    index = min(index * 10 + (np.int64(data[colon]) - 48), MAX_INDEX + 1)
+                    colon += 1
+                if colon == start or colon == p or data[colon] != 58:
+                    code = EXACT if _is_qid(data, start, p) else _NOT_A_PAIR
+                    continue
+                if index == 0 or index > MAX_INDEX:
+                    code = _INDEX_RANGE
+                    continue
+                if index <= before:
+                    code = _ORDER
+                    continue
+                before = index
+                code, value = read_decimal(data, colon + 1, p)
+                if code == LONG:
+                    longs[n_longs] = nnz, colon + 1, p, line
+                    n_longs += 1
+                    code = EXACT
+                indices[nnz] = index - 1
+                values[nnz] = value
+                nnz += 1
+            if code == EXACT:
+                lines[n_rows] = line
+                n_features[n_rows] = nnz - row_nnz
+                n_rows += 1
+            else:
+                if n_errors < _MAX_ERRORS:
+                    errors[n_errors] = line, code, start, p
+                n_errors += 1
+                while n_longs > 0 and longs[n_longs - 1, 0] >= row_nnz:
+                    n_longs -= 1
+                nnz = row_nnz
+        while p < end and data[p] != 10:
+            p += 1
+        if p < end:
+            line += 1
+            p += 1
+    return (
+        line - first_line,
+        labels[:n_rows],
+        lines[:n_rows],
+        n_features[:n_rows],
+        indices[:nnz],
+        values[:nnz],
+        longs[:n_longs],
+        errors[: min(n_errors, _MAX_ERRORS)],
+        n_errors,
+    )
+
+
+@njit(cache=True, nogil=True)
+def _blank(data, p, end):  # type: ignore[no-untyped-def]
+    """The first place from p on that is no white space, or a newline."""
+    while p < end and (data[p] == 32 or data[p] == 9 or 11 <= data[p] <= 13):
+        p += 1
+    return p
+
+
+@njit(cache=True, nogil=True)
+def _token(data, p, end):  # type: ignore[no-untyped-def]
+    """The end of the token that begins at p: white space or a comment."""
+    while p < end and data[p] != 32 and not 9 <= data[p] <= 13 and data[p] != 35:
+        p += 1
+    return p
+
+
+@njit(cache=True, nogil=True)
+def _is_qid(data, start, end):  # type: ignore[no-untyped-def]
+    """Whether a token is qid:something."""
+    return (
+        end - start > 4 and data[start] == 113 and data[start + 1] == 105 and data[start + 2] == 100
+    ) and data[start + 3] == 58
+
+
+@njit(cache=True, nogil=True)
+def _label_code(data, start, end):  # type: ignore[no-untyped-def]
+    """Tell a label from a feature (12:...) and from a list of labels (3,5)."""
+    p = start
+    commas = 0
+    while p < end and (48 <= data[p] <= 57 or (data[p] == 44 and start < p < end - 1)):
+        commas += data[p] == 44
+        p += 1
+    if p == end:
+        return _LABEL_LIST if commas > 0 else EXACT
+    return _NO_LABEL if data[p] == 58 and p > start and commas == 0 else EXACT

@@ -1,0 +1,143 @@
+"""What a parsed file is: labels, a sparse matrix or texts, and the errors that stop it from being one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+
+Kind = Literal["text", "sparse"]
+
+MAX_REPORTED = 20
+MAX_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class RowError:
+    """One thing wrong with a file: `row` is a 1-based line number, `column` a column's name or None."""
+
+    row: int
+    column: str | None
+    detail: str
+
+
+class FormatError(Exception):
+    """A file is not what its format says.
+
+    Attributes
+    ----------
+    errors : list of RowError
+        The first 20, by line.
+    n_errors : int
+        How many there are in all.
+    """
+
+    def __init__(self, errors: Iterable[RowError], n_errors: int | None = None) -> None:
+        self.errors = list(errors)[:MAX_REPORTED]
+        self.n_errors = len(self.errors) if n_errors is None else n_errors
+        first = self.errors[0]
+        super().__init__(f"{self.n_errors} error(s); line {first.row}: {first.detail}")
+
+
+class Problems:
+    """Collects row errors of a whole file and keeps the first 20 by line."""
+
+    def __init__(self) -> None:
+        self._errors: list[RowError] = []
+        self._n_errors = 0
+
+    def add(self, row: int, detail: str, column: str | None = None) -> None:
+        """Note one error."""
+        self._n_errors += 1
+        self._errors.append(RowError(row, None if column is None else shorten(column), detail))
+        if len(self._errors) > 50 * MAX_REPORTED:
+            self._settle()
+
+    def uncounted(self, n_errors: int) -> None:
+        """Count errors that were seen after the first 20 of their kind and are not listed."""
+        self._n_errors += n_errors
+
+    def __bool__(self) -> bool:
+        return self._n_errors > 0
+
+    def raise_if_any(self) -> None:
+        """Raise FormatError if anything was noted."""
+        if self._n_errors:
+            self._settle()
+            raise FormatError(self._errors, self._n_errors)
+
+    def _settle(self) -> None:
+        self._errors = sorted(self._errors, key=lambda error: error.row)[:MAX_REPORTED]
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts in two arrays: UTF-8 bytes `blob` (uint8) and `offsets` (int64, n + 1), decoded one at a time."""
+
+    blob: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> str:
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"text {i} of {len(self)}")
+        i %= len(self)
+        return self.blob[self.offsets[i] : self.offsets[i + 1]].tobytes().decode()
+
+    def __iter__(self) -> Iterator[str]:
+        for i in range(len(self)):
+            yield self[i]
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """A file's rows as arrays.
+
+    Attributes
+    ----------
+    kind : "text" or "sparse"
+        Which of `texts` and `X` is there.
+    labels : list of str
+        Distinct label names, sorted.
+    y : int32 array, shape (n,)
+        Index into `labels` of each row.
+    split : int8 array, shape (n,), or None
+        0 train, 1 test; None where the file has no split.
+    X : csr_matrix, shape (n, n_features), float64, or None
+        Sorted indices, no duplicates, no stored zeros.
+    texts : Texts or None
+        n texts.
+    feature_names : list of str or None
+        Names of X's columns where the file names them.
+    """
+
+    kind: Kind
+    labels: list[str]
+    y: npt.NDArray[np.int32]
+    split: npt.NDArray[np.int8] | None = None
+    X: csr_matrix[np.float64] | None = None
+    texts: Texts | None = None
+    feature_names: list[str] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+
+def shorten(value: str | bytes) -> str:
+    """At most 40 printable characters of what a file holds, for use in a message."""
+    text = value[: 4 * MAX_SHOWN + 4].decode("utf-8", "replace") if isinstance(value, bytes) else value
+    text = text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def row_error(row: int, detail: str, column: str | None = None) -> FormatError:
+    """A FormatError of one row."""
+    return FormatError([RowError(row, None if column is None else shorten(column), detail)])

@@ -1,0 +1,71 @@
+"""Datasets as the API shows them."""
+
+from typing import Literal
+
+from pydantic import AwareDatetime, BaseModel, Field
+
+from app.schemas.problems import ProblemDocument
+
+DatasetFormat = Literal["svmlight", "csv", "jsonl"]
+DatasetState = Literal["importing", "ready", "failed"]
+
+
+class Dataset(BaseModel):
+    """An uploaded file and what was found in it."""
+
+    id: str
+    name: str
+    format: DatasetFormat
+    state: DatasetState
+    sha256: str = Field(description="Of the uploaded bytes.")
+    size_bytes: int
+    kind: Literal["text", "sparse"] | None = Field(default=None, description="Known once the dataset is ready.")
+    n_rows: int | None = None
+    n_train: int | None = Field(default=None, description="Rows of the training part; all, where no split is given.")
+    n_classes: int | None = None
+    n_features: int | None = Field(default=None, description="Absent for texts: a training job makes their features.")
+    nnz: int | None = None
+    error: ProblemDocument | None = None
+    job: str | None = Field(default=None, description="The job that imports it.")
+    created_at: AwareDatetime
+
+
+class ClassCount(BaseModel):
+    """How many rows carry a label."""
+
+    label: str
+    train: int
+    test: int
+
+
+class DatasetStatistics(BaseModel):
+    """Counts over the whole dataset."""
+
+    n_rows: int
+    n_train: int
+    n_test: int
+    n_classes: int
+    n_features: int | None
+    nnz: int | None
+    empty_rows: int
+    classes: list[ClassCount] = Field(description="By falling number of rows.")
+    test_only_labels: list[str] = Field(description="Labels that no training row carries.")
+
+
+class DatasetRow(BaseModel):
+    """One row, shortened for reading."""
+
+    row: int = Field(description="Counted from 0, in the order of the file.")
+    label: str
+    split: Literal["train", "test"] | None
+    text: str | None = Field(default=None, description="First 500 characters.")
+    features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs.")
+
+
+class DatasetRows(BaseModel):
+    """The rows from ``offset`` on."""
+
+    rows: list[DatasetRow]
+    n_rows: int
+
+

@@ -1,0 +1,108 @@
+"""Jobs: what may be asked for, and what is shown while and after they run."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from app.schemas.names import Name
+from app.schemas.problems import ProblemDocument
+
+JobState = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
+JobKind = Literal["import", "train"]
+FINAL_STATES: frozenset[str] = frozenset({"cancelled", "succeeded", "failed"})
+
+
+class TextRecipe(BaseModel):
+    """How texts become TF-IDF features; fitted on the training part alone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min_df: int = Field(default=2, ge=1, description="Documents that a term must be in.")
+    max_df: float = Field(default=1.0, gt=0, le=1, description="Largest share of the documents that a term may be in.")
+    ngram_max: int = Field(default=1, ge=1, le=3, description="Longest run of words taken as one term.")
+    max_features: int | None = Field(default=None, ge=1, description="Keep only the most frequent terms.")
+    sublinear_tf: bool = Field(default=True, description="1 + log(count) in place of the count.")
+    lowercase: bool = True
+
+
+class TrainRequest(BaseModel):
+    """Train one model on one dataset."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["train"] = "train"
+    dataset: Name = Field(description="Id or name.")
+    solver: str = Field(default="weston_watkins", max_length=64, description="See /solvers.")
+    params: dict[str, Any] = Field(default_factory=dict, description="The solver's parameters; see its JSON schema.")
+    model: Name = Field(description="The model gets a new version under this name.")
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    threads: int = Field(default=1, ge=1, le=256, description="Threads of the solver in its worker.")
+    test_fraction: float = Field(
+        default=0.2,
+        ge=0,
+        lt=1,
+        description="Rows held out for testing, by class, where the dataset has no split of its own.",
+    )
+    unseen_labels: Literal["refuse", "count"] = Field(
+        default="refuse",
+        description="Test rows with a label that no training row has: refuse the job, or count them as errors.",
+    )
+    text: TextRecipe = TextRecipe()
+
+
+JobRequest = Annotated[TrainRequest, Field()]
+
+
+class Progress(BaseModel):
+    """How far a running job has come."""
+
+    epoch: int
+    fraction: float = Field(description="Between 0 and 1; an estimate.")
+    eta_seconds: float | None = None
+    gap: float | None = Field(default=None, description="Relative duality gap (primal - dual) / primal, last measured.")
+    phase: str = Field(default="training", description="loading, features, training, testing or saving.")
+
+
+class JobResult(BaseModel):
+    """What a finished job made."""
+
+    model: str | None = None
+    version: int | None = None
+    dataset: str | None = None
+
+
+class Job(BaseModel):
+    """A piece of work and its state."""
+
+    id: str
+    kind: JobKind
+    state: JobState
+    dataset: str | None = Field(description="Id of the dataset; absent once that was deleted.")
+    request: dict[str, Any]
+    attempt: int = Field(description="How often a worker has taken it up.")
+    worker: str | None
+    progress: Progress | None
+    result: JobResult | None
+    error: ProblemDocument | None
+    created_at: AwareDatetime
+    started_at: AwareDatetime | None
+    finished_at: AwareDatetime | None
+
+
+class JobStep(BaseModel):
+    """One point of the convergence curve; a bound that was not measured at that step is absent."""
+
+    number: int
+    attempt: int
+    epoch: int
+    primal: float | None
+    dual: float | None
+    gap: float | None = Field(description="(primal - dual) / primal.")
+    violation: float | None = Field(description="Largest violation of the optimality conditions.")
+    seconds: float = Field(description="Training time so far, over all attempts.")
+
+
+class JobSteps(BaseModel):
+    """The curve from ``after`` on."""
+
+    steps: list[JobStep]

@@ -1,0 +1,63 @@
+"""Models, their versions and aliases."""
+
+from typing import Any
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+
+class Alias(BaseModel):
+    """A moving name for a version; ``revision`` is its ETag."""
+
+    name: str
+    version: int
+    revision: int
+
+
+class AliasTarget(BaseModel):
+    """The version that an alias shall name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: int = Field(ge=1)
+
+
+class ModelVersion(BaseModel):
+    """A trained model, and all that its numbers can be traced to."""
+
+    id: str
+    model: str
+    version: int
+    job: str
+    dataset: str | None = Field(description="Id; absent once the dataset was deleted.")
+    dataset_sha256: str
+    solver: str
+    params: dict[str, Any] = Field(description="All parameters, the defaults included.")
+    seed: int
+    request: dict[str, Any] = Field(description="The job's request as it was given.")
+    code_version: str
+    n_classes: int
+    n_features: int
+    n_train: int
+    epochs: int
+    converged: bool
+    primal: float | None
+    dual: float | None
+    gap: float | None = Field(description="Relative duality gap of this very model.")
+    violation: float | None
+    seconds: float = Field(description="Training time without loading and testing.")
+    sha256: str = Field(description="Of the artefact's manifest, which names the hash of every array.")
+    size_bytes: int
+    metrics: dict[str, dict[str, float]] = Field(description="part (train, test) -> measure -> value.")
+    aliases: list[str]
+    created_at: AwareDatetime
+
+
+class Model(BaseModel):
+    """A name and its versions."""
+
+    id: str
+    name: str
+    versions: list[int] = Field(description="Newest first.")
+    aliases: list[Alias]
+    created_at: AwareDatetime
+    latest: ModelVersion | None

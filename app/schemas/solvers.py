@@ -1,0 +1,30 @@
+"""The methods that jobs may name."""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+
+class Handles(BaseModel):
+    """What a method takes."""
+
+    flat: bool
+    tree: bool
+    multilabel: bool
+    shards: bool
+    kernels: bool
+
+
+class SolverInfo(BaseModel):
+    """One method."""
+
+    name: str
+    title: str
+    summary: str = Field(description="The objective, in plain text.")
+    paper: str
+    handles: Handles
+    params_schema: dict[str, Any] = Field(description="JSON schema of ``params``.")
+
+
+class SolverList(BaseModel):
+    items: list[SolverInfo]

@@ -1,0 +1,176 @@
+"""The tables: the one truth about datasets, jobs, models and keys; times are seconds since 1970, UTC."""
+
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, Integer, String, UniqueConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+
+class Table(DeclarativeBase):
+    type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON, float: Double, int: BigInteger}
+
+
+class Key(Table):
+    """An API key: only the SHA-256 of its secret is kept."""
+
+    __tablename__ = "keys"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), unique=True)
+    role: Mapped[str] = mapped_column(String(16))
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[float]
+    revoked_at: Mapped[float | None]
+
+
+class Dataset(Table):
+    """An uploaded file and, once imported, its arrays."""
+
+    __tablename__ = "datasets"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), unique=True)
+    format: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(String(16))
+    sha256: Mapped[str] = mapped_column(String(64))
+    size_bytes: Mapped[int]
+    kind: Mapped[str | None] = mapped_column(String(16))
+    n_rows: Mapped[int | None]
+    n_train: Mapped[int | None]
+    n_classes: Mapped[int | None]
+    n_features: Mapped[int | None]
+    nnz: Mapped[int | None]
+    statistics: Mapped[dict[str, Any] | None]
+    error: Mapped[dict[str, Any] | None]
+    created_at: Mapped[float]
+
+
+class Job(Table):
+    """A piece of work: a lease says who does it, the attempt number fences off whoever lost it."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (Index("ix_jobs_state_lease", "state", "lease_until"),)
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(String(16))
+    queue: Mapped[str] = mapped_column(String(64))
+    dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id", ondelete="SET NULL"), index=True)
+    request: Mapped[dict[str, Any]]
+    attempt: Mapped[int] = mapped_column(Integer)
+    losses: Mapped[int] = mapped_column(Integer)
+    worker: Mapped[str | None] = mapped_column(String(128))
+    lease_until: Mapped[float | None]
+    rung_at: Mapped[float | None]
+    progress: Mapped[dict[str, Any] | None]
+    result: Mapped[dict[str, Any] | None]
+    error: Mapped[dict[str, Any] | None]
+    created_at: Mapped[float]
+    started_at: Mapped[float | None]
+    finished_at: Mapped[float | None]
+
+
+class Step(Table):
+    """One point of a job's convergence curve."""
+
+    __tablename__ = "steps"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    attempt: Mapped[int] = mapped_column(Integer)
+    epoch: Mapped[int] = mapped_column(Integer)
+    primal: Mapped[float | None]
+    dual: Mapped[float | None]
+    gap: Mapped[float | None]
+    violation: Mapped[float | None]
+    seconds: Mapped[float]
+
+
+class Checkpoint(Table):
+    """The newest state from which a job can go on; one a job."""
+
+    __tablename__ = "checkpoints"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    attempt: Mapped[int] = mapped_column(Integer)
+    step: Mapped[int] = mapped_column(Integer)
+    seconds: Mapped[float]
+    path: Mapped[str] = mapped_column(String(255))
+    sha256: Mapped[str] = mapped_column(String(64))
+
+
+class Model(Table):
+    """A name under which versions are kept."""
+
+    __tablename__ = "models"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), unique=True)
+    created_at: Mapped[float]
+
+
+class ModelVersion(Table):
+    """A trained model with all that its numbers can be traced to."""
+
+    __tablename__ = "model_versions"
+    __table_args__ = (UniqueConstraint("model_id", "number"),)
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    model_id: Mapped[str] = mapped_column(ForeignKey("models.id", ondelete="CASCADE"))
+    number: Mapped[int] = mapped_column(Integer)
+    job_id: Mapped[str] = mapped_column(String(32), unique=True)
+    dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id", ondelete="SET NULL"), index=True)
+    dataset_sha256: Mapped[str] = mapped_column(String(64))
+    solver: Mapped[str] = mapped_column(String(64))
+    params: Mapped[dict[str, Any]]
+    seed: Mapped[int]
+    request: Mapped[dict[str, Any]]
+    code_version: Mapped[str] = mapped_column(String(32))
+    n_classes: Mapped[int]
+    n_features: Mapped[int]
+    n_train: Mapped[int]
+    epochs: Mapped[int] = mapped_column(Integer)
+    converged: Mapped[bool]
+    primal: Mapped[float | None]
+    dual: Mapped[float | None]
+    gap: Mapped[float | None]
+    violation: Mapped[float | None]
+    seconds: Mapped[float]
+    path: Mapped[str] = mapped_column(String(255))
+    sha256: Mapped[str] = mapped_column(String(64))
+    size_bytes: Mapped[int]
+    created_at: Mapped[float]
+
+
+class Metric(Table):
+    """One measure of one model version on one part of its data."""
+
+    __tablename__ = "metrics"
+
+    version_id: Mapped[str] = mapped_column(ForeignKey("model_versions.id", ondelete="CASCADE"), primary_key=True)
+    part: Mapped[str] = mapped_column(String(16), primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    value: Mapped[float]
+
+
+class Alias(Table):
+    """A moving name for a version: production, candidate."""
+
+    __tablename__ = "aliases"
+
+    model_id: Mapped[str] = mapped_column(ForeignKey("models.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), primary_key=True)
+    version_id: Mapped[str] = mapped_column(ForeignKey("model_versions.id", ondelete="CASCADE"))
+    revision: Mapped[int] = mapped_column(Integer)
+
+
+class Idempotency(Table):
+    """The answer already given to a POST that carried an Idempotency-Key."""
+
+    __tablename__ = "idempotency"
+
+    key_id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    token: Mapped[str] = mapped_column(String(255), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    location: Mapped[str] = mapped_column(String(255))
+    created_at: Mapped[float]
