@@ -1,0 +1,110 @@
+"""The contract of every solver: a generator of steps that its caller drives."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from solvers.model import Model
+from solvers.problem import Problem
+
+State = Mapping[str, NDArray[Any]]
+
+
+class Params(BaseModel):
+    """Parameters of one method; bounds and descriptions become JSON schema, command line and docs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class Handles:
+    """Which problems a method takes, and how it may be run."""
+
+    flat: bool = True
+    tree: bool = False
+    multilabel: bool = False
+    shards: bool = False
+    kernels: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a solver stands after one slice of work of some seconds at most.
+
+    Attributes
+    ----------
+    epoch : int
+        Passes over the data begun so far.
+    primal, dual : float
+        Objective of the current model and a true lower bound on the optimum; nan where this step has not measured
+        them or the method has none.
+    violation : float
+        Largest violation of the optimality conditions seen in this step; nan where not measured.
+    converged : bool
+        The stopping rule is met; no step follows.
+    state : mapping of str to array
+        Live arrays, enough to resume bit-identically: copy or write them before the next step is asked for.
+    """
+
+    epoch: int
+    primal: float
+    dual: float
+    violation: float
+    converged: bool
+    state: State
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap ``(primal - dual) / primal``; nan where a bound was not measured."""
+        return relative_gap(self.primal, self.dual)
+
+
+P = TypeVar("P", bound=Params)
+
+
+class Solver(ABC, Generic[P]):
+    """One method with its parameters.
+
+    The caller asks for steps as long as it likes, so progress, cancellation, time limits and checkpoints cost a
+    solver nothing. The last step is either converged or at the method's limit of epochs.
+
+    Parameters
+    ----------
+    params : Params
+        Of the method's own class ``Params``.
+    seed : int
+        Epoch e draws its randomness from ``[seed, e]``, so that a resumed run repeats the uninterrupted one.
+    threads : int
+        Threads that the solver may use; the result does not depend on it.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    Params: ClassVar[type[Any]]
+    handles: ClassVar[Handles]
+
+    def __init__(self, params: P, *, seed: int = 0, threads: int = 1) -> None:
+        self.params = params
+        self.seed = seed
+        self.threads = threads
+
+    @abstractmethod
+    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+        """Train on ``problem``, from the start or from the ``state`` of an earlier step."""
+
+    @abstractmethod
+    def model(self, problem: Problem, state: State) -> Model:
+        """The model that ``state`` stands for; its arrays are copies."""
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """``(primal - dual) / primal``, 0 where both vanish, nan where either is unknown."""
+    if np.isnan(primal) or np.isnan(dual):
+        return float("nan")
+    return (primal - dual) / primal if primal > 0 else 0.0

@@ -1,0 +1,119 @@
+"""The training problem, checked once at the door so that no solver has to check again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+
+class ProblemError(ValueError):
+    """The data cannot be a training problem; the message says what was given and what was expected."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Examples and their labels.
+
+    Attributes
+    ----------
+    X : csr_matrix of float64, shape (n_samples, n_features)
+        Finite, indices sorted within a row, without duplicates.
+    y : int32 array, shape (n_samples,)
+        Class indices; every class has at least one example.
+    classes : tuple of str
+        Label names, one a class.
+    weights : float64 array, shape (n_samples,)
+        What the loss of each example is multiplied by; positive.
+    """
+
+    X: sp.csr_matrix
+    y: NDArray[np.int32]
+    classes: tuple[str, ...]
+    weights: NDArray[np.float64]
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @classmethod
+    def check(
+        cls, X: Any, y: ArrayLike, classes: Sequence[str] | None = None, weights: ArrayLike | None = None
+    ) -> "Problem":
+        """Make a problem from any matrix and class indices.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (n_samples, n_features)
+            Dense input becomes CSR here, once; CSR that is canonical already is not copied.
+        y : array of int, shape (n_samples,)
+            Class indices in ``[0, len(classes))``.
+        classes : sequence of str, optional
+            Label names; by default the indices themselves, up to the largest.
+        weights : array of float, shape (n_samples,), optional
+            Positive weights of the examples; 1 by default.
+
+        Raises
+        ------
+        ProblemError
+            No rows or features, shapes that do not agree, NaN or infinity, indices out of range, a class
+            without an example, fewer than two classes, or weights that are not positive and finite.
+        """
+        X = _csr(X)
+        n, d = X.shape
+        if n == 0 or d == 0:
+            raise ProblemError(f"X has {n} rows and {d} features; at least one of each is needed")
+        index = np.asarray(y)
+        if index.shape != (n,):
+            raise ProblemError(f"y has shape {index.shape}; X has {n} rows, so ({n},) was expected")
+        if not np.issubdtype(index.dtype, np.integer):
+            raise ProblemError(f"y has dtype {index.dtype}; class indices are integers")
+        names = tuple(map(str, range(int(index.max()) + 1))) if classes is None else tuple(classes)
+        if index.min() < 0 or index.max() >= len(names):
+            raise ProblemError(f"y runs from {index.min()} to {index.max()}; 0 to {len(names) - 1} was expected")
+        counts = np.bincount(index, minlength=len(names))
+        if np.count_nonzero(counts) < 2:
+            raise ProblemError("y has one class only; at least two are needed")
+        if not counts.all():
+            empty = int(np.argmin(counts))
+            raise ProblemError(f"class {names[empty]!r:.80} has no example; every class needs one")
+        return cls(X, np.ascontiguousarray(index, np.int32), names, _weights(weights, n))
+
+
+def _csr(X: Any) -> sp.csr_matrix:
+    if not sp.issparse(X):
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise ProblemError(f"X has {X.ndim} dimensions; 2 were expected")
+    try:
+        matrix = sp.csr_matrix(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ProblemError("X holds values that are not real numbers") from error
+    if not matrix.has_canonical_format:
+        if matrix is X or np.shares_memory(matrix.data, getattr(X, "data", matrix.data)):
+            matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if not np.isfinite(matrix.data).all():
+        raise ProblemError("X holds NaN or infinity; finite numbers were expected")
+    return matrix
+
+
+def _weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64]:
+    if weights is None:
+        return np.ones(n)
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (n,):
+        raise ProblemError(f"weights have shape {array.shape}; ({n},) was expected")
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise ProblemError("weights must be positive and finite")
+    return array

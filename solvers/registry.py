@@ -1,0 +1,79 @@
+"""Every method by its name: adding one is adding a file to methods/."""
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from solvers import methods
+from solvers.base import Params, Solver
+
+
+class UnknownSolver(KeyError):
+    """No method has that name; the message names the nearest."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ParamsError(ValueError):
+    """Parameters that a method does not take.
+
+    Attributes
+    ----------
+    items : list of (str, str)
+        JSON pointer below the parameters (``/C``) and what is wrong there.
+    """
+
+    def __init__(self, items: list[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{pointer[1:]}: {detail}" for pointer, detail in items))
+        self.items = items
+
+
+def find(name: str) -> type[Solver[Any]]:
+    """The method called ``name``; raises :class:`UnknownSolver`."""
+    try:
+        return SOLVERS[name]
+    except KeyError:
+        raise UnknownSolver(f"no solver is called {name!r:.80}{_nearest(name, SOLVERS)}") from None
+
+
+def parse_params(name: str, params: Mapping[str, Any]) -> Params:
+    """Check ``params`` against the method's schema; raises :class:`UnknownSolver` or :class:`ParamsError`."""
+    schema: type[Params] = find(name).Params
+    try:
+        return schema.model_validate(dict(params))
+    except ValidationError as error:
+        items = []
+        for fault in error.errors(include_url=False, include_input=False, include_context=False):
+            path = [str(part) for part in fault["loc"]]
+            detail = fault["msg"]
+            if fault["type"] == "extra_forbidden":
+                detail = f"{name} has no such parameter{_nearest(path[0], schema.model_fields)}"
+                path[0] = path[0][:80]
+            items.append(("/" + "/".join(path), detail))
+        raise ParamsError(items) from None
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = difflib.get_close_matches(word.lower(), [name.lower() for name in names], n=1, cutoff=0.5)
+    match = [name for name in names if name.lower() in near]
+    return f"; did you mean {match[0]!r}?" if match else f"; known are {', '.join(sorted(names))}"
+
+
+def _discover() -> dict[str, type[Solver[Any]]]:
+    found = {}
+    for module in pkgutil.iter_modules(methods.__path__, methods.__name__ + "."):
+        for _, member in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if issubclass(member, Solver) and not inspect.isabstract(member) and member.__module__ == module.name:
+                found[member.name] = member
+    return found
+
+
+SOLVERS: Mapping[str, type[Solver[Any]]] = MappingProxyType(_discover())
