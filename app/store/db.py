@@ -1,0 +1,129 @@
+"""Engines, sessions and transactions: the same promises on SQLite and PostgreSQL."""
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Double, Engine, create_engine, event
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.sql.functions import FunctionElement
+
+from app.config import settings
+
+_BUSY_SECONDS = 30.0
+
+
+def make_engine(url: str) -> Engine:
+    """An engine for ``url``: SQLite (WAL, synchronous=FULL, foreign keys) or PostgreSQL by psycopg 3."""
+    if not url.startswith("sqlite"):
+        return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+    engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False})
+    event.listen(engine, "connect", _on_sqlite_connect)
+    event.listen(engine, "begin", _on_sqlite_begin)
+    return engine
+
+
+def sessions() -> sessionmaker[Session]:
+    """The process's session factory, made from ``settings()`` at first use and anew in a forked child."""
+    url = settings().sqlalchemy_url
+    with _lock:
+        factory = _factories.get(url)
+        if factory is None:
+            factory = _factories[url] = sessionmaker(make_engine(url), expire_on_commit=False)
+        return factory
+
+
+def dispose() -> None:
+    """Close every pooled connection of this process."""
+    with _lock:
+        for factory in _factories.values():
+            factory.kw["bind"].dispose()
+        _factories.clear()
+
+
+@contextmanager
+def reading(session: Session) -> Iterator[Session]:
+    """A read-only transaction that keeps no writer waiting; inside another transaction it joins that one."""
+    if session.in_transaction():
+        yield session
+        return
+    session.connection(execution_options={"sqlite_begin": "DEFERRED"})
+    try:
+        yield session
+    finally:
+        session.rollback()
+
+
+@contextmanager
+def writing(session: Session) -> Iterator[Session]:
+    """A transaction that commits at its end, or rolls back where an exception leaves it."""
+    try:
+        session.connection()
+        yield session
+        session.commit()
+    except BaseException:
+        session.rollback()
+        raise
+
+
+class db_now(FunctionElement[float]):  # noqa: N801 - read as an SQL function
+    """Seconds since 1970 by the database's own clock, the only clock that leases trust."""
+
+    type = Double()
+    inherit_cache = True
+
+
+def new_id() -> str:
+    """A random identifier of 32 hexadecimal digits that sorts by the time of its making."""
+    global _last_ns
+    with _lock:
+        _last_ns = max(_last_ns + 1, time.time_ns())
+        return f"{_last_ns:016x}{secrets.token_hex(8)}"
+
+
+_lock = threading.Lock()
+_factories: dict[str, sessionmaker[Session]] = {}
+_inherited: list[dict[str, sessionmaker[Session]]] = []
+_last_ns = 0
+
+
+@compiles(db_now, "sqlite")
+def _now_sqlite(_element: db_now, _compiler: Any, **_kw: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(db_now, "postgresql")
+def _now_postgresql(_element: db_now, _compiler: Any, **_kw: Any) -> str:
+    return "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+
+
+def _on_sqlite_connect(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the driver's own BEGIN would come too late and be deferred
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {int(_BUSY_SECONDS * 1000)}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _on_sqlite_begin(connection: Connection) -> None:
+    # A transaction that reads first and writes later fails at once when somebody else wrote between: lock first.
+    mode = connection.get_execution_options().get("sqlite_begin", "IMMEDIATE")
+    connection.exec_driver_sql(f"BEGIN {mode}")
+
+
+def _forget_in_child() -> None:
+    # Connections do not survive a fork; kept referenced, because closing them here would disturb the parent's.
+    global _lock, _factories
+    _inherited.append(_factories)
+    _factories = {}
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,168 @@
+"""Files on disk: uploads, and folders of arrays that appear whole or not at all."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from app.config import settings
+from app.store.db import new_id
+
+MANIFEST = "manifest.json"
+
+
+class Files:
+    """The installation's files under ``root``; every path is made from ids, never from names that users gave."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, relative: str) -> Path:
+        """The place of a path as the database keeps it."""
+        return self.root / relative
+
+    def upload(self) -> "Upload":
+        """Begin to receive a file."""
+        folder = self.root / "incoming"
+        folder.mkdir(parents=True, exist_ok=True)
+        return Upload(folder / new_id())
+
+    def save_arrays(self, relative: str, arrays: Mapping[str, np.ndarray], manifest: Mapping[str, Any]) -> str:
+        """Write ``arrays`` as .npy files and ``manifest`` as JSON into the new folder ``relative``.
+
+        Returns
+        -------
+        str
+            SHA-256 of the manifest, which names the SHA-256 of every array.
+
+        Raises
+        ------
+        FileExistsError
+            The folder is there already.
+        """
+        target = self.path(relative)
+        if target.exists():
+            raise FileExistsError(f"{relative} exists")
+        temporary = target.with_name(f".{target.name}.{new_id()}")
+        temporary.mkdir(parents=True)
+        try:
+            hashes = {name: _save_array(temporary / f"{name}.npy", array) for name, array in arrays.items()}
+            text = json.dumps({**manifest, "arrays": hashes}, ensure_ascii=False, separators=(",", ":")).encode()
+            with open(temporary / MANIFEST, "wb") as file:
+                file.write(text)
+                _sync(file)
+            _sync_folder(temporary)
+            os.rename(temporary, target)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        _sync_folder(target.parent)
+        return hashlib.sha256(text).hexdigest()
+
+    def load_arrays(self, relative: str, mmap: bool = True) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The arrays (memory-mapped, read-only, unless ``mmap`` is False) and the manifest of a folder."""
+        folder = self.path(relative)
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+        arrays = {name: _load_array(folder / f"{name}.npy", mmap) for name in manifest["arrays"]}
+        return arrays, manifest
+
+    def delete(self, relative: str) -> None:
+        """Remove a file or folder, if it is there."""
+        path = self.path(relative)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+class Upload:
+    """A file while it is received: hashed on the way, durable once finished."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._hash = hashlib.sha256()
+        self._file: BinaryIO | None = open(path, "xb")  # noqa: SIM115 - closed by finish or abort
+        self.size_bytes = 0
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the bytes received so far."""
+        return self._hash.hexdigest()
+
+    def write(self, chunk: bytes) -> None:
+        """Append ``chunk``."""
+        if self._file is None:
+            raise ValueError("the upload is finished")
+        self._file.write(chunk)
+        self._hash.update(chunk)
+        self.size_bytes += len(chunk)
+
+    def finish(self) -> None:
+        """Flush to the disk; a second call does nothing."""
+        if self._file is not None:
+            _sync(self._file)
+            self._file.close()
+            self._file = None
+
+    def abort(self) -> None:
+        """Forget the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._path.unlink(missing_ok=True)
+
+    def keep(self, target: Path) -> None:
+        """Finish, and move the file to its place in the new folder ``target.parent``."""
+        self.finish()
+        target.parent.mkdir(parents=True)
+        os.rename(self._path, target)
+        _sync_folder(target.parent)
+        _sync_folder(target.parent.parent)
+
+
+def files() -> Files:
+    """The files of this installation."""
+    return Files(settings().files)
+
+
+class _Hashing:
+    """A file that hashes what is written through it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.hash = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.hash.update(data)
+        return self._file.write(data)
+
+
+def _save_array(path: Path, array: np.ndarray) -> str:
+    with open(path, "wb") as file:
+        hashing = _Hashing(file)
+        np.lib.format.write_array(hashing, np.asanyarray(array), allow_pickle=False)
+        _sync(file)
+    return hashing.hash.hexdigest()
+
+
+def _load_array(path: Path, mmap: bool) -> np.ndarray:
+    array: np.ndarray = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
+    return array
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
