@@ -1,0 +1,106 @@
+"""Python client of a Polymargin service: ``Polymargin().train("papers", "topics", params={"C": 1.0}).wait()``.
+
+It needs httpx and pydantic and loads neither the solvers nor the service; its errors are in app.remote.errors.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from app.remote.datasets import Datasets
+from app.remote.jobs import Job, Jobs
+from app.remote.keys import Keys
+from app.remote.models import Instance, Models
+from app.remote.transport import Transport
+from app.schemas.health import Health, Readiness
+from app.schemas.predictions import PredictResponse
+from app.schemas.solvers import SolverInfo, SolverList
+
+
+class Polymargin:
+    """A connection to one service; use it from one thread, and as a context manager if it shall close.
+
+    Parameters
+    ----------
+    url : str or None
+        Address of the service; None: ``POLYMARGIN_URL``, else http://127.0.0.1:8000.
+    api_key : str or None
+        None: ``POLYMARGIN_API_KEY``, else the file ``admin.key`` in ``POLYMARGIN_HOME`` (default ~/.polymargin).
+    timeout : float
+        Seconds to wait for an answer's next bytes.
+    attempts : int
+        How often a request is sent at most when the connection fails or the service is not ready. Every POST carries
+        an Idempotency-Key, so that a second attempt does not do the work twice.
+    """
+
+    def __init__(
+        self, url: str | None = None, api_key: str | None = None, *, timeout: float = 60.0, attempts: int = 5
+    ) -> None:
+        self._transport = Transport(url, api_key, timeout=timeout, attempts=attempts)
+        self.datasets = Datasets(self._transport)
+        self.jobs = Jobs(self._transport)
+        self.models = Models(self._transport)
+        self.keys = Keys(self._transport)
+
+    @property
+    def url(self) -> str:
+        return self._transport.url
+
+    def train(
+        self,
+        dataset: str,
+        model: str,
+        solver: str = "weston_watkins",
+        params: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Job:
+        """Queue a training job.
+
+        Parameters
+        ----------
+        dataset : str
+            Id or name.
+        model : str
+            The model gets a new version under this name.
+        solver : str
+            See ``solvers()``.
+        params : mapping or None
+            The solver's parameters, as its JSON schema describes them.
+        **options
+            The other fields of app.schemas.jobs.TrainRequest: seed, threads, test_fraction, unseen_labels, text.
+
+        Raises
+        ------
+        InvalidInputError
+            A parameter is unknown or out of bounds, or the dataset does not fit the solver.
+        """
+        return self.jobs.train(dataset, model, solver, dict(params or {}), **options)
+
+    def predict(
+        self,
+        model: str,
+        instances: Sequence[Instance],
+        top_k: int = 1,
+        version: int | None = None,
+        alias: str | None = None,
+    ) -> PredictResponse:
+        """The same as ``models.predict``."""
+        return self.models.predict(model, instances, top_k, version, alias)
+
+    def solvers(self) -> list[SolverInfo]:
+        """Every training method with the JSON schema of its parameters."""
+        return self._transport.get(SolverList, "/solvers").items
+
+    def health(self) -> Health:
+        return self._transport.get(Health, "/healthz")
+
+    def readiness(self) -> Readiness:
+        return self._transport.get(Readiness, "/readyz")
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,122 @@
+"""Datasets of a remote service: upload, wait until ready, look inside, delete."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from pydantic import PrivateAttr
+
+from app.remote.errors import ClientError, JobFailedError, TimedOutError
+from app.remote.jobs import POLL_SECONDS
+from app.remote.transport import Transport
+from app.schemas.datasets import Dataset as DatasetBody
+from app.schemas.datasets import DatasetFormat, DatasetRows, DatasetStatistics
+from app.schemas.pages import Page
+
+CHUNK_BYTES = 1 << 20
+FORMATS: dict[str, DatasetFormat] = {
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+
+
+class Dataset(DatasetBody):
+    """A dataset as it was when last asked for; ``refresh`` and ``wait`` bring it up to date."""
+
+    _transport: Transport = PrivateAttr()
+
+    def refresh(self) -> Self:
+        body = self._transport.get(DatasetBody, f"/datasets/{self.id}")
+        for name in DatasetBody.model_fields:
+            setattr(self, name, getattr(body, name))
+        return self
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Wait until the service has imported the file.
+
+        Raises
+        ------
+        TimedOutError
+            ``timeout`` seconds have passed; the import goes on.
+        JobFailedError
+            The file is not valid; ``errors`` names the first faulty rows.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.refresh().state == "importing":
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimedOutError(f"Dataset {self.name} is still importing after {timeout:g} seconds")
+            time.sleep(POLL_SECONDS)
+        if self.state == "ready":
+            return self
+        if self.error is None:
+            raise JobFailedError(f"The import of dataset {self.name} did not succeed")
+        raise JobFailedError(f"The import of dataset {self.name} failed: {self.error.detail}", self.error.errors)
+
+
+class Datasets:
+    """The service's datasets."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def upload(self, path: str | Path, name: str, format: DatasetFormat | None = None) -> Dataset:
+        """Send a file, read from disk piece by piece.
+
+        Parameters
+        ----------
+        path : str or Path
+        name : str
+            Under which jobs will find it.
+        format : {"svmlight", "csv", "jsonl"} or None
+            None: told by the file's ending.
+
+        Raises
+        ------
+        ClientError
+            The file's ending tells no format.
+        ConflictError
+            The name is taken.
+        """
+        file = Path(path)
+        chosen = format or FORMATS.get(file.suffix.lower())
+        if chosen is None:
+            known = ", ".join(FORMATS)
+            raise ClientError(f"The ending {file.suffix[:20]!r} tells no format: give one, or use one of {known}")
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
+        response = self._transport.send(
+            "POST", "/datasets", params={"name": name, "format": chosen}, content=lambda: _pieces(file), headers=headers
+        )
+        return self._dataset(DatasetBody.model_validate_json(response.content))
+
+    def get(self, dataset: str) -> Dataset:
+        return self._dataset(self._transport.get(DatasetBody, f"/datasets/{dataset}"))
+
+    def list(self, page_size: int = 50, page_token: str | None = None) -> Page[DatasetBody]:
+        """One page, newest first."""
+        return self._transport.get(Page[DatasetBody], "/datasets", page_size=page_size, page_token=page_token)
+
+    def statistics(self, dataset: str) -> DatasetStatistics:
+        return self._transport.get(DatasetStatistics, f"/datasets/{dataset}/statistics")
+
+    def rows(self, dataset: str, offset: int = 0, limit: int = 20) -> DatasetRows:
+        return self._transport.get(DatasetRows, f"/datasets/{dataset}/rows", offset=offset, limit=limit)
+
+    def delete(self, dataset: str, force: bool = False) -> None:
+        """Delete a dataset; one that a model was trained on only with ``force``."""
+        self._transport.send("DELETE", f"/datasets/{dataset}", params={"force": "true"} if force else None)
+
+    def _dataset(self, body: DatasetBody) -> Dataset:
+        dataset = Dataset.model_validate(body.model_dump())
+        dataset._transport = self._transport
+        return dataset
+
+
+def _pieces(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as opened:
+        while piece := opened.read(CHUNK_BYTES):
+            yield piece

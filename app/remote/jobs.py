@@ -1,0 +1,99 @@
+"""Jobs of a remote service: submit, watch, wait, cancel."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from pydantic import PrivateAttr
+
+from app.remote.errors import JobFailedError, TimedOutError
+from app.remote.events import Event, follow
+from app.remote.transport import Transport
+from app.schemas.jobs import FINAL_STATES, JobState, JobSteps, TrainRequest
+from app.schemas.jobs import Job as JobBody
+from app.schemas.pages import Page
+
+POLL_SECONDS = 0.5
+
+
+class Job(JobBody):
+    """A job as it was when last asked for; ``refresh`` and ``wait`` bring it up to date."""
+
+    _transport: Transport = PrivateAttr()
+
+    @property
+    def finished(self) -> bool:
+        return self.state in FINAL_STATES
+
+    def refresh(self) -> Self:
+        self._take(self._transport.get(JobBody, f"/jobs/{self.id}"))
+        return self
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Wait until the job has succeeded.
+
+        Raises
+        ------
+        TimedOutError
+            ``timeout`` seconds have passed; the job goes on.
+        JobFailedError
+            It failed or was cancelled; ``errors`` has the service's list of faults.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self.refresh().finished:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimedOutError(f"Job {self.id} is still {self.state} after {timeout:g} seconds")
+            time.sleep(POLL_SECONDS)
+        if self.state == "succeeded":
+            return self
+        if self.error is None:
+            raise JobFailedError(f"Job {self.id} was {self.state}")
+        raise JobFailedError(f"Job {self.id} {self.state}: {self.error.detail}", self.error.errors)
+
+    def events(self, after: str | None = None) -> Iterator[Event]:
+        """What happens until the job ends, as it happens; the past first, or only what follows event id ``after``."""
+        return follow(self._transport, f"/jobs/{self.id}/events", after)
+
+    def steps(self, after: int = -1, limit: int = 1000) -> JobSteps:
+        """The convergence curve so far, from after step number ``after`` on."""
+        return self._transport.get(JobSteps, f"/jobs/{self.id}/steps", after=after, limit=limit)
+
+    def cancel(self) -> Self:
+        """Ask the job to stop; it does at its next step."""
+        self._take(self._transport.post(JobBody, f"/jobs/{self.id}/cancel"))
+        return self
+
+    def retry(self) -> Self:
+        """Queue a failed or cancelled job again; it goes on from its last checkpoint."""
+        self._take(self._transport.post(JobBody, f"/jobs/{self.id}/retry"))
+        return self
+
+    def _take(self, body: JobBody) -> None:
+        for name in JobBody.model_fields:
+            setattr(self, name, getattr(body, name))
+
+
+class Jobs:
+    """The service's jobs, import and training alike."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def submit(self, request: TrainRequest | Mapping[str, Any]) -> Job:
+        return self._job(self._transport.post(JobBody, "/jobs", request))
+
+    def get(self, job: str) -> Job:
+        return self._job(self._transport.get(JobBody, f"/jobs/{job}"))
+
+    def list(self, page_size: int = 50, page_token: str | None = None, state: JobState | None = None) -> Page[JobBody]:
+        """One page, newest first."""
+        return self._transport.get(Page[JobBody], "/jobs", page_size=page_size, page_token=page_token, state=state)
+
+    def train(self, dataset: str, model: str, solver: str, params: dict[str, Any], **options: Any) -> Job:
+        request = {"kind": "train", "dataset": dataset, "model": model, "solver": solver, "params": params, **options}
+        return self.submit(request)
+
+    def _job(self, body: JobBody) -> Job:
+        job = Job.model_validate(body.model_dump())
+        job._transport = self._transport
+        return job

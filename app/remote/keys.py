@@ -1,0 +1,24 @@
+"""API keys of a remote service; only an administrator's key may ask."""
+
+from app.remote.transport import Transport
+from app.schemas.keys import Key, KeyRequest, NewKey, Role
+from app.schemas.pages import Page
+
+
+class Keys:
+    """The service's keys."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def create(self, name: str, role: Role = "viewer") -> NewKey:
+        """A new key; its secret is in this answer and nowhere else."""
+        return self._transport.post(NewKey, "/keys", KeyRequest(name=name, role=role))
+
+    def list(self, page_size: int = 50, page_token: str | None = None) -> Page[Key]:
+        """One page, newest first."""
+        return self._transport.get(Page[Key], "/keys", page_size=page_size, page_token=page_token)
+
+    def revoke(self, key: str) -> None:
+        """From now on the key is refused."""
+        self._transport.send("DELETE", f"/keys/{key}")

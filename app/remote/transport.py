@@ -1,0 +1,134 @@
+"""HTTP to the service: address, key, retries, and answers turned into values or errors."""
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import httpx
+import orjson
+from pydantic import BaseModel
+
+from app.remote.errors import UnreachableError, from_answer
+
+B = TypeVar("B", bound=BaseModel)
+Content = bytes | Callable[[], Iterator[bytes]]
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+PREFIX = "/api/v1"
+# Statuses that say nothing about the request itself: a later attempt may succeed.
+_PASSING = frozenset({502, 503, 504})
+
+
+class Transport:
+    """One connection pool to one service.
+
+    Parameters
+    ----------
+    url : str or None
+        Address of the service; None: ``POLYMARGIN_URL``, else http://127.0.0.1:8000.
+    api_key : str or None
+        None: ``POLYMARGIN_API_KEY``, else the content of ``admin.key`` in ``POLYMARGIN_HOME`` (~/.polymargin).
+    timeout : float
+        Seconds to wait for an answer's next bytes.
+    attempts : int
+        How often a request is sent at most when the connection fails or the service is not ready.
+    """
+
+    def __init__(self, url: str | None, api_key: str | None, *, timeout: float = 60.0, attempts: int = 5) -> None:
+        self.url = (url or os.environ.get("POLYMARGIN_URL") or DEFAULT_URL).rstrip("/")
+        self.attempts = attempts
+        key = api_key or os.environ.get("POLYMARGIN_API_KEY") or _key_from_home()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.Client(base_url=self.url + PREFIX, headers=headers, timeout=timeout)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def get(self, answer: type[B], path: str, **params: Any) -> B:
+        return answer.model_validate_json(self.send("GET", path, params=params).content)
+
+    def post(self, answer: type[B], path: str, body: BaseModel | Mapping[str, Any] | None = None, **params: Any) -> B:
+        if isinstance(body, BaseModel):
+            body = body.model_dump(mode="json", exclude_unset=True)
+        # The service is the one judge of what is valid: its message names the place, whichever client was used.
+        content = b"" if body is None else orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        response = self.send("POST", path, params=params, content=content, headers=headers)
+        return answer.model_validate_json(response.content)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        content: Content = b"",
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """One answer with a status below 400.
+
+        A POST carries an ``Idempotency-Key``, the same in every attempt, so that all methods may be tried again.
+
+        Parameters
+        ----------
+        content : bytes or callable
+            The body, or a function that starts it anew for each attempt.
+
+        Raises
+        ------
+        UnreachableError
+            No attempt reached the service.
+        ResponseError
+            The service refused.
+        """
+        sent = dict(headers or {})
+        if method == "POST":
+            sent.setdefault("Idempotency-Key", uuid4().hex)
+        query = {name: value for name, value in (params or {}).items() if value is not None}
+        for attempt in range(1, self.attempts + 1):
+            body = content if isinstance(content, bytes) else content()
+            try:
+                response = self._http.request(method, path, params=query, content=body, headers=sent)
+            except httpx.TransportError as error:
+                if attempt == self.attempts or isinstance(error, httpx.UnsupportedProtocol):
+                    raise self._unreachable(error) from error
+                wait(attempt)
+                continue
+            if response.status_code < 400:
+                return response
+            if response.status_code not in _PASSING or attempt == self.attempts:
+                raise from_answer(response.status_code, response.content)
+            wait(attempt, response.headers.get("Retry-After"))
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    @contextmanager
+    def stream(self, path: str, headers: Mapping[str, str], timeout: float) -> Iterator[Iterator[str]]:
+        """The lines of a long answer, one attempt; httpx.TransportError passes through to the caller."""
+        with self._http.stream("GET", path, headers=dict(headers), timeout=timeout) as response:
+            if response.status_code >= 400:
+                raise from_answer(response.status_code, response.read())
+            yield response.iter_lines()
+
+    def _unreachable(self, error: httpx.TransportError) -> UnreachableError:
+        reason = str(error) or type(error).__name__
+        return UnreachableError(f"No answer from {self.url} ({reason}). Is the service running?")
+
+
+def wait(attempt: int, retry_after: str | None = None) -> None:
+    """Sleep before the next attempt: 0.2 s, doubled each time, at most 5 s, less a random part."""
+    seconds = min(5.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)
+    if retry_after is not None and retry_after.isdigit():
+        seconds = max(seconds, min(30.0, float(retry_after)))
+    time.sleep(seconds)
+
+
+def _key_from_home() -> str | None:
+    home = os.environ.get("POLYMARGIN_HOME")
+    file = (Path(home) if home else Path.home() / ".polymargin") / "admin.key"
+    # Whoever started the service on this machine may read its key; for everybody else there is none.
+    return file.read_text().strip() if os.access(file, os.R_OK) else None
