@@ -34,6 +34,7 @@ class Dataset(Table):
     state: Mapped[str] = mapped_column(String(16))
     sha256: Mapped[str] = mapped_column(String(64))
     size_bytes: Mapped[int]
+    path: Mapped[str | None] = mapped_column(String(255))
     kind: Mapped[str | None] = mapped_column(String(16))
     n_rows: Mapped[int | None]
     n_train: Mapped[int | None]
@@ -174,3 +175,14 @@ class Idempotency(Table):
     fingerprint: Mapped[str] = mapped_column(String(64))
     location: Mapped[str] = mapped_column(String(255))
     created_at: Mapped[float]
+
+
+class Worker(Table):
+    """A running worker's last sign of life."""
+
+    __tablename__ = "workers"
+
+    id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    queue: Mapped[str] = mapped_column(String(64))
+    processes: Mapped[int] = mapped_column(Integer)
+    seen_at: Mapped[float]

@@ -1,0 +1,204 @@
+"""Datasets: received, looked at and deleted."""
+
+from typing import Any, get_args
+
+from sqlalchemy import delete as sql_delete
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session, defer
+
+from app.errors import Conflict, InvalidInput, UnsupportedFormat
+from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, DatasetRows, DatasetState, DatasetStatistics
+from app.schemas.jobs import FINAL_STATES
+from app.schemas.pages import Page
+from app.schemas.problems import ProblemDocument
+from app.services import doorbell
+from app.services.lookup import by_ref, check_name, moment, newest
+from app.store import tables
+from app.store.corpus import open_corpus
+from app.store.db import db_now, new_id, reading, writing
+from app.store.files import Upload, files
+
+FORMATS: tuple[str, ...] = get_args(DatasetFormat)
+MAX_ROWS = 1000
+_TEXT = 500
+_FEATURES = 50
+_BRIEF = defer(tables.Dataset.statistics)
+
+
+def check_new(session: Session, name: str, format: str) -> None:
+    """Before any byte is received: whether a dataset of that name and format may come.
+
+    Raises
+    ------
+    InvalidInput
+        The name does not fit URLs.
+    UnsupportedFormat
+        The format is not known.
+    Conflict
+        The name is taken.
+    """
+    check_name(name)
+    if format not in FORMATS:
+        raise UnsupportedFormat(f"the format {format!r:.80} is not known; known are {', '.join(FORMATS)}")
+    with reading(session):
+        if session.scalars(select(tables.Dataset.id).where(tables.Dataset.name == name)).first():
+            raise _taken(name)
+
+
+def register(session: Session, name: str, format: str, upload: Upload, *, label_column: str = "label") -> Dataset:
+    """Keep a received file as a dataset and queue its import; raises as :func:`check_new` does.
+
+    The upload is gone afterwards, whatever happens.
+    """
+    store = files()
+    id = new_id()
+    try:
+        check_new(session, name, format)
+        if upload.size_bytes == 0:
+            raise InvalidInput("the file is empty")
+        upload.keep(store.path(f"{_folder(id)}/source"))
+        with writing(session):
+            row = tables.Dataset(
+                id=id,
+                name=name,
+                format=format,
+                state="importing",
+                sha256=upload.sha256,
+                size_bytes=upload.size_bytes,
+                created_at=db_now(),
+            )
+            session.add(row)
+            session.flush()
+            job = doorbell.add(session, "import", id, {"kind": "import", "format": format, "label_column": label_column})
+            session.refresh(row)
+            shown = _show(row, job.id)
+    except IntegrityError:
+        store.delete(_folder(id))
+        raise _taken(name) from None
+    except BaseException:
+        upload.abort()
+        raise
+    doorbell.announce(session, job.id, job.queue)
+    return shown
+
+
+def get(session: Session, ref: str) -> Dataset:
+    """A dataset by id or name; raises NotFound."""
+    with reading(session):
+        row = by_ref(session, tables.Dataset, ref, _BRIEF)
+        return _show(row, _imports(session, [row.id]).get(row.id))
+
+
+def page(session: Session, page_size: int = 100, page_token: str | None = None) -> Page[Dataset]:
+    """Datasets, newest first."""
+    with reading(session):
+        query = select(tables.Dataset).options(_BRIEF)
+        rows, token = newest(session, tables.Dataset, query, page_size, page_token)
+        imports = _imports(session, [row.id for row in rows])
+        return Page[Dataset](items=[_show(row, imports.get(row.id)) for row in rows], next_page_token=token)
+
+
+def statistics(session: Session, ref: str) -> DatasetStatistics:
+    """Counts of a ready dataset; raises NotFound, and Conflict where it is not ready."""
+    with reading(session):
+        return DatasetStatistics.model_validate(_ready(session, ref).statistics)
+
+
+def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> DatasetRows:
+    """Rows ``offset`` to ``offset + limit``, shortened; raises NotFound, Conflict and InvalidInput."""
+    if offset < 0 or not 1 <= limit <= MAX_ROWS:
+        raise InvalidInput(f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_ROWS}, were expected")
+    with reading(session):
+        row = _ready(session, ref)
+        path = row.path
+    assert path is not None
+    corpus = open_corpus(files(), path)
+    return DatasetRows(
+        rows=[
+            DatasetRow(
+                row=i,
+                label=corpus.labels[corpus.y[i]],
+                split=None if corpus.split is None else ("train", "test")[corpus.split[i]],
+                text=None if corpus.texts is None else corpus.texts[i][:_TEXT],
+                features=None if corpus.X is None else corpus.features(i, _FEATURES),
+            )
+            for i in range(offset, min(offset + limit, len(corpus.y)))
+        ],
+        n_rows=len(corpus.y),
+    )
+
+
+def delete(session: Session, ref: str, force: bool = False) -> None:
+    """Delete a dataset and its files.
+
+    Raises
+    ------
+    NotFound
+        No such dataset.
+    Conflict
+        A job that is not over uses it; or, unless ``force``, models came from it.
+    """
+    with writing(session):
+        row = by_ref(session, tables.Dataset, ref, _BRIEF, lock=True)
+        in_use = select(tables.Job.id).where(
+            tables.Job.dataset_id == row.id, tables.Job.state.not_in(sorted(FINAL_STATES))
+        )
+        job_id = session.scalars(in_use.limit(1)).first()
+        if job_id is not None:
+            raise Conflict(f"the job {job_id} uses the dataset; cancel it first")
+        models = session.scalars(
+            select(tables.Model.name)
+            .join(tables.ModelVersion, tables.ModelVersion.model_id == tables.Model.id)
+            .where(tables.ModelVersion.dataset_id == row.id)
+            .distinct()
+            .order_by(tables.Model.name)
+        ).all()
+        if models and not force:
+            raise Conflict(f"{len(models)} model(s) came from the dataset, as {models[0]!r}; force=true deletes it")
+        session.execute(sql_delete(tables.Dataset).where(tables.Dataset.id == row.id))
+    files().delete(_folder(row.id))
+
+
+def _folder(id: str) -> str:
+    return f"datasets/{id}"
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(f"a dataset is called {name!r} already")
+
+
+def _ready(session: Session, ref: str) -> tables.Dataset:
+    row = by_ref(session, tables.Dataset, ref)
+    if row.state != "ready":
+        raise Conflict(f"the dataset is {row.state}; wait until it is ready")
+    return row
+
+
+def _imports(session: Session, ids: list[str]) -> dict[str, str]:
+    query = select(tables.Job.dataset_id, tables.Job.id).where(
+        tables.Job.dataset_id.in_(ids), tables.Job.kind == "import"
+    )
+    return {dataset_id: job_id for dataset_id, job_id in session.execute(query) if dataset_id}
+
+
+def _show(row: tables.Dataset, job_id: str | None) -> Dataset:
+    format: Any = row.format
+    state: DatasetState = row.state  # type: ignore[assignment]
+    return Dataset(
+        id=row.id,
+        name=row.name,
+        format=format,
+        state=state,
+        sha256=row.sha256,
+        size_bytes=row.size_bytes,
+        kind=row.kind,  # type: ignore[arg-type]
+        n_rows=row.n_rows,
+        n_train=row.n_train,
+        n_classes=row.n_classes,
+        n_features=row.n_features,
+        nnz=row.nnz,
+        error=None if row.error is None else ProblemDocument.model_validate(row.error),
+        job=job_id,
+        created_at=moment(row.created_at),
+    )

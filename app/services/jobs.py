@@ -1,0 +1,236 @@
+"""Jobs: asked for, looked at, cancelled and tried again."""
+
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, InvalidInput, Item
+from app.schemas.datasets import DatasetStatistics
+from app.schemas.jobs import FINAL_STATES, Job, JobResult, JobState, JobStep, JobSteps, Progress, TrainRequest
+from app.schemas.pages import Page
+from app.schemas.problems import ProblemDocument
+from app.services import doorbell
+from app.services.lookup import by_id, by_ref, moment, moment_or_none, newest
+from app.store import tables
+from app.store.db import db_now, reading, writing
+from solvers import registry
+
+MAX_STEPS = 10_000
+_NAMED_LABELS = 5
+
+
+def submit(session: Session, request: TrainRequest) -> Job:
+    """Queue a training job after checking all that can be checked before it runs.
+
+    Raises
+    ------
+    NotFound
+        No such dataset.
+    Conflict
+        The dataset is not ready.
+    InvalidInput
+        Unknown solver or parameters, or a dataset that the request cannot be trained on.
+    """
+    _check_solver(request)
+    with writing(session):
+        # Locked, so that the dataset cannot be deleted between this check and the job's row.
+        dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
+        _check_dataset(dataset, request)
+        row = doorbell.add(session, "train", dataset.id, request.model_dump(mode="json"))
+        session.refresh(row)
+        job = show(row)
+    doorbell.announce(session, job.id, row.queue)
+    return job
+
+
+def get(session: Session, id: str) -> Job:
+    """A job; raises NotFound."""
+    with reading(session):
+        return show(by_id(session, tables.Job, id))
+
+
+def page(
+    session: Session, page_size: int = 100, page_token: str | None = None, state: JobState | None = None
+) -> Page[Job]:
+    """Jobs, newest first, of one state or all."""
+    query = select(tables.Job)
+    if state is not None:
+        query = query.where(tables.Job.state == state)
+    with reading(session):
+        rows, token = newest(session, tables.Job, query, page_size, page_token)
+        return Page[Job](items=[show(row) for row in rows], next_page_token=token)
+
+
+def cancel(session: Session, id: str) -> Job:
+    """Cancel: a queued job at once, a running one at its next step.
+
+    Raises
+    ------
+    NotFound
+        No such job.
+    Conflict
+        It has succeeded or failed.
+    """
+    with writing(session):
+        job = _locked(session, id)
+        if job.state in {"succeeded", "failed"}:
+            raise Conflict(f"the job has {job.state} and cannot be cancelled")
+        if job.state == "queued":
+            _set(session, id, state="cancelled", finished_at=db_now())
+            settle_import(session, [id], "The import was cancelled.")
+        elif job.state == "running":
+            _set(session, id, state="cancelling")
+        return show(_locked(session, id))
+
+
+def retry(session: Session, id: str) -> Job:
+    """Queue a failed or cancelled job again; it goes on from its last checkpoint where there is one.
+
+    Raises
+    ------
+    NotFound
+        No such job.
+    Conflict
+        It has not failed and was not cancelled, or its dataset is gone.
+    """
+    with writing(session):
+        job = _locked(session, id)
+        if job.state not in {"failed", "cancelled"}:
+            raise Conflict(f"the job is {job.state}; only a failed or cancelled job can be tried again")
+        if job.dataset_id is None:
+            raise Conflict("the job's dataset was deleted")
+        _set(
+            session, id, state="queued", losses=0, error=None, progress=None, finished_at=None,
+            rung_at=db_now(), worker=None, lease_until=None,
+        )  # fmt: skip
+        if job.kind == "import":
+            session.execute(
+                update(tables.Dataset).where(tables.Dataset.id == job.dataset_id).values(state="importing", error=None)
+            )
+        shown = show(_locked(session, id))
+    doorbell.announce(session, id, job.queue)
+    return shown
+
+
+def steps(session: Session, id: str, after: int = -1, limit: int = 1000) -> JobSteps:
+    """Up to ``limit`` steps with numbers above ``after``; raises NotFound."""
+    if not 1 <= limit <= MAX_STEPS:
+        raise InvalidInput(f"limit is {limit}; 1 to {MAX_STEPS} was expected")
+    with reading(session):
+        by_id(session, tables.Job, id)
+        query = select(tables.Step).where(tables.Step.job_id == id, tables.Step.number > after)
+        rows = session.scalars(query.order_by(tables.Step.number).limit(limit))
+        return JobSteps(
+            steps=[
+                JobStep(
+                    number=row.number,
+                    attempt=row.attempt,
+                    epoch=row.epoch,
+                    primal=row.primal,
+                    dual=row.dual,
+                    gap=row.gap,
+                    violation=row.violation,
+                    seconds=row.seconds,
+                )
+                for row in rows
+            ]
+        )
+
+
+def settle_import(session: Session, job_ids: list[str], detail: str, document: dict[str, Any] | None = None) -> None:
+    """Fail the datasets whose import ended without success, in the caller's transaction."""
+    document = document or {
+        "type": "urn:polymargin:problem:import_ended",
+        "title": "The dataset was not imported",
+        "status": 409,
+        "code": "import_ended",
+        "detail": detail,
+        "errors": [],
+    }
+    of_jobs = select(tables.Job.dataset_id).where(tables.Job.id.in_(job_ids), tables.Job.kind == "import")
+    session.execute(
+        update(tables.Dataset)
+        .where(tables.Dataset.id.in_(of_jobs), tables.Dataset.state == "importing")
+        .values(state="failed", error=document)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def show(row: tables.Job) -> Job:
+    """The job as the API shows it."""
+    return Job(
+        id=row.id,
+        kind=row.kind,  # type: ignore[arg-type]
+        state=row.state,  # type: ignore[arg-type]
+        dataset=row.dataset_id,
+        request=row.request,
+        attempt=row.attempt,
+        worker=row.worker,
+        progress=None if row.progress is None else Progress.model_validate(row.progress),
+        result=None if row.result is None else JobResult.model_validate(row.result),
+        error=None if row.error is None else ProblemDocument.model_validate(row.error),
+        created_at=moment(row.created_at),
+        started_at=moment_or_none(row.started_at),
+        finished_at=moment_or_none(row.finished_at),
+    )
+
+
+def is_final(job: Job) -> bool:
+    """Whether the job's state will not change by itself any more."""
+    return job.state in FINAL_STATES
+
+
+def _locked(session: Session, id: str) -> tables.Job:
+    by_id(session, tables.Job, id)
+    query = select(tables.Job).where(tables.Job.id == id).with_for_update()
+    return session.scalars(query.execution_options(populate_existing=True)).one()
+
+
+def _set(session: Session, id: str, **values: Any) -> None:
+    statement = update(tables.Job).where(tables.Job.id == id).values(**values)
+    session.execute(statement.execution_options(synchronize_session=False))
+
+
+def _check_solver(request: TrainRequest) -> None:
+    try:
+        solver = registry.find(request.solver)
+        registry.parse_params(request.solver, request.params)
+    except registry.UnknownSolver as error:
+        raise InvalidInput("the solver is not known", [Item(str(error), "/solver")]) from None
+    except registry.ParamsError as error:
+        items = [Item(detail, f"/params{pointer}") for pointer, detail in error.items]
+        raise InvalidInput("the solver does not take these parameters", items) from None
+    if not solver.handles.flat:
+        raise InvalidInput(
+            "the solver needs labels that the dataset does not have",
+            [Item(f"{request.solver} takes no flat labels", "/solver")],
+        )
+
+
+def _check_dataset(dataset: tables.Dataset, request: TrainRequest) -> None:
+    if dataset.state != "ready" or dataset.statistics is None:
+        raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
+    statistics = DatasetStatistics.model_validate(dataset.statistics)
+    trained = [count for count in statistics.classes if count.train]
+    if len(trained) < 2:
+        raise InvalidInput(
+            "the dataset cannot be trained on",
+            [Item(f"its training part has {len(trained)} class(es); at least two are needed", "/dataset")],
+        )
+    if statistics.n_features == 0:
+        raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
+    unseen = statistics.test_only_labels
+    if unseen and request.unseen_labels == "refuse":
+        named = ", ".join(f"{label!r:.80}" for label in unseen[:_NAMED_LABELS])
+        raise InvalidInput(
+            "the test part has labels that no training row has",
+            [
+                Item(
+                    f"{len(unseen)} such label(s), as {named}; unseen_labels='count' counts their rows as errors",
+                    "/unseen_labels",
+                )
+            ],
+        )
+    if dataset.kind != "text" and "text" in request.model_fields_set:
+        raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])

@@ -1,0 +1,209 @@
+"""Models: names, versions and the aliases that move between versions."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from app.schemas.models import Alias, Model, ModelVersion
+from app.schemas.pages import Page
+from app.services.lookup import by_ref, check_name, moment, newest
+from app.store import tables
+from app.store.db import db_now, new_id, reading, writing
+from app.store.files import files
+
+V = tables.ModelVersion
+
+
+def get(session: Session, ref: str) -> Model:
+    """A model by id or name; raises NotFound."""
+    with reading(session):
+        return _show_models(session, [by_ref(session, tables.Model, ref)])[0]
+
+
+def page(session: Session, page_size: int = 100, page_token: str | None = None) -> Page[Model]:
+    """Models, newest first."""
+    with reading(session):
+        rows, token = newest(session, tables.Model, select(tables.Model), page_size, page_token)
+        return Page[Model](items=_show_models(session, rows), next_page_token=token)
+
+
+def version(session: Session, ref: str, number: int | None = None, alias: str | None = None) -> ModelVersion:
+    """One version by its number or by an alias; the latest where neither is given.
+
+    Raises
+    ------
+    NotFound
+        No such model, version or alias.
+    InvalidInput
+        Both a number and an alias are given.
+    """
+    with reading(session):
+        model = by_ref(session, tables.Model, ref)
+        return _show_versions(session, [_version(session, model, number, alias)])[0]
+
+
+def versions(session: Session, ref: str) -> list[ModelVersion]:
+    """All versions of a model, newest first."""
+    with reading(session):
+        model = by_ref(session, tables.Model, ref)
+        rows = session.scalars(select(V).where(V.model_id == model.id).order_by(V.number.desc()))
+        return _show_versions(session, list(rows))
+
+
+def artefact(session: Session, version_id: str) -> Path:
+    """The folder of a version: ``model/`` for ``load_model``, ``features/`` for ``load_features``."""
+    with reading(session):
+        path = session.scalars(select(V.path).where(V.id == version_id)).one_or_none()
+    if path is None:
+        raise NotFound(f"no model version has the id {version_id!r:.80}")
+    return files().path(path)
+
+
+def set_alias(session: Session, ref: str, alias: str, version: int, if_match: int | None = None) -> Alias:
+    """Point ``alias`` at a version.
+
+    Parameters
+    ----------
+    if_match : int, optional
+        The revision that the alias must have now (0: it must not exist yet); None: whatever it has.
+
+    Raises
+    ------
+    NotFound
+        No such model or version.
+    PreconditionFailed
+        The alias has another revision.
+    """
+    check_name(alias)
+    with writing(session):
+        model = by_ref(session, tables.Model, ref, lock=True)
+        target = _version(session, model, version, None)
+        at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)
+        current = session.scalars(select(tables.Alias.revision).where(*at)).one_or_none()
+        if if_match is not None and if_match != (current or 0):
+            raise PreconditionFailed(f"the alias has revision {current or 0}; If-Match names {if_match}")
+        revision = (current or 0) + 1
+        if current is None:
+            session.add(tables.Alias(model_id=model.id, name=alias, version_id=target.id, revision=revision))
+        else:
+            session.execute(update(tables.Alias).where(*at).values(version_id=target.id, revision=revision))
+        return Alias(name=alias, version=target.number, revision=revision)
+
+
+def delete_alias(session: Session, ref: str, alias: str) -> None:
+    """Remove an alias; raises NotFound."""
+    with writing(session):
+        model = by_ref(session, tables.Model, ref)
+        at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)
+        if not session.execute(delete(tables.Alias).where(*at)).rowcount:  # type: ignore[attr-defined]
+            raise NotFound(f"the model has no alias {alias!r:.80}")
+
+
+def _version(session: Session, model: tables.Model, number: int | None, alias: str | None) -> tables.ModelVersion:
+    if number is not None and alias is not None:
+        raise InvalidInput("give a version or an alias, not both")
+    query = select(V).where(V.model_id == model.id)
+    if alias is not None:
+        query = query.join(tables.Alias, tables.Alias.version_id == V.id).where(tables.Alias.name == alias)
+    elif number is not None:
+        query = query.where(V.number == number)
+    row = session.scalars(query.order_by(V.number.desc()).limit(1)).one_or_none()
+    if row is None:
+        what = f"alias {alias!r:.80}" if alias is not None else "version" if number is None else f"version {number}"
+        raise NotFound(f"the model {model.name!r} has no {what}")
+    return row
+
+
+def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
+    ids = [row.id for row in rows]
+    numbers: dict[str, list[int]] = defaultdict(list)
+    latest: dict[str, str] = {}
+    query = select(V.model_id, V.number, V.id).where(V.model_id.in_(ids)).order_by(V.number.desc())
+    for model_id, number, version_id in session.execute(query):
+        numbers[model_id].append(number)
+        latest.setdefault(model_id, version_id)
+    shown = session.scalars(select(V).where(V.id.in_(latest.values())))
+    newest_versions = {row.id: row for row in _show_versions(session, list(shown))}
+    aliases = _aliases(session, ids)
+    return [
+        Model(
+            id=row.id,
+            name=row.name,
+            versions=numbers[row.id],
+            aliases=[alias for _, alias in aliases[row.id]],
+            created_at=moment(row.created_at),
+            latest=newest_versions[latest[row.id]] if row.id in latest else None,
+        )
+        for row in rows
+    ]
+
+
+def _show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list[ModelVersion]:
+    model_ids = {row.model_id for row in rows}
+    names = {
+        id: name
+        for id, name in session.execute(
+            select(tables.Model.id, tables.Model.name).where(tables.Model.id.in_(model_ids))
+        )
+    }
+    metrics: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for metric in session.scalars(
+        select(tables.Metric).where(tables.Metric.version_id.in_([row.id for row in rows])).order_by(tables.Metric.name)
+    ):
+        metrics[metric.version_id][metric.part][metric.name] = metric.value
+    aliases: dict[str, list[str]] = defaultdict(list)
+    for of_model in _aliases(session, model_ids).values():
+        for version_id, alias in of_model:
+            aliases[version_id].append(alias.name)
+    return [
+        ModelVersion(
+            id=row.id,
+            model=names[row.model_id],
+            version=row.number,
+            job=row.job_id,
+            dataset=row.dataset_id,
+            dataset_sha256=row.dataset_sha256,
+            solver=row.solver,
+            params=row.params,
+            seed=row.seed,
+            request=row.request,
+            code_version=row.code_version,
+            n_classes=row.n_classes,
+            n_features=row.n_features,
+            n_train=row.n_train,
+            epochs=row.epochs,
+            converged=row.converged,
+            primal=row.primal,
+            dual=row.dual,
+            gap=row.gap,
+            violation=row.violation,
+            seconds=row.seconds,
+            sha256=row.sha256,
+            size_bytes=row.size_bytes,
+            metrics={part: dict(values) for part, values in metrics[row.id].items()},
+            aliases=aliases[row.id],
+            created_at=moment(row.created_at),
+        )
+        for row in rows
+    ]
+
+
+def _aliases(session: Session, model_ids: Iterable[str]) -> dict[str, list[tuple[str, Alias]]]:
+    found: dict[str, list[tuple[str, Alias]]] = defaultdict(list)
+    query = (
+        select(tables.Alias, V.number)
+        .join(V, V.id == tables.Alias.version_id)
+        .where(tables.Alias.model_id.in_(model_ids))
+        .order_by(tables.Alias.name)
+    )
+    for alias, number in session.execute(query):
+        found[alias.model_id].append(
+            (alias.version_id, Alias(name=alias.name, version=number, revision=alias.revision))
+        )
+    return found

@@ -1,0 +1,117 @@
+"""The doorbell: Celery over Redis carries ids only, and losing all of it loses nothing."""
+
+from functools import lru_cache
+from typing import Any
+
+import kombu
+import redis
+from celery import Celery
+from kombu.exceptions import KombuError
+
+from app.config import settings
+from app.store.db import new_id
+
+RUN_TASK = "polymargin.run"
+GENERAL = "general"
+
+# Longer than any message may wait unacknowledged; a redelivered one finds its job claimed and does nothing.
+_VISIBILITY_SECONDS = 3600
+_RING_SECONDS = 2.0
+_AWAY = (KombuError, redis.RedisError, OSError)
+
+
+def make_celery(redis_url: str) -> Celery:
+    """The Celery application over the Redis at ``redis_url`` (redis://, rediss:// or unix://path)."""
+    celery = Celery("polymargin")
+    celery.conf.update(
+        broker_url=_broker_url(redis_url),
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options={
+            "visibility_timeout": _VISIBILITY_SECONDS,
+            "socket_keepalive": True,
+            "health_check_interval": 10,
+        },
+        result_backend_transport_options={"visibility_timeout": _VISIBILITY_SECONDS},
+        visibility_timeout=_VISIBILITY_SECONDS,
+        accept_content=["json"],
+        task_serializer="json",
+        result_serializer="json",
+        task_acks_late=False,
+        task_ignore_result=True,
+        task_store_errors_even_if_ignored=False,
+        task_default_queue=GENERAL,
+        worker_prefetch_multiplier=1,
+        worker_disable_prefetch=True,
+        worker_hijack_root_logger=False,
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        # A child imports the numerics before it is ready; the default of 4 s kills it on a busy machine.
+        worker_proc_alive_timeout=120.0,
+    )
+    return celery
+
+
+def ring(job_id: str, queue: str) -> bool:
+    """Wake a worker of ``queue`` for a job.
+
+    Returns
+    -------
+    bool
+        False where Redis is away; nothing is raised, and a sweep rings again.
+    """
+    try:
+        with _connection() as connection:
+            celery = _celery(settings().redis_url)
+            producer = kombu.Producer(connection, serializer="json")
+            celery.amqp.send_task_message(
+                producer,
+                RUN_TASK,
+                celery.amqp.create_task_message(new_id(), RUN_TASK, args=[job_id], kwargs={}, ignore_result=True),
+                queue=queue,
+                retry=False,
+            )
+    except _AWAY:
+        return False
+    return True
+
+
+def waiting(queue: str) -> int | None:
+    """How many messages wait in ``queue``; None where Redis is away."""
+    try:
+        with _connection() as connection:
+            size: int = connection.default_channel.client.llen(queue)
+            return size
+    except _AWAY:
+        return None
+
+
+def reachable() -> bool:
+    """Whether Redis answers."""
+    return waiting(GENERAL) is not None
+
+
+@lru_cache(maxsize=1)
+def _celery(redis_url: str) -> Celery:
+    return make_celery(redis_url)
+
+
+def _connection() -> Any:
+    # Its own short-lived connection: a pooled one may be dead since Redis was restarted, and kombu tries for ever by
+    # default, which would hang the request that rings.
+    return kombu.Connection(
+        _broker_url(settings().redis_url),
+        transport_options={
+            "max_retries": 0,
+            "interval_start": 0,
+            "interval_step": 0,
+            "interval_max": 0,
+            "socket_timeout": _RING_SECONDS,
+            "socket_connect_timeout": _RING_SECONDS,
+            "connect_retries_timeout": _RING_SECONDS,
+        },
+    )
+
+
+def _broker_url(redis_url: str) -> str:
+    return "redis+socket://" + redis_url.removeprefix("unix://") if redis_url.startswith("unix://") else redis_url
