@@ -4,9 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def flat(
-    y_true: NDArray[np.integer], y_pred: NDArray[np.integer], n_classes: int
-) -> dict[str, float]:
+def flat(y_true: NDArray[np.integer], y_pred: NDArray[np.integer], n_classes: int) -> dict[str, float]:
     """Error rate and F1 of single-label predictions.
 
     Parameters

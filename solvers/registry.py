@@ -14,7 +14,7 @@ from solvers import methods
 from solvers.base import Params, Solver
 
 
-class UnknownSolver(KeyError):
+class UnknownSolverError(KeyError):
     """No method has that name; the message names the nearest."""
 
     def __str__(self) -> str:
@@ -36,15 +36,15 @@ class ParamsError(ValueError):
 
 
 def find(name: str) -> type[Solver[Any]]:
-    """The method called ``name``; raises :class:`UnknownSolver`."""
+    """The method called ``name``; raises :class:`UnknownSolverError`."""
     try:
         return SOLVERS[name]
     except KeyError:
-        raise UnknownSolver(f"no solver is called {name!r:.80}{_nearest(name, SOLVERS)}") from None
+        raise UnknownSolverError(f"no solver is called {name!r:.80}{_nearest(name, SOLVERS)}") from None
 
 
 def parse_params(name: str, params: Mapping[str, Any]) -> Params:
-    """Check ``params`` against the method's schema; raises :class:`UnknownSolver` or :class:`ParamsError`."""
+    """Check ``params`` against the method's schema; raises :class:`UnknownSolverError` or :class:`ParamsError`."""
     schema: type[Params] = find(name).Params
     try:
         return schema.model_validate(dict(params))

@@ -1,0 +1,179 @@
+"""Every method behind one scikit-learn classifier."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from pydantic.fields import FieldInfo
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from solvers.base import Params, Step, relative_gap
+from solvers.model import LinearModel, Model
+from solvers.problem import Problem
+from solvers.registry import SOLVERS, find, parse_params
+
+
+@dataclass(frozen=True)
+class Record:
+    """One step of the training's history, without its arrays; ``seconds`` since training began."""
+
+    epoch: int
+    primal: float
+    dual: float
+    gap: float
+    violation: float
+    converged: bool
+    seconds: float
+
+
+class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A large-margin classifier, trained to a certified duality gap.
+
+    Parameters
+    ----------
+    method : str
+        A name of ``solvers.registry.SOLVERS``.
+    threads : int
+        Threads that training may use; the result does not depend on it.
+    seed : int
+        Decides the order in which examples are visited.
+    **params
+        Parameters of the method (``C``, ``tol``, ...); those left out have the method's defaults. They can be read and
+        set like all others, so that grid searches work.
+
+    Attributes
+    ----------
+    classes_ : array, shape (n_classes,)
+    n_features_in_ : int
+    model_ : solvers.model.Model
+    coef_ : array, shape (n_classes, n_features), or (1, n_features) for two classes; linear models only
+    history_ : list of Record
+    gap_ : float
+        Relative duality gap (primal - dual) / primal of the model; nan for methods without a certificate.
+    n_iter_ : int
+        Epochs.
+    """
+
+    def __init__(self, method: str = "weston_watkins", *, threads: int = 1, seed: int = 0, **params: Any) -> None:
+        self.method = method
+        self.threads = threads
+        self.seed = seed
+        for name, value in params.items():
+            setattr(self, name, value)
+        self._given = tuple(params)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All parameters by name, those of the method included."""
+        own = {"method": self.method, "threads": self.threads, "seed": self.seed}
+        defaults = {name: field.default for name, field in self._fields().items()}
+        return own | {
+            name: getattr(self, name, default) for name, default in (dict.fromkeys(self._given) | defaults).items()
+        }
+
+    def set_params(self, **params: Any) -> "PolymarginClassifier":
+        """Change parameters; a new method keeps only those of the old one's that it has too.
+
+        Raises
+        ------
+        ValueError
+            A name is not a parameter of the method.
+        """
+        self.method = params.pop("method", self.method)
+        for name in ("threads", "seed"):
+            if name in params:
+                setattr(self, name, params.pop(name))
+        known = self._fields()
+        for name, value in params.items():
+            if known and name not in known:
+                raise ValueError(f"{self.method} has no parameter {name!r:.80}; it has {', '.join(known)}")
+            setattr(self, name, value)
+        kept = [name for name in self._given if name in known or not known]
+        self._given = tuple(dict.fromkeys(kept + list(params)))
+        return self
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "PolymarginClassifier":
+        """Train.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (n_samples, n_features)
+        y : array, shape (n_samples,)
+            Labels of any kind that sorts.
+        sample_weight : array, shape (n_samples,), optional
+            What each example's loss is multiplied by; examples of weight 0 are left out.
+
+        Raises
+        ------
+        ParamsError
+            A parameter is unknown or out of its bounds.
+        ProblemError
+            The data cannot be trained on.
+        """
+        params: Params = parse_params(self.method, {name: getattr(self, name) for name in self._given})
+        X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
+        check_classification_targets(labels)
+        weights = None
+        if sample_weight is not None:
+            weights = np.asarray(sample_weight, dtype=np.float64)
+            if weights.shape != labels.shape:
+                raise ValueError(f"sample_weight has shape {weights.shape}; y has {labels.shape}")
+            keep = weights != 0
+            if not keep.any():
+                raise ValueError("every sample_weight is zero; at least two examples need a positive weight")
+            X, labels, weights = X[keep], labels[keep], weights[keep]
+        self.classes_, index = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has {len(self.classes_)} class; at least two are needed")
+        problem = Problem.check(X, index, [str(label) for label in self.classes_], weights)
+        solver = find(self.method)(params, seed=self.seed, threads=self.threads)
+        began = time.perf_counter()
+        self.history_: list[Record] = []
+        last: Step | None = None
+        for last in solver.steps(problem):
+            self.history_.append(_record(last, time.perf_counter() - began))
+        assert last is not None, "a solver yields at least one step"
+        self.model_: Model = solver.model(problem, last.state)
+        self.gap_ = relative_gap(last.primal, last.dual)
+        self.n_iter_ = last.epoch
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.floating[Any]]:
+        """Scores, shape (n_samples, n_classes); for two classes their difference, shape (n_samples,)."""
+        check_is_fitted(self)
+        X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
+        scores = self.model_.scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels of the largest score, shape (n_samples,)."""
+        scores = self.decision_function(X)
+        index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[index])
+
+    @property
+    def coef_(self) -> NDArray[np.floating[Any]]:
+        """Weights, one row a class; for two classes their difference in one row."""
+        check_is_fitted(self)
+        if not isinstance(self.model_, LinearModel):
+            raise AttributeError(f"{self.method} makes no linear model, so it has no coef_")
+        coef = self.model_.coef
+        return coef[1:] - coef[:1] if len(self.classes_) == 2 else coef
+
+    def _fields(self) -> dict[str, FieldInfo]:
+        """The method's parameters; none while the method is unknown, which only ``fit`` complains of."""
+        solver = SOLVERS.get(self.method) if isinstance(self.method, str) else None
+        return {} if solver is None else solver.Params.model_fields
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _record(step: Step, seconds: float) -> Record:
+    return Record(step.epoch, step.primal, step.dual, step.gap, step.violation, step.converged, seconds)

@@ -1,0 +1,115 @@
+"""Rows of a sparse matrix against feature-major weights: layout, scores and updates."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import NDArray
+
+ALIGNMENT = 64
+
+
+class Rows(NamedTuple):
+    """The rows of X with their features renumbered by falling document frequency, and their squared norms."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    data: NDArray[Any]
+    squares: NDArray[np.float64]
+
+
+def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, NDArray[np.int64]]:
+    """Lay X out for training.
+
+    Frequent features come first, so that their rows of W share cache lines and stay in cache; features without an
+    entry are dropped.
+
+    Parameters
+    ----------
+    X : csr_matrix, shape (n_samples, n_features)
+    dtype : dtype
+        float32 or float64, of the values and of the weights to come.
+
+    Returns
+    -------
+    rows : Rows
+    features : int64 array, shape (n_used,)
+        ``features[j]`` is the column of X that became j.
+    """
+    count = np.bincount(X.indices, minlength=X.shape[1])
+    features = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
+    number = np.empty(X.shape[1], np.int32)
+    number[features] = np.arange(len(features), dtype=np.int32)
+    squares = np.zeros(X.shape[0])
+    np.add.at(squares, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.data**2)
+    moved = sp.csr_matrix(
+        (X.data.astype(dtype), number[X.indices], X.indptr), shape=(X.shape[0], max(len(features), 1))
+    )
+    moved.sort_indices()
+    return Rows(moved.indptr.astype(np.int64), moved.indices.astype(np.int32), moved.data, squares), features
+
+
+def weights(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Zero weights, shape (n_rows, n_classes) padded to whole cache lines and aligned to one."""
+    width = ALIGNMENT // dtype.itemsize
+    padded = -(-n_classes // width) * width
+    raw = np.zeros(n_rows * padded + width, dtype)
+    shift = (-raw.ctypes.data % ALIGNMENT) // dtype.itemsize
+    return raw[shift : shift + n_rows * padded].reshape(n_rows, padded)
+
+
+@njit(cache=True, nogil=True, inline="never")
+def score(rows: Rows, i: int, W: NDArray[Any], f: NDArray[Any]) -> None:
+    """f = W' x_i; four rows of W a pass, so that f is loaded and stored a quarter as often."""
+    width = f.shape[0]
+    at, end = rows.indptr[i], rows.indptr[i + 1]
+    f[:] = 0
+    while at + 4 <= end:
+        w0, w1, w2, w3 = W[rows.indices[at]], W[rows.indices[at + 1]], W[rows.indices[at + 2]], W[rows.indices[at + 3]]
+        x0, x1, x2, x3 = rows.data[at], rows.data[at + 1], rows.data[at + 2], rows.data[at + 3]
+        for c in range(width):
+            f[c] += x0 * w0[c] + x1 * w1[c] + x2 * w2[c] + x3 * w3[c]
+        at += 4
+    while at < end:
+        w, x = W[rows.indices[at]], rows.data[at]
+        for c in range(width):
+            f[c] += x * w[c]
+        at += 1
+
+
+@njit(cache=True, nogil=True)
+def update(rows: Rows, i: int, W: NDArray[Any], classes: NDArray[np.int32], steps: NDArray[np.float64], n: int) -> None:
+    """W[:, classes[t]] += steps[t] x_i for the first n entries."""
+    for at in range(rows.indptr[i], rows.indptr[i + 1]):
+        w, x = W[rows.indices[at]], rows.data[at]
+        for t in range(n):
+            w[classes[t]] += steps[t] * x
+
+
+@njit(cache=True, nogil=True)
+def above(f: NDArray[Any], n_classes: int, threshold: float, found: NDArray[np.int32], n: int) -> int:
+    """Append to found the classes whose score exceeds the threshold; the scan of each block is one SIMD count."""
+    for begin in range(0, n_classes, 64):
+        end = min(begin + 64, n_classes)
+        hits = 0
+        for c in range(begin, end):
+            hits += f[c] > threshold
+        if hits:
+            for c in range(begin, end):
+                if f[c] > threshold:
+                    found[n] = c
+                    n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def square_norm(W: NDArray[Any], n_classes: int) -> float:
+    """Sum of squares of W in float64."""
+    total = 0.0
+    for j in range(W.shape[0]):
+        part = 0.0
+        for c in range(n_classes):
+            part += np.float64(W[j, c]) * np.float64(W[j, c])
+        total += part
+    return total
