@@ -95,7 +95,7 @@ def read_decimal(data, start, end):  # type: ignore[no-untyped-def]
             return NOT_A_NUMBER, 0.0
         power = np.int64(0)
         while p < end and 48 <= data[p] <= 57:
-            power = min(power * 10 + (np.int64(data[p]) - 48), 1_000_000_000)
+            power = min(power * 10 + (np.int64(data[p]) - 48), np.int64(1_000_000_000))
             p += 1
         exponent += -power if down else power
     if p != end:

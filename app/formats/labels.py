@@ -28,7 +28,11 @@ class Labels:
         self._y = Growing(np.int32)
 
     def add(
-        self, codes: npt.NDArray[np.int64], names: Sequence[str | bytes], rows: npt.NDArray[np.int64], problems: Problems
+        self,
+        codes: npt.NDArray[np.int64],
+        names: Sequence[str | bytes],
+        rows: npt.NDArray[np.int64],
+        problems: Problems,
     ) -> None:
         """Append rows of which row k has the label `names[codes[k]]` and stands on line `rows[k]`.
 
@@ -71,7 +75,11 @@ class Splits:
         self._split = Growing(np.int8)
 
     def add(
-        self, codes: npt.NDArray[np.int64], names: Sequence[str | bytes], rows: npt.NDArray[np.int64], problems: Problems
+        self,
+        codes: npt.NDArray[np.int64],
+        names: Sequence[str | bytes],
+        rows: npt.NDArray[np.int64],
+        problems: Problems,
     ) -> None:
         """Append rows of which row k has the split `names[codes[k]]` and stands on line `rows[k]`."""
         values = np.empty(len(names), dtype=np.int8)

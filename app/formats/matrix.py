@@ -8,6 +8,8 @@ from scipy.sparse import csr_matrix
 
 from app.formats.growing import Growing
 
+MAX_INDEX = 2**31 - 1
+
 
 class Rows:
     """Rows of a sparse matrix as they are read."""
@@ -28,15 +30,19 @@ class Rows:
         self._indices.extend(indices)
         self._values.extend(values)
 
-    def take(self, n_features: int | None = None) -> csr_matrix[np.float64]:
+    def take(self, n_features: int | None = None, place: npt.NDArray[np.int32] | None = None) -> csr_matrix[np.float64]:
         """The canonical matrix: sorted indices, no stored zeros; the caller vouches that no row repeats an index.
 
         Parameters
         ----------
         n_features : int, optional
             Number of columns; by default the largest index plus one.
+        place : int32 array, shape (n_features,), optional
+            New index of each index that was added.
         """
         indices, values, lengths = self._indices.take(), self._values.take(), self._lengths.take()
+        if place is not None:
+            indices = place[indices]
         if n_features is None:
             n_features = int(indices.max()) + 1 if len(indices) else 0
         indptr = np.zeros(len(lengths) + 1, dtype=np.int64)

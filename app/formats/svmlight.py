@@ -15,14 +15,12 @@ import numpy.typing as npt
 from numba import njit
 
 from app.formats.decimals import EXACT, LONG, NOT_A_NUMBER, NOT_FINITE, long_decimals, read_decimal
-from app.formats.growing import Growing
 from app.formats.labels import Labels, distinct
-from app.formats.matrix import Rows
+from app.formats.matrix import MAX_INDEX, Rows
 from app.formats.options import Options
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.window import Window, as_array
 
-MAX_INDEX = 2**31 - 1
 _MAX_ERRORS = 20
 _NO_LABEL, _LABEL_LIST, _NOT_A_PAIR, _INDEX_RANGE, _ORDER = 10, 11, 12, 13, 14
 
@@ -85,8 +83,8 @@ def parse_svmlight(path: Path, options: Options) -> Parsed:
     problems.raise_if_any()
     if len(rows) == 0:
         raise row_error(1, "the file is empty" if line == 1 else "the file has no rows, only blank lines or comments")
-    names, y = labels.take(numbers=True)
-    return Parsed("sparse", names, y, X=rows.take())
+    label_names, y = labels.take(numbers=True)
+    return Parsed("sparse", label_names, y, X=rows.take())
 
 
 def _add_values(data: npt.NDArray[np.uint8], block: _Block, rows: Rows, problems: Problems) -> None:
@@ -141,9 +139,9 @@ def _scan(data, end, first_line):  # type: ignore[no-untyped-def]
                 colon = start
                 index = np.int64(0)
                 while colon < p and 48 <= data[colon] <= 57:
-                    index = min(index * 10 + (np.int64(data[colon]) - 48), MAX_INDEX + 1)
+                    index = min(index * 10 + (np.int64(data[colon]) - 48), np.int64(MAX_INDEX + 1))
                     colon += 1
-                if colon == start or colon == p or data[colon] != 58:
+                if colon in (start, p) or data[colon] != 58:
                     code = EXACT if _is_qid(data, start, p) else _NOT_A_PAIR
                     continue
                 if index == 0 or index > MAX_INDEX:
@@ -209,9 +207,9 @@ def _token(data, p, end):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _is_qid(data, start, end):  # type: ignore[no-untyped-def]
     """Whether a token is qid:something."""
-    return (
-        end - start > 4 and data[start] == 113 and data[start + 1] == 105 and data[start + 2] == 100
-    ) and data[start + 3] == 58
+    return (end - start > 4 and data[start] == 113 and data[start + 1] == 105 and data[start + 2] == 100) and data[
+        start + 3
+    ] == 58
 
 
 @njit(cache=True, nogil=True)

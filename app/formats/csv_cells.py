@@ -1,0 +1,205 @@
+"""CSV bytes to cells, and cells to numbers or texts: the kernels below the CSV parser (RFC 4180)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from app.formats.decimals import EXACT, LONG, read_decimal
+
+MAX_ERRORS = 20
+RAGGED, AFTER_QUOTE, UNCLOSED, EMPTY = 20, 21, 22, 23
+
+
+class Records(NamedTuple):
+    """Whole records of a block of bytes.
+
+    Attributes
+    ----------
+    consumed : int
+        Bytes that they take; what follows is the beginning of a record whose end is not in the block.
+    n_lines : int
+        Newlines in those bytes, inside quotes too.
+    cells : int64 array, shape (n_records * n_columns, 2)
+        Start and end of each cell, without its quotes.
+    doubled : uint8 array, shape (n_records * n_columns,)
+        1 where the cell has doubled quotes.
+    lines : int64 array, shape (n_records,)
+        Line on which each record begins.
+    errors : int64 array, shape (<= 20, 3)
+        Line, code, number of cells found.
+    n_errors : int
+    """
+
+    consumed: int
+    n_lines: int
+    cells: npt.NDArray[np.int64]
+    doubled: npt.NDArray[np.uint8]
+    lines: npt.NDArray[np.int64]
+    errors: npt.NDArray[np.int64]
+    n_errors: int
+
+
+class Numbers(NamedTuple):
+    """Numeric cells of some records as sparse rows.
+
+    Attributes
+    ----------
+    lengths : int64 array, shape (n_records,)
+    indices : int32 array, shape (nnz,)
+        Place of the cell's column among the numeric columns.
+    values : float64 array, shape (nnz,)
+    longs : int64 array, shape (n_longs, 5)
+        Place in `values`, start, end, record, numeric column of the decimals that are yet to be read.
+    errors : int64 array, shape (<= 20, 5)
+        Record, code, start, end, numeric column.
+    n_errors : int
+    """
+
+    lengths: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float64]
+    longs: npt.NDArray[np.int64]
+    errors: npt.NDArray[np.int64]
+    n_errors: int
+
+
+@njit(cache=True, nogil=True)
+def split_records(data, at_end, n_columns, first_line):  # type: ignore[no-untyped-def]
+    """Cut data into the fields of Records; blank lines are skipped, a record with an error is counted and left."""
+    end = len(data)
+    n_marks = 2
+    for p in range(end):
+        n_marks += data[p] == 44 or data[p] == 10
+    # A block of blank lines makes many records of one empty cell, but none of them is stored.
+    n_most = n_marks // n_columns + 1
+    cells = np.empty((n_most * n_columns, 2), dtype=np.int64)
+    doubled = np.zeros(n_most * n_columns, dtype=np.uint8)
+    lines = np.empty(n_most, dtype=np.int64)
+    errors = np.empty((MAX_ERRORS, 3), dtype=np.int64)
+    n_records, n_errors, consumed, line_consumed = 0, 0, 0, first_line
+    p, line = 0, first_line
+    while p < end:
+        first, record_line = p, line
+        n_cells, code = 0, EXACT
+        more = True
+        while more:
+            start, stop, twice, cell_code, p, line = _cell(data, p, end, line)
+            code = cell_code if code == EXACT else code
+            if n_cells < n_columns:
+                cells[n_records * n_columns + n_cells] = start, stop
+                doubled[n_records * n_columns + n_cells] = twice
+            n_cells += 1
+            more = p < end and data[p] == 44
+            p += more
+        if p == end and not at_end:
+            break
+        blank = n_cells == 1 and start == stop == first
+        if code == EXACT and n_cells != n_columns:
+            code = RAGGED
+        if code == EXACT and not blank:
+            lines[n_records] = record_line
+            n_records += 1
+        elif not blank:
+            if n_errors < MAX_ERRORS:
+                errors[n_errors] = record_line, code, n_cells
+            n_errors += 1
+        if p < end:
+            line += 1
+            p += 1
+        consumed, line_consumed = p, line
+    n_cells = n_records * n_columns
+    return (
+        consumed,
+        line_consumed - first_line,
+        cells[:n_cells],
+        doubled[:n_cells],
+        lines[:n_records],
+        errors[: min(n_errors, MAX_ERRORS)],
+        n_errors,
+    )
+
+
+@njit(cache=True, nogil=True)
+def read_numbers(data, cells, n_columns, numeric):  # type: ignore[no-untyped-def]
+    """Read the cells of the columns `numeric` into the fields of Numbers; zeros are left out."""
+    n_records = len(cells) // n_columns
+    n_numeric = len(numeric)
+    lengths = np.zeros(n_records, dtype=np.int64)
+    indices = np.empty(n_records * n_numeric, dtype=np.int32)
+    values = np.empty(n_records * n_numeric, dtype=np.float64)
+    longs = np.empty((n_records * n_numeric, 5), dtype=np.int64)
+    errors = np.empty((MAX_ERRORS, 5), dtype=np.int64)
+    nnz, n_longs, n_errors = 0, 0, 0
+    for record in range(n_records):
+        for feature in range(n_numeric):
+            start, end = cells[record * n_columns + numeric[feature]]
+            while start < end and (data[start] == 32 or data[start] == 9):
+                start += 1
+            while start < end and (data[end - 1] == 32 or data[end - 1] == 9):
+                end -= 1
+            code, value = read_decimal(data, start, end)
+            if code == LONG:
+                longs[n_longs] = nnz, start, end, record, feature
+                n_longs += 1
+            elif code != EXACT:
+                if n_errors < MAX_ERRORS:
+                    errors[n_errors] = record, EMPTY if start == end else code, start, end, feature
+                n_errors += 1
+            if code == LONG or value != 0.0:
+                indices[nnz] = feature
+                values[nnz] = value
+                nnz += 1
+                lengths[record] += 1
+    return lengths, indices[:nnz], values[:nnz], longs[:n_longs], errors[: min(n_errors, MAX_ERRORS)], n_errors
+
+
+@njit(cache=True, nogil=True)
+def read_texts(data, starts, ends, doubled):  # type: ignore[no-untyped-def]
+    """Copy cells one after another, doubled quotes made single: bytes and the length of each."""
+    lengths = np.empty(len(starts), dtype=np.int64)
+    total = 0
+    for k in range(len(starts)):
+        total += ends[k] - starts[k]
+    blob = np.empty(total, dtype=np.uint8)
+    n = 0
+    for k in range(len(starts)):
+        before = n
+        p = starts[k]
+        while p < ends[k]:
+            blob[n] = data[p]
+            n += 1
+            p += 2 if doubled[k] and data[p] == 34 else 1
+        lengths[k] = n - before
+    return blob[:n], lengths
+
+
+@njit(cache=True, nogil=True)
+def _cell(data, p, end, line):  # type: ignore[no-untyped-def]
+    """One cell from p on: start, stop, doubled quotes, code, the place of what ends it, the line there."""
+    if p < end and data[p] == 34:
+        p += 1
+        start, twice = p, 0
+        while p < end and (data[p] != 34 or (p + 1 < end and data[p + 1] == 34)):
+            twice |= data[p] == 34
+            line += data[p] == 10
+            p += 2 if data[p] == 34 else 1
+        stop = p
+        if p == end:
+            return start, stop, twice, UNCLOSED, p, line
+        p += 1
+        if p < end and data[p] == 13 and (p + 1 == end or data[p + 1] == 10):
+            p += 1
+        code = EXACT
+        while p < end and data[p] != 44 and data[p] != 10:
+            code = AFTER_QUOTE
+            p += 1
+        return start, stop, twice, code, p, line
+    start = p
+    while p < end and data[p] != 44 and data[p] != 10:
+        p += 1
+    stop = p - 1 if p > start and data[p - 1] == 13 and (p == end or data[p] == 10) else p
+    return start, stop, 0, EXACT, p, line

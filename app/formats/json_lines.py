@@ -1,0 +1,262 @@
+"""JSON lines: one object a line, with a label and a text or features.
+
+Keys: `label` (or another name, see Options; a string or a number) and one of `text`; `features`, an object of names and
+numbers; `indices` with `values`, two lists of which the first is 0-based, in any order, without repetition. All
+rows have the same of the three. `split` (train or test) stands in all rows or in none; `id` is ignored; other keys are
+refused.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from app.formats.labels import Labels, Splits
+from app.formats.matrix import MAX_INDEX, Rows
+from app.formats.options import Options
+from app.formats.table import Parsed, Problems, row_error, shorten
+from app.formats.text_blob import TextBlob
+from app.formats.window import Window
+
+_TEXT, _NAMED, _PAIRS = frozenset({"text"}), frozenset({"features"}), frozenset({"indices", "values"})
+_NUMBERS = frozenset({int, float})
+_TYPE_NAMES = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def parse_jsonl(path: Path, options: Options) -> Parsed:
+    """Read a JSON lines file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : Options
+        `label_column` is the label's key.
+
+    Returns
+    -------
+    Parsed
+        Kind "text" if the rows have texts; else "sparse", with sorted `feature_names` if the features have names.
+
+    Raises
+    ------
+    FormatError
+        With the lines that break the format.
+    """
+    reader, line = _Reader(options), 1
+    with Window(path) as window:
+        while unread := window.fill(line):
+            end = len(unread) if window.at_end else unread.rfind(b"\n") + 1
+            for record in unread[:end].removesuffix(b"\n").split(b"\n"):
+                if record and not record.isspace():
+                    reader.read(record, line)
+                line += 1
+            reader.settle()
+            window.consume(end)
+    return reader.take()
+
+
+class _RefusedError(Exception):
+    """What is wrong with one row."""
+
+    def __init__(self, detail: str, column: str | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.column = column
+
+
+class _Reader:
+    """Rows as they come; `settle` moves a block of them into arrays."""
+
+    def __init__(self, options: Options) -> None:
+        self._label_key = options.label_column
+        self._form: frozenset[str] | None = None
+        self._has_split = False
+        self._feature_ids: dict[str, int] = {}
+        self._labels, self._splits, self._rows, self._texts = Labels(), Splits(), Rows(), TextBlob()
+        self._problems = Problems()
+        self._n_records = 0
+        self._begin_block()
+
+    def _begin_block(self) -> None:
+        self._lines = array("q")
+        self._label_names: list[str] = []
+        self._split_names: list[str] = []
+        self._blob = bytearray()
+        self._lengths = array("q")
+        self._indices = array("i")
+        self._values = array("d")
+
+    def read(self, record: bytes, line: int) -> None:
+        """Read one row, or note what is wrong with it."""
+        self._n_records += 1
+        try:
+            self._append(_load(record), line)
+        except _RefusedError as refusal:
+            self._problems.add(line, refusal.detail, refusal.column)
+
+    def settle(self) -> None:
+        """Move the rows read since the last call into arrays."""
+        lines = np.array(self._lines, dtype=np.int64)
+        self._labels.add(*_encode(self._label_names), lines, self._problems)
+        if self._has_split:
+            self._splits.add(*_encode(self._split_names), lines, self._problems)
+        lengths = np.array(self._lengths, dtype=np.int64)
+        if self._form == _TEXT:
+            self._texts.add(np.frombuffer(self._blob, dtype=np.uint8), lengths)
+        else:
+            self._rows.add(lengths, np.array(self._indices, dtype=np.int32), np.array(self._values, dtype=np.float64))
+        self._begin_block()
+
+    def take(self) -> Parsed:
+        """The whole file."""
+        self._problems.raise_if_any()
+        if self._n_records == 0:
+            raise row_error(1, "the file is empty or has only blank lines")
+        labels, y = self._labels.take()
+        split = self._splits.take() if self._has_split else None
+        if self._form == _TEXT:
+            return Parsed("text", labels, y, split, texts=self._texts.take())
+        if self._form == _PAIRS:
+            return Parsed("sparse", labels, y, split, X=self._rows.take())
+        names = sorted(self._feature_ids)
+        place = np.empty(len(names), dtype=np.int32)
+        place[[self._feature_ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
+        return Parsed("sparse", labels, y, split, X=self._rows.take(len(names), place), feature_names=names)
+
+    def _append(self, row: dict[str, Any], line: int) -> None:
+        if self._label_key not in row:
+            raise _RefusedError("the key is missing", self._label_key)
+        label = _label(row.pop(self._label_key))
+        row.pop("id", None)
+        has_split = "split" in row
+        split = row.pop("split", "train")
+        if type(split) is not str:
+            raise _RefusedError(f"{_type_name(split)}, expected train or test", "split")
+        form = _form(row)
+        if self._form is None:
+            self._form, self._has_split = form, has_split
+        if form != self._form:
+            raise _RefusedError(f"the row has {_spoken(form)}; rows before it have {_spoken(self._form)}")
+        if has_split != self._has_split:
+            raise _RefusedError("split is in some rows and not in others", "split")
+        self._append_values(row, form)
+        self._lines.append(line)
+        self._label_names.append(label)
+        self._split_names.append(split)
+
+    def _append_values(self, row: dict[str, Any], form: frozenset[str]) -> None:
+        if form == _TEXT:
+            text = row["text"]
+            if type(text) is not str:
+                raise _RefusedError(f"{_type_name(text)}, expected a string", "text")
+            encoded = text.encode()
+            self._blob += encoded
+            self._lengths.append(len(encoded))
+            return
+        if form == _NAMED:
+            features = row["features"]
+            if type(features) is not dict:
+                raise _RefusedError(f"{_type_name(features)}, expected an object of names and numbers", "features")
+            _check_numbers(features.values(), "features")
+            ids = self._feature_ids
+            indices, values = [ids.setdefault(name, len(ids)) for name in features], list(features.values())
+        else:
+            indices, values = row["indices"], row["values"]
+            _check_pairs(indices, values)
+        self._indices.extend(indices)
+        self._values.extend(values)
+        self._lengths.append(len(indices))
+
+
+def _load(record: bytes) -> dict[str, Any]:
+    try:
+        row = orjson.loads(record)
+    except orjson.JSONDecodeError as error:
+        try:
+            record.decode()
+        except UnicodeDecodeError:
+            raise _RefusedError("not valid UTF-8") from error
+        raise _RefusedError(f"not valid JSON at character {error.pos + 1}") from error
+    if type(row) is not dict:
+        raise _RefusedError(f"{_type_name(row)}, expected an object")
+    return row
+
+
+def _label(value: object) -> str:
+    if type(value) is str:
+        return value
+    if type(value) is int:
+        return str(value)
+    if type(value) is float and math.isfinite(value):
+        return str(int(value)) if value.is_integer() else repr(value)
+    raise _RefusedError(f"{_type_name(value)}, expected a string or a number", "label")
+
+
+def _form(row: dict[str, Any]) -> frozenset[str]:
+    form = frozenset(row)
+    if form in (_TEXT, _NAMED, _PAIRS):
+        return form
+    unknown = sorted(form - _TEXT - _NAMED - _PAIRS)
+    if unknown:
+        named = ", ".join(f"'{shorten(name)}'" for name in unknown[:3])
+        raise _RefusedError(f"{len(unknown)} unknown key(s): {named}", unknown[0])
+    if not form:
+        raise _RefusedError("no text, no features, and no indices with values")
+    if form < _PAIRS:
+        raise _RefusedError("indices and values go together", next(iter(form)))
+    raise _RefusedError(f"the row has {_spoken(form)}, expected text, or features, or indices with values")
+
+
+def _check_pairs(indices: object, values: object) -> None:
+    if type(indices) is not list:
+        raise _RefusedError(f"{_type_name(indices)}, expected a list", "indices")
+    if type(values) is not list:
+        raise _RefusedError(f"{_type_name(values)}, expected a list", "values")
+    if len(indices) != len(values):
+        raise _RefusedError(f"{len(indices)} indices and {len(values)} values")
+    if not set(map(type, indices)) <= {int}:
+        raise _RefusedError("an index is not an integer", "indices")
+    if indices and not (min(indices) >= 0 and max(indices) < MAX_INDEX):
+        raise _RefusedError(f"an index is not between 0 and {MAX_INDEX - 1}", "indices")
+    if len(set(indices)) != len(indices):
+        raise _RefusedError("an index is there twice", "indices")
+    _check_numbers(values, "values")
+
+
+def _check_numbers(values: Collection[object], column: str) -> None:
+    if not set(map(type, values)) <= _NUMBERS:
+        wrong = next(value for value in values if type(value) not in _NUMBERS)
+        raise _RefusedError(f"a value is {_type_name(wrong)}, expected a number", column)
+    if not all(map(math.isfinite, cast(Collection[float], values))):
+        raise _RefusedError("a value is not a finite number", column)
+
+
+def _encode(names: list[str]) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Distinct names, and each name's index among them."""
+    ids: dict[str, int] = {}
+    codes = [ids.setdefault(name, len(ids)) for name in names]
+    return np.array(codes, dtype=np.int64), list(ids)
+
+
+def _spoken(form: frozenset[str]) -> str:
+    return " and ".join(sorted(form))
+
+
+def _type_name(value: object) -> str:
+    return _TYPE_NAMES.get(type(value), "something else")

@@ -1,0 +1,45 @@
+"""The formats by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from app.formats.csv_table import parse_csv
+from app.formats.json_lines import parse_jsonl
+from app.formats.options import Options
+from app.formats.svmlight import parse_svmlight
+from app.formats.table import Parsed
+
+Parser = Callable[[Path, Options], Parsed]
+
+FORMATS: Mapping[str, Parser] = MappingProxyType(
+    {
+        "svmlight": parse_svmlight,
+        "csv": parse_csv,
+        "jsonl": parse_jsonl,
+    }
+)
+
+
+def parse(path: Path, format: str, options: Options | None = None) -> Parsed:
+    """Read a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is read in blocks and may be larger than the memory that its arrays need.
+    format : str
+        A name in FORMATS.
+    options : Options, optional
+        What else is known about the file.
+
+    Raises
+    ------
+    FormatError
+        With the lines that break the format.
+    KeyError
+        If there is no such format.
+    """
+    return FORMATS[format](path, options or Options())
