@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, defer
 
 from app.errors import Conflict, InvalidInput, UnsupportedFormat
-from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, DatasetRows, DatasetState, DatasetStatistics
+from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, DatasetRows, DatasetStatistics
 from app.schemas.jobs import FINAL_STATES
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
@@ -70,7 +70,9 @@ def register(session: Session, name: str, format: str, upload: Upload, *, label_
             )
             session.add(row)
             session.flush()
-            job = doorbell.add(session, "import", id, {"kind": "import", "format": format, "label_column": label_column})
+            job = doorbell.add(
+                session, "import", id, {"kind": "import", "format": format, "label_column": label_column}
+            )
             session.refresh(row)
             shown = _show(row, job.id)
     except IntegrityError:
@@ -108,7 +110,9 @@ def statistics(session: Session, ref: str) -> DatasetStatistics:
 def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> DatasetRows:
     """Rows ``offset`` to ``offset + limit``, shortened; raises NotFound, Conflict and InvalidInput."""
     if offset < 0 or not 1 <= limit <= MAX_ROWS:
-        raise InvalidInput(f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_ROWS}, were expected")
+        raise InvalidInput(
+            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_ROWS}, were expected"
+        )
     with reading(session):
         row = _ready(session, ref)
         path = row.path
@@ -184,7 +188,7 @@ def _imports(session: Session, ids: list[str]) -> dict[str, str]:
 
 def _show(row: tables.Dataset, job_id: str | None) -> Dataset:
     format: Any = row.format
-    state: DatasetState = row.state  # type: ignore[assignment]
+    state: Any = row.state
     return Dataset(
         id=row.id,
         name=row.name,

@@ -161,8 +161,8 @@ def show(row: tables.Job) -> Job:
     """The job as the API shows it."""
     return Job(
         id=row.id,
-        kind=row.kind,  # type: ignore[arg-type]
-        state=row.state,  # type: ignore[arg-type]
+        kind=row.kind,
+        state=row.state,
         dataset=row.dataset_id,
         request=row.request,
         attempt=row.attempt,

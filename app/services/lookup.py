@@ -48,7 +48,7 @@ def by_id(session: Session, table: type[Row], id: str) -> Row:
 
 
 def newest(
-    session: Session, table: type[Row], query: Select[tuple[Row]], page_size: int, page_token: str | None
+    session: Session, table: type[Row], query: Select[Any], page_size: int, page_token: str | None
 ) -> tuple[Sequence[Row], str | None]:
     """Up to ``page_size`` rows of ``query`` by falling id, and the token of the following page.
 

@@ -5,16 +5,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sqlalchemy import delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from app.errors import InvalidInput, NotFound, PreconditionFailed
 from app.schemas.models import Alias, Model, ModelVersion
 from app.schemas.pages import Page
 from app.services.lookup import by_ref, check_name, moment, newest
 from app.store import tables
-from app.store.db import db_now, new_id, reading, writing
+from app.store.db import reading, writing
 from app.store.files import files
 
 V = tables.ModelVersion
@@ -146,12 +144,8 @@ def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
 
 def _show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list[ModelVersion]:
     model_ids = {row.model_id for row in rows}
-    names = {
-        id: name
-        for id, name in session.execute(
-            select(tables.Model.id, tables.Model.name).where(tables.Model.id.in_(model_ids))
-        )
-    }
+    query = select(tables.Model.id, tables.Model.name).where(tables.Model.id.in_(model_ids))
+    names = {row.id: row.name for row in session.execute(query)}
     metrics: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for metric in session.scalars(
         select(tables.Metric).where(tables.Metric.version_id.in_([row.id for row in rows])).order_by(tables.Metric.name)

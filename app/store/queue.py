@@ -3,10 +3,11 @@
 from functools import lru_cache
 from typing import Any
 
-import kombu
 import redis
 from celery import Celery
+from kombu.connection import Connection
 from kombu.exceptions import KombuError
+from kombu.messaging import Producer
 
 from app.config import settings
 from app.store.db import new_id
@@ -63,7 +64,7 @@ def ring(job_id: str, queue: str) -> bool:
     try:
         with _connection() as connection:
             celery = _celery(settings().redis_url)
-            producer = kombu.Producer(connection, serializer="json")
+            producer = Producer(connection, serializer="json")
             celery.amqp.send_task_message(
                 producer,
                 RUN_TASK,
@@ -99,7 +100,7 @@ def _celery(redis_url: str) -> Celery:
 def _connection() -> Any:
     # Its own short-lived connection: a pooled one may be dead since Redis was restarted, and kombu tries for ever by
     # default, which would hang the request that rings.
-    return kombu.Connection(
+    return Connection(
         _broker_url(settings().redis_url),
         transport_options={
             "max_retries": 0,

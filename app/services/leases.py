@@ -1,0 +1,192 @@
+"""The engine's promises: who holds a job, and that nobody else can write to it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.orm import Session
+
+from app.config import settings
+from app.services.jobs import settle_import
+from app.store import tables
+from app.store.db import db_now, reading, writing
+
+J = tables.Job
+Held = Literal["running", "cancelling"]
+HELD: tuple[Held, ...] = ("running", "cancelling")
+
+
+class Fenced(Exception):  # noqa: N818 - a verdict, not a fault
+    """The job is no longer this worker's: it must stop without writing anything more."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to write to a job: valid while the job's attempt is this one."""
+
+    job_id: str
+    attempt: int
+    kind: str
+    dataset_id: str | None
+    request: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state from which a job can go on: the steps up to ``step`` were done, in ``seconds`` of training."""
+
+    attempt: int
+    step: int
+    seconds: float
+    path: str
+    sha256: str
+
+
+def claim(session: Session, job_id: str, worker: str) -> Lease | None:
+    """Take a queued job, or return None where it is not queued (any more).
+
+    Steps that came after the last checkpoint go in the same transaction: this attempt makes them again.
+    """
+    with writing(session):
+        statement = (
+            update(J)
+            .where(J.id == job_id, J.state == "queued")
+            .values(
+                state="running",
+                attempt=J.attempt + 1,
+                worker=worker,
+                lease_until=db_now() + settings().lease_seconds,
+                started_at=func.coalesce(J.started_at, db_now()),
+                error=None,
+            )
+            .returning(J.attempt, J.kind, J.dataset_id, J.request)
+        )
+        row = session.execute(statement.execution_options(synchronize_session=False)).one_or_none()
+        if row is None:
+            return None
+        reached = select(tables.Checkpoint.step).where(tables.Checkpoint.job_id == job_id).scalar_subquery()
+        session.execute(
+            delete(tables.Step)
+            .where(tables.Step.job_id == job_id, tables.Step.number > func.coalesce(reached, -1))
+            .execution_options(synchronize_session=False)
+        )
+        return Lease(job_id, row.attempt, row.kind, row.dataset_id, row.request)
+
+
+@contextmanager
+def fenced(session: Session, lease: Lease) -> Iterator[Held]:
+    """A transaction in which the job is surely this worker's; it extends the lease and yields the job's state.
+
+    Raises
+    ------
+    Fenced
+        The job was given to another, or has ended.
+    """
+    with writing(session):
+        # Writing the row locks it: until the commit no sweep, cancel or claim can come between.
+        state = session.scalars(
+            _mine(lease).values(lease_until=db_now() + settings().lease_seconds).returning(J.state)
+        ).one_or_none()
+        if state is None:
+            raise Fenced(f"job {lease.job_id} is not held by attempt {lease.attempt}")
+        yield state
+
+
+def heartbeat(session: Session, lease: Lease) -> Held:
+    """Extend the lease; the state tells whether the job shall be cancelled. Raises Fenced."""
+    with fenced(session, lease) as state:
+        return state
+
+
+def record(session: Session, lease: Lease, steps: Sequence[dict[str, Any]], progress: dict[str, Any] | None) -> Held:
+    """Add points of the convergence curve (columns of ``steps`` but the job's id and attempt). Raises Fenced."""
+    with fenced(session, lease) as state:
+        if steps:
+            numbers = [step["number"] for step in steps]
+            # Written before, by a commit whose answer was lost: write it again.
+            session.execute(
+                delete(tables.Step)
+                .where(tables.Step.job_id == lease.job_id, tables.Step.number.in_(numbers))
+                .execution_options(synchronize_session=False)
+            )
+            session.execute(
+                insert(tables.Step), [{**step, "job_id": lease.job_id, "attempt": lease.attempt} for step in steps]
+            )
+        if progress is not None:
+            session.execute(_mine(lease).values(progress=progress))
+        return state
+
+
+def save_checkpoint(session: Session, lease: Lease, checkpoint: Checkpoint) -> str | None:
+    """Make ``checkpoint``, whose files are durable already, the job's one; return the path of the one before it."""
+    with fenced(session, lease):
+        old = session.get(tables.Checkpoint, lease.job_id, populate_existing=True)
+        before = old.path if old else None
+        session.merge(
+            tables.Checkpoint(
+                job_id=lease.job_id,
+                attempt=checkpoint.attempt,
+                step=checkpoint.step,
+                seconds=checkpoint.seconds,
+                path=checkpoint.path,
+                sha256=checkpoint.sha256,
+            )
+        )
+        return before if before != checkpoint.path else None
+
+
+def last_checkpoint(session: Session, lease: Lease) -> Checkpoint | None:
+    """The state to go on from, if there is one."""
+    with reading(session):
+        row = session.get(tables.Checkpoint, lease.job_id, populate_existing=True)
+        return None if row is None else Checkpoint(row.attempt, row.step, row.seconds, row.path, row.sha256)
+
+
+def drop_checkpoint(session: Session, lease: Lease) -> None:
+    """Forget a checkpoint that cannot be read, and every step made so far. Raises Fenced."""
+    with fenced(session, lease):
+        for table in (tables.Checkpoint, tables.Step):
+            session.execute(
+                delete(table).where(table.job_id == lease.job_id).execution_options(synchronize_session=False)
+            )
+
+
+def end(
+    session: Session,
+    lease: Lease,
+    state: Literal["succeeded", "failed", "cancelled"],
+    *,
+    result: dict[str, Any] | None = None,
+    error: dict[str, Any] | None = None,
+) -> None:
+    """End the job, in the transaction of the caller's :func:`fenced` block."""
+    values: dict[str, Any] = {"state": state, "lease_until": None, "finished_at": db_now(), "error": error}
+    if result is not None:
+        values["result"] = result
+    if session.execute(_mine(lease).values(**values)).rowcount != 1:  # type: ignore[attr-defined]
+        raise Fenced(f"job {lease.job_id} is not held by attempt {lease.attempt}")
+    if lease.kind == "import" and state != "succeeded":
+        settle_import(session, [lease.job_id], f"The import was {state}.", error)
+
+
+def give_back(session: Session, lease: Lease) -> Literal["queued", "cancelled"]:
+    """Let another worker go on with the job at once; that is no loss. Raises Fenced.
+
+    A job that was being cancelled is cancelled instead.
+    """
+    with fenced(session, lease) as state:
+        if state == "cancelling":
+            end(session, lease, "cancelled")
+            return "cancelled"
+        session.execute(_mine(lease).values(state="queued", lease_until=None, worker=None, rung_at=db_now()))
+        return "queued"
+
+
+def _mine(lease: Lease) -> Any:
+    return (
+        update(J)
+        .where(J.id == lease.job_id, J.attempt == lease.attempt, J.state.in_(HELD))
+        .execution_options(synchronize_session=False)
+    )

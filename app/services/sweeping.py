@@ -1,0 +1,165 @@
+"""The sweep: any worker, at any time, puts right what was lost; running it twice changes nothing more."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import or_, select, update
+from sqlalchemy.orm import Session
+
+from app.config import settings
+from app.schemas.jobs import FINAL_STATES
+from app.services.jobs import settle_import
+from app.store import tables
+from app.store.db import db_now, reading, writing
+from app.store.files import Files
+from app.store.queue import ring, waiting
+
+J = tables.Job
+_ORPHAN_SECONDS = 3600.0
+
+
+@dataclass
+class Swept:
+    """What a sweep did: ids of jobs."""
+
+    requeued: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    rung: list[str] = field(default_factory=list)
+
+
+def sweep(session: Session) -> Swept:
+    """Take jobs from workers that are silent for longer than their lease, and ring for jobs that nobody heard of."""
+    swept = Swept()
+    _expire(session, swept)
+    _ring(session, swept)
+    return swept
+
+
+def tidy(session: Session, files: Files) -> list[str]:
+    """Remove files that no row names, as a crash leaves them; return their paths."""
+    removed = []
+    for folder, named in (("models", _models), ("jobs", _jobs), ("datasets", _datasets)):
+        present = sorted(path.name for path in files.path(folder).glob("*"))
+        if present:
+            with reading(session):
+                kept = named(session)
+            removed += [f"{folder}/{name}" for name in present if name not in kept]
+    # A file is written to while it comes in, and is moved away at its end.
+    stale = [path for path in files.path("incoming").glob("*") if _age(path) > _ORPHAN_SECONDS]
+    removed += [f"incoming/{path.name}" for path in stale]
+    gone = []
+    for path in removed:
+        if path.startswith("datasets/") and _age(files.path(path)) < _ORPHAN_SECONDS:
+            continue  # its row may be about to be written
+        files.delete(path)
+        gone.append(path)
+    return gone
+
+
+def _expire(session: Session, swept: Swept) -> None:
+    with writing(session):
+        expired = session.execute(
+            select(J.id, J.state, J.losses)
+            .where(J.state.in_(("running", "cancelling")), J.lease_until < db_now())
+            .order_by(J.id)
+            .with_for_update(skip_locked=True)
+        ).all()
+        for id, state, losses in expired:
+            if state == "cancelling":
+                swept.cancelled.append(id)
+                _set(session, id, state="cancelled", lease_until=None, finished_at=db_now(), losses=losses + 1)
+            elif losses + 1 >= settings().max_attempts:
+                swept.failed.append(id)
+                _set(
+                    session, id, state="failed", lease_until=None, finished_at=db_now(), losses=losses + 1,
+                    error=_lost(losses + 1),
+                )  # fmt: skip
+            else:
+                swept.requeued.append(id)
+                _set(session, id, state="queued", lease_until=None, worker=None, losses=losses + 1, rung_at=None)
+        if swept.cancelled:
+            settle_import(session, swept.cancelled, "The import was cancelled.")
+        if swept.failed:
+            settle_import(session, swept.failed, "The import lost its worker too often.")
+
+
+def _ring(session: Session, swept: Swept) -> None:
+    stale = or_(J.rung_at.is_(None), J.rung_at < db_now() - settings().ring_again_seconds)
+    with reading(session):
+        unheard = session.execute(
+            select(J.id, J.queue).where(J.state == "queued", stale).order_by(J.id).limit(1000)
+        ).all()
+        if not unheard:
+            return
+        queued = Counter(session.scalars(select(J.queue).where(J.state == "queued")))
+    missing = {}
+    for queue in {queue for _, queue in unheard}:
+        messages = waiting(queue)
+        if messages is None:
+            return  # Redis is away: the next sweep rings
+        # Busy workers leave messages waiting; ringing again for those would only pile them up.
+        missing[queue] = queued[queue] - messages
+    for id, queue in unheard:
+        if missing[queue] <= 0:
+            continue
+        with writing(session):
+            mine = session.execute(
+                update(J)
+                .where(J.id == id, J.state == "queued", stale)
+                .values(rung_at=db_now())
+                .execution_options(synchronize_session=False)
+            )
+        if mine.rowcount != 1:  # type: ignore[attr-defined]  # another sweep was faster
+            continue
+        if not ring(id, queue):
+            with writing(session):
+                _set(session, id, rung_at=None)
+            return
+        missing[queue] -= 1
+        swept.rung.append(id)
+
+
+def _set(session: Session, id: str, **values: Any) -> None:
+    session.execute(update(J).where(J.id == id).values(**values).execution_options(synchronize_session=False))
+
+
+def _lost(losses: int) -> dict[str, Any]:
+    return {
+        "type": "urn:polymargin:problem:worker_lost",
+        "title": "The job lost its worker too often",
+        "status": 500,
+        "code": "worker_lost",
+        "detail": f"{losses} workers that ran the job went silent; memory may have run out. See the workers' logs.",
+        "errors": [],
+    }
+
+
+def _models(session: Session) -> set[str]:
+    # Folders are called <job id>.<attempt>: one is needed while a version names it or its attempt is at work.
+    # In this order: a job that succeeds between the two queries is found by the second.
+    held = session.execute(select(J.id, J.attempt).where(J.state.in_(("running", "cancelling")))).all()
+    versions = session.scalars(select(tables.ModelVersion.path))
+    return {f"{id}.{attempt}" for id, attempt in held} | {path.removeprefix("models/") for path in versions}
+
+
+def _jobs(session: Session) -> set[str]:
+    recent = or_(
+        J.state.not_in(sorted(FINAL_STATES)),
+        (J.state != "succeeded") & (J.finished_at > db_now() - settings().keep_checkpoints_seconds),
+    )
+    return set(session.scalars(select(J.id).where(recent)))
+
+
+def _datasets(session: Session) -> set[str]:
+    return set(session.scalars(select(tables.Dataset.id)))
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

@@ -1,0 +1,61 @@
+"""New versions of models: the row, its number and its metrics, in the transaction that ends the job."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from app.store import tables
+from app.store.db import db_now, new_id
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that is known of a trained model besides its number; the fields are the columns."""
+
+    job_id: str
+    dataset_id: str | None
+    dataset_sha256: str
+    solver: str
+    params: dict[str, Any]
+    seed: int
+    request: dict[str, Any]
+    code_version: str
+    n_classes: int
+    n_features: int
+    n_train: int
+    epochs: int
+    converged: bool
+    primal: float | None
+    dual: float | None
+    gap: float | None
+    violation: float | None
+    seconds: float
+    path: str
+    sha256: str
+    size_bytes: int
+
+
+def add(session: Session, model: str, facts: Facts, metrics: Mapping[str, Mapping[str, float]]) -> int:
+    """Add the next version of ``model`` to the caller's transaction and return its number.
+
+    The model's row is made if need be, and stays locked until the commit: numbers have no gaps and no doubles.
+    """
+    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
+    row = {"id": new_id(), "name": model, "created_at": db_now()}
+    session.execute(dialect.insert(tables.Model).values(row).on_conflict_do_nothing(index_elements=["name"]))
+    owner = session.scalars(select(tables.Model).where(tables.Model.name == model).with_for_update()).one()
+    latest = select(func.coalesce(func.max(tables.ModelVersion.number), 0))
+    number = session.scalars(latest.where(tables.ModelVersion.model_id == owner.id)).one() + 1
+    version = tables.ModelVersion(id=new_id(), model_id=owner.id, number=number, created_at=db_now(), **asdict(facts))
+    session.add(version)
+    session.flush()
+    session.add_all(
+        tables.Metric(version_id=version.id, part=part, name=name, value=value)
+        for part, values in metrics.items()
+        for name, value in values.items()
+    )
+    return number

@@ -1,0 +1,61 @@
+"""Brings a database to the newest schema; safe when several processes start at once."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, make_url, text
+
+import migrations
+from app.store.db import make_engine
+
+# Any number, the same in every process of every version.
+_ADVISORY_LOCK = 0x706F6C79
+
+
+def upgrade(url: str, revision: str = "head") -> None:
+    """Run the migrations that the database at ``url`` lacks; a second process waits and finds them done."""
+    engine = make_engine(_prepared(url))
+    try:
+        with _locked(engine) as connection:
+            config = _config()
+            config.attributes["connection"] = connection
+            command.upgrade(config, revision)
+            connection.commit()
+    finally:
+        engine.dispose()
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    return config
+
+
+def _prepared(url: str) -> str:
+    database = make_url(url).database
+    if url.startswith("sqlite") and database:
+        Path(database).parent.mkdir(parents=True, exist_ok=True)
+    return url
+
+
+@contextmanager
+def _locked(engine: Engine) -> Iterator[Connection]:
+    if engine.dialect.name == "sqlite":
+        with open(f"{engine.url.database}.lock", "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            with engine.connect() as connection:
+                yield connection
+        return
+    with engine.connect() as holder, engine.connect() as connection:
+        # Held by a session of its own, so that it outlasts every transaction of the migrations.
+        holder.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _ADVISORY_LOCK})
+        holder.commit()
+        try:
+            yield connection
+        finally:
+            holder.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _ADVISORY_LOCK})
+            holder.commit()
