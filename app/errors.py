@@ -1,6 +1,7 @@
 """Every error that may leave the service, and how each one maps to a problem document (RFC 9457).
 
 PolymarginError
+    Malformed           400  the request cannot be read at all: broken JSON, a truncated body
     InvalidInput        422  the request is well formed, its content is not
     Unauthenticated     401  no key, or one that is not known
     Forbidden           403  the key's role does not reach this far
@@ -55,6 +56,10 @@ class PolymarginError(Exception):
             "detail": self.detail,
             "errors": [item.document() for item in self.errors],
         }
+
+
+class Malformed(PolymarginError):
+    status, code, title = 400, "malformed", "The request cannot be read"
 
 
 class InvalidInput(PolymarginError):

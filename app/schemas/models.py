@@ -18,7 +18,7 @@ class AliasTarget(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: int = Field(ge=1)
+    version: int = Field(ge=1, lt=2**31)
 
 
 class ModelVersion(BaseModel):

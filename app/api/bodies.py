@@ -1,0 +1,104 @@
+"""JSON bodies, read and checked so that a hostile one costs little and is not repeated in the answer."""
+
+import difflib
+from itertools import islice
+from typing import Any, Generic, TypeVar, get_args
+
+import orjson
+from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from app.api.problems import items, pointer
+from app.errors import MAX_ITEMS, InvalidInput, Item, Malformed, UnsupportedFormat
+
+MAX_DEPTH = 64
+INLINE_BYTES = 64 << 10
+
+B = TypeVar("B", bound=BaseModel)
+
+
+class JsonBody(Generic[B]):
+    """A dependency that gives the request's body as a ``model``; ``schema`` describes it in the API's document."""
+
+    def __init__(self, model: type[B]) -> None:
+        self._model = model
+        self.schema = {
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}},
+            }
+        }
+
+    async def __call__(self, request: Request) -> B:
+        require_json(request)
+        content = await request.body()
+        if len(content) <= INLINE_BYTES:
+            return self.parse(content)
+        return await run_in_threadpool(self.parse, content)
+
+    def parse(self, content: bytes) -> B:
+        """The model that ``content`` spells; raises Malformed or InvalidInput."""
+        document = parse_object(content)
+        if _deeper_than(document, MAX_DEPTH):
+            raise InvalidInput(f"The body is nested deeper than {MAX_DEPTH} levels.")
+        unknown = _unknown_fields(self._model, document, ())
+        if unknown:
+            raise InvalidInput("The body has fields that are not known here.", unknown)
+        try:
+            return self._model.model_validate(document, strict=True)
+        except ValidationError as error:
+            faults = error.errors(include_url=False, include_input=False)
+            raise InvalidInput("The body does not fit its schema.", items(faults)) from None
+
+
+def require_json(request: Request) -> None:
+    """Refuse a body that says it is something other than JSON."""
+    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if media_type != "application/json" and not media_type.endswith("+json"):
+        raise UnsupportedFormat("The Content-Type must be application/json.")
+
+
+def parse_object(content: bytes) -> dict[str, Any]:
+    """The JSON object that ``content`` spells; raises Malformed or InvalidInput."""
+    if not content:
+        raise Malformed("The body is empty; a JSON object was expected.")
+    try:
+        document = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise Malformed(f"The body is not JSON: it breaks off at line {error.lineno}, column {error.colno}.") from None
+    if not isinstance(document, dict):
+        raise InvalidInput("The body must be a JSON object.")
+    return document
+
+
+def _deeper_than(document: Any, limit: int) -> bool:
+    level = [document]
+    for _ in range(limit):
+        level = [child for node in level for child in _children(node)]
+        if not level:
+            return False
+    return True
+
+
+def _children(node: Any) -> list[Any]:
+    inside = node.values() if isinstance(node, dict) else node
+    return [child for child in inside if isinstance(child, dict | list)]
+
+
+def _unknown_fields(model: type[BaseModel], document: dict[str, Any], path: tuple[str, ...]) -> list[Item]:
+    # Pydantic would make one fault for each of a million unknown fields, and spend seconds on it.
+    fields = model.model_fields
+    names = islice((name for name in document if name not in fields), MAX_ITEMS)
+    found = [Item(_unknown(name, list(fields)), pointer((*path, name))) for name in names]
+    for name, field in fields.items():
+        child = document.get(name)
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(child, dict) and isinstance(kind, type) and issubclass(kind, BaseModel):
+                found += _unknown_fields(kind, child, (*path, name))
+    return found
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name[:80].lower(), known, n=1)
+    return f"unknown field; did you mean {near[0]!r}?" if near else f"unknown field; known are {', '.join(known)}"

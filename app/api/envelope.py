@@ -1,0 +1,84 @@
+"""What surrounds every request: its id, its line in the log, its count, and the answer when all else fails."""
+
+import re
+import time
+import uuid
+
+import structlog
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.metrics import Metrics
+from app.api.problems import problem
+from app.errors import PolymarginError
+
+_SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
+_GONE = 499
+
+log = structlog.get_logger()
+
+
+class Envelope:
+    """Gives each request an id (the client's own, if it is a plain word), logs it and counts it.
+
+    A prediction that succeeds is logged at debug level only: a line each would cost more than the prediction.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        name = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = name
+        header = (b"x-request-id", name.encode())
+        started = time.perf_counter()
+        status = 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), header]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, answer)
+        except ClientDisconnect:
+            status = _GONE
+        except Exception:
+            log.exception("request.failed", request_id=name, method=scope["method"], path=_path(scope))
+            if status:
+                raise
+            failure = PolymarginError("Something went wrong here; the log tells more under the request's id.")
+            await problem(failure, name)(scope, receive, answer)
+        finally:
+            self._note(scope, name, status, time.perf_counter() - started)
+
+    def _note(self, scope: Scope, name: str, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "unknown")
+        method = scope["method"] if route != "unknown" else "any"
+        self._metrics.answered(method, route, status, seconds, streamed=route.endswith("/events"))
+        quiet = status < 400 and route.endswith(("/predict", "/healthz", "/readyz", "/metrics"))
+        (log.debug if quiet else log.info)(
+            "request",
+            request_id=name,
+            method=scope["method"],
+            path=_path(scope),
+            status=status,
+            ms=round(1000 * seconds, 2),
+        )
+
+
+def _request_id(scope: Scope) -> str:
+    for key, value in scope["headers"]:
+        if key == b"x-request-id" and _SANE_ID.fullmatch(value):
+            return bytes(value).decode()
+    return uuid.uuid4().hex
+
+
+def _path(scope: Scope) -> str:
+    return str(scope["path"])[:200]

@@ -1,0 +1,59 @@
+"""A job as a stream of server-sent events, read from SQL in short looks."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+from sqlalchemy.orm import Session, sessionmaker
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from app.schemas.jobs import FINAL_STATES, Job, JobStep
+from app.services import jobs
+
+MEDIA_TYPE = "text/event-stream"
+
+_LOOK_SECONDS = 0.3
+_HEARTBEAT_SECONDS = 10.0
+_STEPS = 1000
+
+
+async def follow(request: Request, sessions: sessionmaker[Session], id: str, after: int) -> AsyncIterator[bytes]:
+    """The steps numbered above ``after`` and every change of the job, until it is over or the client has gone.
+
+    Between two looks neither a thread nor a connection is held.
+    """
+    shown: Job | None = None
+    spoke = time.monotonic()
+    yield b"retry: 2000\n\n"
+    while not await request.is_disconnected():
+        job, steps = await run_in_threadpool(_look, sessions, id, after)
+        message = b"".join(_event("step", step.model_dump_json(), step.number) for step in steps)
+        more = len(steps) == _STEPS
+        if job != shown and not more:
+            message += _event("state", job.model_dump_json())
+            shown = job
+        if message:
+            yield message
+            spoke = time.monotonic()
+        after = steps[-1].number if steps else after
+        if more:
+            continue
+        if job.state in FINAL_STATES:
+            return
+        if time.monotonic() - spoke >= _HEARTBEAT_SECONDS:
+            yield b": still here\n\n"
+            spoke = time.monotonic()
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _look(sessions: sessionmaker[Session], id: str, after: int) -> tuple[Job, list[JobStep]]:
+    with sessions() as session:
+        # The job first: if it is over, the steps read after it are all that there will be.
+        job = jobs.get(session, id)
+        return job, jobs.steps(session, id, after, _STEPS).steps
+
+
+def _event(kind: str, data: str, number: int | None = None) -> bytes:
+    name = "" if number is None else f"id: {number}\n"
+    return f"event: {kind}\n{name}data: {data}\n\n".encode()

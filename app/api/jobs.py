@@ -1,0 +1,97 @@
+"""Routes for jobs."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from app.api.auth import EDITOR, VIEWER
+from app.api.bodies import JsonBody
+from app.api.events import MEDIA_TYPE, follow
+from app.api.parameters import Db, Id, Once, PageSize, PageToken
+from app.api.problems import responses
+from app.api.replays import make_once
+from app.schemas.jobs import Job, JobState, JobSteps, TrainRequest
+from app.schemas.pages import Page
+from app.services import jobs
+from app.services.idempotency import fingerprint
+from app.store import tables
+
+router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+_train = JsonBody(TrainRequest)
+
+
+@router.post(
+    "",
+    status_code=202,
+    dependencies=[EDITOR],
+    openapi_extra=_train.schema,
+    responses=responses(400, 401, 403, 404, 409, 413, 415, 422),
+)
+def submit_job(session: Db, response: Response, token: Once, body: Annotated[TrainRequest, Depends(_train)]) -> Job:
+    """Submit a training job; its model gets a new version when it has succeeded."""
+    print_ = fingerprint("jobs", body.model_dump_json())
+    job = make_once(session, response, token, print_, tables.Job, lambda: jobs.submit(session, body), jobs.get)
+    response.headers["Location"] = f"/api/v1/jobs/{job.id}"
+    return job
+
+
+@router.get("", dependencies=[VIEWER], responses=responses(401, 422))
+def list_jobs(
+    session: Db, page_size: PageSize = 100, page_token: PageToken = None, state: JobState | None = None
+) -> Page[Job]:
+    """Jobs, newest first."""
+    return jobs.page(session, page_size, page_token, state)
+
+
+@router.get("/{id}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_job(session: Db, id: Id) -> Job:
+    """A job: its state, its progress, and what it made or why it failed."""
+    return jobs.get(session, id)
+
+
+@router.post("/{id}/cancel", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422))
+def cancel_job(session: Db, id: Id) -> Job:
+    """Cancel a job; one that runs stops at its next step."""
+    return jobs.cancel(session, id)
+
+
+@router.post("/{id}/retry", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422))
+def retry_job(session: Db, id: Id) -> Job:
+    """Queue a failed or cancelled job again; it goes on from its last checkpoint."""
+    return jobs.retry(session, id)
+
+
+@router.get("/{id}/steps", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_steps(
+    session: Db,
+    id: Id,
+    after: Annotated[int, Query(ge=-1, lt=2**31, description="Only steps with a larger number.")] = -1,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> JobSteps:
+    """The convergence curve of a job."""
+    return jobs.steps(session, id, after, limit)
+
+
+@router.get(
+    "/{id}/events",
+    dependencies=[VIEWER],
+    response_class=StreamingResponse,
+    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}, **responses(401, 404, 422)},
+)
+async def follow_job(
+    request: Request,
+    id: Id,
+    last_event_id: Annotated[int, Header(ge=-1, lt=2**31, description="The last step's number that was seen.")] = -1,
+) -> Response:
+    """Server-sent events until the job is over: `step` (its id is the step's number) and `state`, the job as it is."""
+    await run_in_threadpool(_must_exist, request, id)
+    events = follow(request, request.app.state.sessions, id, last_event_id)
+    return StreamingResponse(events, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+
+
+def _must_exist(request: Request, id: str) -> None:
+    with request.app.state.sessions() as session:
+        jobs.get(session, id)

@@ -1,0 +1,87 @@
+"""Routes for models, their versions and aliases."""
+
+import re
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Path, Response
+
+from app.api.auth import EDITOR, VIEWER
+from app.api.bodies import JsonBody
+from app.api.parameters import Db, Number, PageSize, PageToken, Ref
+from app.api.problems import responses
+from app.errors import PreconditionFailed
+from app.schemas.models import Alias, AliasTarget, Model, ModelVersion
+from app.schemas.names import NAME_PATTERN
+from app.schemas.pages import Page
+from app.services import models
+
+router = APIRouter(prefix="/models", tags=["models"])
+
+_target = JsonBody(AliasTarget)
+_ALIAS = Path(pattern=NAME_PATTERN)
+
+
+@router.get("", dependencies=[VIEWER], responses=responses(401, 422))
+def list_models(session: Db, page_size: PageSize = 100, page_token: PageToken = None) -> Page[Model]:
+    """Models, newest first."""
+    return models.page(session, page_size, page_token)
+
+
+@router.get("/{ref}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_model(session: Db, ref: Ref) -> Model:
+    """One model by id or name, with its latest version."""
+    return models.get(session, ref)
+
+
+@router.get("/{ref}/versions", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def list_versions(session: Db, ref: Ref) -> Page[ModelVersion]:
+    """All versions of a model, newest first, on one page."""
+    return Page(items=models.versions(session, ref))
+
+
+@router.get("/{ref}/versions/{number}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_version(session: Db, ref: Ref, number: Number) -> ModelVersion:
+    """One version: where it came from, its metrics, and how near it is to the optimum."""
+    return models.version(session, ref, number)
+
+
+@router.put(
+    "/{ref}/aliases/{alias}",
+    dependencies=[EDITOR],
+    openapi_extra=_target.schema,
+    responses=responses(400, 401, 403, 404, 412, 413, 415, 422),
+)
+def set_alias(
+    session: Db,
+    response: Response,
+    ref: Ref,
+    alias: Annotated[str, _ALIAS],
+    body: Annotated[AliasTarget, Depends(_target)],
+    if_match: Annotated[str | None, Header(description="The ETag of the alias as it is; absent for a new one.")] = None,
+) -> Alias:
+    """Point an alias at a version: promote, or roll back.
+
+    An alias that exists is moved only by a request that names its current ETag in `If-Match`; any other, and one
+    without the header (or with `If-None-Match: *`), gets 412. `If-Match: *` moves it whatever it is.
+    """
+    moved = models.set_alias(session, ref, alias, body.version, _revision(if_match))
+    response.headers["ETag"] = f'"{moved.revision}"'
+    return moved
+
+
+@router.delete(
+    "/{ref}/aliases/{alias}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 422)
+)
+def delete_alias(session: Db, ref: Ref, alias: Annotated[str, _ALIAS]) -> None:
+    """Remove an alias; its version stays."""
+    models.delete_alias(session, ref, alias)
+
+
+def _revision(if_match: str | None) -> int | None:
+    if if_match is None:
+        return 0
+    if if_match == "*":
+        return None
+    if not re.fullmatch(r'"[0-9]{1,9}"', if_match):
+        raise PreconditionFailed("If-Match is no ETag of an alias; one is a number in double quotes.")
+    return int(if_match[1:-1])

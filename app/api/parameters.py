@@ -1,0 +1,38 @@
+"""What routes take beside their bodies: sessions, names, pages and the header that makes a POST repeatable."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from fastapi import Depends, Header, Path, Query, Request
+from sqlalchemy.orm import Session
+
+from app.api.auth import Editor
+from app.schemas.names import NAME_PATTERN
+from app.services.idempotency import Token
+
+
+def _session(request: Request) -> Iterator[Session]:
+    with request.app.state.sessions() as session:
+        yield session
+
+
+def _token(
+    principal: Editor,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            pattern="^[!-~]{1,255}$",
+            description="The same key with the same request gives the answer of the first one, for a week.",
+        ),
+    ] = None,
+) -> Token | None:
+    return None if idempotency_key is None else Token(principal.key_id, idempotency_key)
+
+
+Db = Annotated[Session, Depends(_session, scope="function")]
+Once = Annotated[Token | None, Depends(_token)]
+Ref = Annotated[str, Path(pattern=NAME_PATTERN, description="Id or name.")]
+Id = Annotated[str, Path(pattern=NAME_PATTERN)]
+Number = Annotated[int, Path(ge=1, lt=2**31)]
+PageSize = Annotated[int, Query(ge=1, le=1000)]
+PageToken = Annotated[str | None, Query(max_length=100, description="As the page before gave it.")]

@@ -1,0 +1,121 @@
+"""Every failure of a request as a problem document (RFC 9457), none of which repeats what was sent."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from itertools import islice
+from typing import Any
+
+import orjson
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.errors import MAX_ITEMS, InvalidInput, Item, PolymarginError
+from app.schemas.names import NAME_PATTERN
+
+MEDIA_TYPE = "application/problem+json"
+NAME_RULE = "a name is 1 to 128 letters, digits, '.', '_' or '-', the first a letter or digit"
+
+_LONGEST_SEGMENT = 80
+_HEADERS: dict[int, dict[str, str]] = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
+_DESCRIPTIONS = {
+    400: "The request cannot be read",
+    401: "A valid API key is needed",
+    403: "The key's role does not allow this",
+    404: "No such thing",
+    405: "The path does not take this method",
+    409: "The state of the resource stands in the way",
+    412: "The resource has changed",
+    413: "The body is too large",
+    415: "The format is not known",
+    422: "The input is not valid",
+    500: "Internal error",
+    503: "Not available now",
+}
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What the API's description says of the errors of a route; 500 belongs to every one."""
+    schema = {"$ref": "#/components/schemas/ProblemDocument"}
+    return {
+        status: {"description": _DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
+        for status in (*sorted(statuses), 500)
+    }
+
+
+def install(app: FastAPI) -> None:
+    """Let the app answer every error that reaches it with a problem document."""
+    app.add_exception_handler(PolymarginError, _from_error)
+    app.add_exception_handler(HTTPException, _from_http)
+    app.add_exception_handler(RequestValidationError, _from_parameters)
+
+
+def problem(error: PolymarginError, request_id: str | None) -> Response:
+    """The answer that tells of ``error``."""
+    return _response(error.document(), request_id, _HEADERS.get(error.status))
+
+
+def items(faults: Iterable[Mapping[str, Any]], prefix: str = "") -> list[Item]:
+    """Pydantic's faults as items: a pointer below ``prefix`` and a message, without the input.
+
+    Parameters
+    ----------
+    faults : iterable of mapping
+        As ``ValidationError.errors()`` gives them.
+    prefix : str
+        JSON pointer of the validated value.
+    """
+    return [Item(_message(fault), prefix + pointer(fault["loc"])) for fault in islice(faults, MAX_ITEMS)]
+
+
+def pointer(path: Sequence[str | int]) -> str:
+    """The JSON pointer (RFC 6901) of a path; a key too long to be a field's name becomes ``…``."""
+    segments = [str(part) if len(str(part)) <= _LONGEST_SEGMENT else "…" for part in path]
+    return "".join("/" + segment.replace("~", "~0").replace("/", "~1") for segment in segments)
+
+
+def request_id(request: Request) -> str | None:
+    """The id that the envelope gave to the request."""
+    found: str | None = request.scope.get("state", {}).get("request_id")
+    return found
+
+
+async def _from_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, PolymarginError)
+    return problem(error, request_id(request))
+
+
+async def _from_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    code = status.phrase.lower().replace(" ", "_").replace("-", "_")
+    detail = {404: "No route has this path.", 405: "The path does not take this method."}.get(status, status.phrase)
+    document: dict[str, Any] = {
+        "type": f"urn:polymargin:problem:{code}",
+        "title": status.phrase,
+        "status": status.value,
+        "code": code,
+        "detail": detail,
+        "errors": [],
+    }
+    return _response(document, request_id(request), error.headers)
+
+
+async def _from_parameters(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = items(error.errors())
+    where = ", ".join(sorted({item.pointer.split("/")[1] for item in found if item.pointer}))
+    return problem(InvalidInput(f"The request's {where} parameters are not valid.", found), request_id(request))
+
+
+def _message(fault: Mapping[str, Any]) -> str:
+    if fault["type"] == "string_pattern_mismatch" and fault.get("ctx", {}).get("pattern") == NAME_PATTERN:
+        return NAME_RULE
+    return str(fault["msg"])
+
+
+def _response(document: dict[str, Any], request_id: str | None, headers: Mapping[str, str] | None) -> Response:
+    content = orjson.dumps({**document, "request_id": request_id})
+    return Response(content, document["status"], headers, MEDIA_TYPE)

@@ -1,0 +1,44 @@
+"""Routes for the methods that jobs may name."""
+
+import inspect
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter
+
+from app.api.auth import VIEWER
+from app.api.parameters import Ref
+from app.api.problems import responses
+from app.errors import NotFound
+from app.schemas.solvers import Handles, SolverInfo, SolverList
+from solvers.base import Solver
+from solvers.registry import SOLVERS, UnknownSolverError, find
+
+router = APIRouter(prefix="/solvers", tags=["solvers"])
+
+
+@router.get("", dependencies=[VIEWER], responses=responses(401))
+def list_solvers() -> SolverList:
+    """Every method, with the JSON schema of its parameters."""
+    return SolverList(items=[_info(solver) for _, solver in sorted(SOLVERS.items())])
+
+
+@router.get("/{name}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_solver(name: Ref) -> SolverInfo:
+    """One method by its name."""
+    try:
+        return _info(find(name))
+    except UnknownSolverError as error:
+        raise NotFound(str(error)) from None
+
+
+def _info(solver: type[Solver[Any]]) -> SolverInfo:
+    return SolverInfo(
+        name=solver.name,
+        title=solver.title,
+        summary=inspect.getdoc(sys.modules[solver.__module__]) or solver.title,
+        paper=solver.paper,
+        handles=Handles(**asdict(solver.handles)),
+        params_schema=solver.Params.model_json_schema(),
+    )

@@ -1,0 +1,121 @@
+"""Receiving a file: raw or as the one file of a multipart form, to the disk as it comes."""
+
+import errno
+from collections.abc import Mapping
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from app.errors import InvalidInput, Malformed, Unavailable, UnsupportedFormat
+from app.store.files import Upload
+
+_WRITTEN_AT_ONCE = 1 << 20
+_LONGEST_HEADER = 8 << 10
+
+SCHEMA = {
+    "requestBody": {
+        "required": True,
+        "description": "The file itself, with any Content-Type, or a form with it as its only part.",
+        "content": {
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {"file": {"type": "string", "format": "binary"}},
+                }
+            },
+        },
+    }
+}
+
+
+async def receive(request: Request, upload: Upload) -> None:
+    """Write the request's file to ``upload`` in blocks, in a worker thread.
+
+    Raises
+    ------
+    Malformed
+        The body ends too early, or is not the form that it says it is.
+    InvalidInput
+        The file is empty.
+    UnsupportedFormat
+        The body is compressed.
+    Unavailable
+        The disk is full.
+    ClientDisconnect
+        The client has gone.
+    """
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise UnsupportedFormat("The body has a Content-Encoding; send the file as it is.")
+    media_type, options = parse_options_header(request.headers.get("content-type", ""))
+    form = _FilePart(options) if media_type == b"multipart/form-data" else None
+    n_bytes, block = 0, bytearray()
+    async for chunk in request.stream():
+        n_bytes += len(chunk)
+        block += chunk if form is None else form.file_bytes(chunk)
+        if len(block) >= _WRITTEN_AT_ONCE:
+            await run_in_threadpool(_write, upload, bytes(block))
+            block.clear()
+    if form is not None:
+        form.close()
+    claim = request.headers.get("content-length")
+    if claim is not None and int(claim) != n_bytes:
+        raise Malformed(f"The body ends after {n_bytes} bytes; its Content-Length says {int(claim)}.")
+    await run_in_threadpool(_write, upload, bytes(block))
+    if upload.size_bytes == 0:
+        raise InvalidInput("The file is empty.")
+
+
+class _FilePart:
+    """Takes the bytes of the only part out of a multipart form, as they come."""
+
+    def __init__(self, options: Mapping[bytes, bytes]) -> None:
+        boundary = options.get(b"boundary", b"")
+        if not 1 <= len(boundary) <= 70:
+            raise Malformed("The form's Content-Type names no boundary of 1 to 70 characters.")
+        self._parts = 0
+        self._complete = False
+        self._bytes = bytearray()
+        self._parser = MultipartParser(
+            boundary,
+            {"on_part_begin": self._begin, "on_part_data": self._data, "on_end": self._end},
+            max_header_size=_LONGEST_HEADER,
+        )
+
+    def file_bytes(self, chunk: bytes) -> bytes:
+        """The bytes of the file in the next chunk of the form."""
+        try:
+            self._parser.write(chunk)
+        except FormParserError:
+            raise Malformed("The body is not the multipart form that its Content-Type says it is.") from None
+        found = bytes(self._bytes)
+        self._bytes.clear()
+        return found
+
+    def close(self) -> None:
+        """Raise Malformed unless the form has come to its end."""
+        if not self._complete:
+            raise Malformed("The form ends before its closing boundary.")
+
+    def _begin(self) -> None:
+        self._parts += 1
+        if self._parts > 1:
+            raise InvalidInput("The form has several parts; one file was expected, and the rest in the query.")
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        self._bytes += data[start:end]
+
+    def _end(self) -> None:
+        self._complete = True
+
+
+def _write(upload: Upload, block: bytes) -> None:
+    try:
+        upload.write(block)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Unavailable("The disk is full.") from error
+        raise

@@ -1,0 +1,80 @@
+"""The web application: ``uvicorn --factory app.main:create_app``."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from fastapi import APIRouter, FastAPI
+
+from app.api import datasets, health, jobs, keys, models, openapi, predictions, problems, solvers
+from app.api.auth import KeyRing
+from app.api.envelope import Envelope
+from app.api.limits import BodyLimits
+from app.api.metrics import Metrics
+from app.config import Settings, settings
+from app.services.model_cache import ModelCache
+from app.services.readiness import jobs_by_state
+from app.store.db import dispose, sessions
+from solvers.version import VERSION
+
+DESCRIPTION = (
+    "Trains and serves large-margin classifiers with many classes. Every error is a problem document (RFC 9457), and "
+    "every answer carries its request's id in `X-Request-ID`."
+)
+TAGS = [
+    {"name": "datasets", "description": "Files with labels, uploaded once."},
+    {"name": "solvers", "description": "The methods, and the parameters that they take."},
+    {"name": "jobs", "description": "Imports and training, as they go on."},
+    {"name": "models", "description": "What training made: versions, and the aliases that move between them."},
+    {"name": "predictions", "description": "Labels for new instances."},
+    {"name": "keys", "description": "Who may use the service."},
+    {"name": "operation", "description": "Signs of life."},
+]
+
+
+def create_app(config: Settings | None = None) -> FastAPI:
+    """The application over the process's database and files.
+
+    Parameters
+    ----------
+    config : Settings, optional
+        Limits and the like; by default the process's own settings, which alone say where data is kept.
+    """
+    config = config or settings()
+    factory = sessions()
+    cache = ModelCache(factory, config.model_cache_bytes)
+    metrics = Metrics(partial(jobs_by_state, factory), lambda: cache.nbytes)
+    app = FastAPI(
+        title="Polymargin",
+        version=VERSION,
+        description=DESCRIPTION,
+        openapi_tags=TAGS,
+        lifespan=_lifespan,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+        redoc_url=None,
+        swagger_ui_oauth2_redirect_url=None,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+    )
+    app.state.settings = config
+    app.state.sessions = factory
+    app.state.models = cache
+    app.state.metrics = metrics
+    app.state.keyring = KeyRing(factory)
+    app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
+    problems.install(app)
+    # Predictions come first: routes are tried in order.
+    v1 = APIRouter(prefix="/api/v1")
+    for part in (predictions, datasets, solvers, jobs, models, keys):
+        v1.include_router(part.router)
+    app.include_router(v1)
+    app.include_router(health.router)
+    app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, max_upload_bytes=config.max_upload_bytes)
+    app.add_middleware(Envelope, metrics=metrics)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    yield
+    dispose()

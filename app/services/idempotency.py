@@ -1,0 +1,113 @@
+"""Idempotency keys: a POST that is repeated gets the answer of the first one, and makes nothing twice."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sqlalchemy import delete, event, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app.errors import InvalidInput
+from app.store import tables
+from app.store.db import db_now, reading
+
+KEPT_SECONDS = 7 * 86400.0
+
+R = TypeVar("R")
+Table = type[tables.Job] | type[tables.Dataset]
+
+
+@dataclass(frozen=True)
+class Token:
+    """An Idempotency-Key as one API key sent it, kept for a week."""
+
+    key_id: str
+    token: str
+
+
+def fingerprint(*parts: str) -> str:
+    """What two requests have in common when they ask for the same thing."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def known(session: Session, token: Token) -> bool:
+    """Whether a POST with this token has succeeded before."""
+    return _find(session, token) is not None
+
+
+def once(
+    session: Session,
+    token: Token,
+    fingerprint: str,
+    table: Table,
+    make: Callable[[], R],
+) -> tuple[R | None, str]:
+    """Make a thing, or find the one that the same request made before.
+
+    The token's row is written in the transaction in which ``make`` writes the thing, so both are there or neither;
+    of two requests at the same moment the second waits for the first one's row and then finds it.
+
+    Parameters
+    ----------
+    table : type
+        Where ``make`` adds its row; the row's id is what the token remembers.
+    make : callable
+        Writes with ``session`` and commits.
+
+    Returns
+    -------
+    made : object or None
+        What ``make`` gave; None where the thing exists already.
+    id : str
+        Of the thing.
+
+    Raises
+    ------
+    InvalidInput
+        The token was used for another request.
+    """
+    found = _find(session, token)
+    if found is None:
+        row = tables.Idempotency(
+            key_id=token.key_id, token=token.token, fingerprint=fingerprint, location="", created_at=db_now()
+        )
+        try:
+            _claim(session, row)
+        except IntegrityError:
+            session.rollback()
+            found = _find(session, token)
+            if found is None:
+                raise
+        else:
+            return _make(session, row, table, make), row.location
+    if found[0] != fingerprint:
+        raise InvalidInput("The Idempotency-Key was used for another request before.")
+    return None, found[1]
+
+
+def _claim(session: Session, row: tables.Idempotency) -> None:
+    session.execute(delete(tables.Idempotency).where(tables.Idempotency.created_at < db_now() - KEPT_SECONDS))
+    session.add(row)
+    session.flush()
+
+
+def _make(session: Session, row: tables.Idempotency, table: Table, make: Callable[[], R]) -> R:
+    def remember(session: Session, _context: Any) -> None:
+        for thing in session.new:
+            if isinstance(thing, table):
+                row.location = thing.id  # written by the flush that the commit makes next
+
+    event.listen(session, "after_flush", remember)
+    try:
+        return make()
+    finally:
+        event.remove(session, "after_flush", remember)
+
+
+def _find(session: Session, token: Token) -> tuple[str, str] | None:
+    at = (tables.Idempotency.key_id == token.key_id, tables.Idempotency.token == token.token)
+    with reading(session):
+        row = session.execute(select(tables.Idempotency.fingerprint, tables.Idempotency.location).where(*at)).first()
+    return None if row is None else (row.fingerprint, row.location)

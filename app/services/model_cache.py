@@ -1,0 +1,151 @@
+"""Models in memory: found by name, kept while they fit, shared by all threads of a process."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.errors import Conflict, NotFound, Unavailable
+from app.features.load import Features, load_features
+from app.schemas.models import ModelVersion
+from app.services import models
+from app.store import tables
+from app.store.files import Files
+from solvers.model import Model, ModelError, load_model
+
+Reference = tuple[str, int | None, str | None]
+
+_RESOLVED_SECONDS = 1.0
+_MOST_RESOLVED = 4096
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A version with its arrays mapped into memory."""
+
+    version: ModelVersion
+    model: Model
+    features: Features
+    nbytes: int
+
+
+class ModelCache:
+    """The most recently used models, up to ``max_bytes`` of arrays; one that is larger than that is kept alone.
+
+    A name or alias is looked up again after a second, so a promoted version answers within that time.
+
+    Parameters
+    ----------
+    sessions : sessionmaker
+    max_bytes : int
+    """
+
+    def __init__(self, sessions: sessionmaker[Session], max_bytes: int) -> None:
+        self._sessions = sessions
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._loading: dict[str, threading.Lock] = {}
+        self._resolved: dict[Reference, tuple[float, str]] = {}
+        self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()
+        self._nbytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all models that are loaded."""
+        return self._nbytes
+
+    def ready(self, reference: Reference) -> LoadedModel | None:
+        """The model that (name, number, alias) means, if that is known without SQL and files; never waits."""
+        expires, id = self._resolved.get(reference, (0.0, ""))
+        if expires < time.monotonic():
+            return None
+        with self._lock:
+            loaded = self._loaded.get(id)
+            if loaded is not None:
+                self._loaded.move_to_end(id)
+            return loaded
+
+    def get(self, reference: Reference) -> LoadedModel:
+        """The model that (name, number, alias) means.
+
+        Raises
+        ------
+        NotFound
+            There is no such model, version or alias.
+        Conflict
+            The model has no version yet, a job is about to make it.
+        Unavailable
+            The model's files cannot be read.
+        """
+        loaded = self.ready(reference)
+        if loaded is not None:
+            return loaded
+        with self._sessions() as session:
+            version = _resolve(session, reference)
+            with self._lock:
+                gate = self._loading.setdefault(version.id, threading.Lock())
+            with gate:
+                loaded = self._loaded.get(version.id) or _load(session, version)
+                self._keep(loaded)
+        with self._lock:
+            if len(self._resolved) >= _MOST_RESOLVED:
+                self._resolved.clear()
+            self._resolved[reference] = (time.monotonic() + _RESOLVED_SECONDS, version.id)
+        return loaded
+
+    def _keep(self, loaded: LoadedModel) -> None:
+        with self._lock:
+            if loaded.version.id not in self._loaded:
+                self._loaded[loaded.version.id] = loaded
+                self._nbytes += loaded.nbytes
+            self._loaded.move_to_end(loaded.version.id)
+            while self._nbytes > self._max_bytes and len(self._loaded) > 1:
+                id, oldest = self._loaded.popitem(last=False)
+                self._nbytes -= oldest.nbytes
+                self._loading.pop(id, None)
+
+
+def _resolve(session: Session, reference: Reference) -> ModelVersion:
+    ref, number, alias = reference
+    try:
+        return models.version(session, ref, number, alias)
+    except NotFound:
+        if number is None and alias is None:
+            _explain_waiting(session, ref)
+        raise
+
+
+def _explain_waiting(session: Session, name: str) -> None:
+    query = (
+        select(tables.Job.id, tables.Job.state)
+        .where(tables.Job.kind == "train", tables.Job.state.in_(("queued", "running")))
+        .where(tables.Job.request["model"].as_string() == name)
+        .order_by(tables.Job.id)
+        .limit(1)
+    )
+    waiting = session.execute(query).first()
+    if waiting is not None:
+        raise Conflict(f"The model {name!r:.80} has no version yet; job {waiting.id} is {waiting.state}.")
+
+
+def _load(session: Session, version: ModelVersion) -> LoadedModel:
+    folder = models.artefact(session, version.id)
+    try:
+        model, _ = load_model(folder / "model", mmap=True)
+        arrays, manifest = Files(folder).load_arrays("features")
+    except (ModelError, OSError, ValueError) as error:
+        raise Unavailable(f"The files of version {version.version} cannot be read.") from error
+    features = load_features(manifest["kind"], manifest["params"], _plain(arrays))
+    nbytes = model.nbytes + sum(array.nbytes for array in arrays.values())
+    return LoadedModel(version, model, features, nbytes)
+
+
+def _plain(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    # Every slice of an np.memmap is another np.memmap, at several times the cost of a plain view of the same bytes.
+    return {name: np.asarray(array) for name, array in arrays.items()}

@@ -1,0 +1,87 @@
+"""Predictions: instances checked one by one, scored, and answered with labels."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.errors import MAX_ITEMS, InvalidInput, Item
+from app.features.instances import InstanceError
+from app.services.model_cache import LoadedModel
+
+MAX_TOP = 1000
+
+_FIELDS = {"instances", "top_k"}
+
+
+def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -> dict[str, Any]:
+    """Answer one request.
+
+    Checked by hand against ``schemas.predictions.PredictRequest``: a model with four kinds of instances would try
+    each of them on every instance, and report four faults for one.
+
+    Parameters
+    ----------
+    loaded : LoadedModel
+    document : dict
+        The request as JSON gave it; see ``PredictRequest``.
+    max_instances : int
+
+    Returns
+    -------
+    dict
+        As ``PredictResponse``.
+
+    Raises
+    ------
+    InvalidInput
+        A fault of the request, or up to 20 instances that the model cannot take, each with its pointer.
+    """
+    instances, top_k = _check(document, max_instances)
+    rows = _rows(loaded, instances)
+    version = loaded.version
+    return {
+        "model": version.model,
+        "version": version.version,
+        "gap": version.gap,
+        "predictions": [_prediction(loaded, row, top_k) for row in rows],
+    }
+
+
+def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int]:
+    if not document.keys() <= _FIELDS:
+        raise _fault("unknown field; known are instances and top_k", "")
+    instances = document.get("instances")
+    if not isinstance(instances, list):
+        raise _fault("a list of instances is needed", "/instances")
+    if not 1 <= len(instances) <= max_instances:
+        raise _fault(f"{len(instances)} instances were given; 1 to {max_instances} are taken", "/instances")
+    top_k = document.get("top_k", 1)
+    if type(top_k) is not int or not 1 <= top_k <= MAX_TOP:
+        raise _fault(f"an integer from 1 to {MAX_TOP} was expected", "/top_k")
+    return instances, top_k
+
+
+def _rows(loaded: LoadedModel, instances: Sequence[Any]) -> list[tuple[Any, Any]]:
+    rows, faults = [], []
+    for number, instance in enumerate(instances):
+        try:
+            rows.append(loaded.features.row(instance))
+        except InstanceError as error:
+            faults.append(Item(str(error), f"/instances/{number}"))
+            if len(faults) == MAX_ITEMS:
+                break
+    if faults:
+        raise InvalidInput("The model cannot take these instances.", faults)
+    return rows
+
+
+def _prediction(loaded: LoadedModel, row: tuple[Any, Any], top_k: int) -> dict[str, Any]:
+    best, scores = loaded.model.top(*row, top_k)
+    classes = loaded.model.classes
+    top = [
+        {"label": classes[index], "score": score} for index, score in zip(best.tolist(), scores.tolist(), strict=True)
+    ]
+    return {**top[0], "top": top, "path": None}
+
+
+def _fault(detail: str, pointer: str) -> InvalidInput:
+    return InvalidInput("The request does not fit its schema.", [Item(detail, pointer)])
