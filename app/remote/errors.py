@@ -5,6 +5,7 @@ ClientError
     TimedOutError               what was waited for did not happen in the time given
     JobFailedError              a job that was waited for failed or was cancelled
     ResponseError               the service answered with a problem document
+        MalformedError              400 malformed
         InvalidInputError           422 invalid_input
         UnauthenticatedError        401 unauthenticated
         ForbiddenError              403 forbidden
@@ -58,6 +59,10 @@ class ResponseError(ClientError):
         self.title = problem.title
 
 
+class MalformedError(ResponseError):
+    code = "malformed"
+
+
 class InvalidInputError(ResponseError):
     code = "invalid_input"
 
@@ -99,6 +104,7 @@ class InternalError(ResponseError):
 
 
 _STATUSES: dict[int, type[ResponseError]] = {
+    400: MalformedError,
     401: UnauthenticatedError,
     403: ForbiddenError,
     404: NotFoundError,

@@ -1,7 +1,7 @@
 """Server-sent events of a job: parsed, and taken up again where a broken connection left off."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,8 +43,10 @@ def parse(lines: Iterator[str]) -> Iterator[Event]:
             place = value
 
 
-def follow(transport: Transport, path: str, last: str | None = None) -> Iterator[Event]:
-    """Events from after ``last`` until the service ends the stream; a broken connection is taken up again.
+def follow(
+    transport: Transport, path: str, is_last: Callable[[Event], bool], after: str | None = None
+) -> Iterator[Event]:
+    """Events from after the id ``after`` until ``is_last``; a connection that ends before is taken up again.
 
     Raises
     ------
@@ -52,16 +54,18 @@ def follow(transport: Transport, path: str, last: str | None = None) -> Iterator
         The connection broke, and several attempts in a row to take it up again failed.
     """
     failures = 0
-    while True:
-        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last is not None else {})
+    cause: Exception | None = None
+    while failures < transport.attempts:
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after is not None else {})
         try:
             with transport.stream(path, headers, SILENCE_SECONDS) as lines:
                 for event in parse(lines):
-                    failures, last = 0, event.id if event.id is not None else last
+                    failures, after = 0, event.id if event.id is not None else after
                     yield event
-            return
+                    if is_last(event):
+                        return
         except (httpx.TransportError, UnavailableError) as error:
-            failures += 1
-            if failures >= transport.attempts:
-                raise UnreachableError(f"The events of {path} broke off {failures} times in a row") from error
-            wait(failures)
+            cause = error
+        failures += 1
+        wait(failures)
+    raise UnreachableError(f"The events of {path} broke off {failures} times in a row") from cause

@@ -52,7 +52,7 @@ class Job(JobBody):
 
     def events(self, after: str | None = None) -> Iterator[Event]:
         """What happens until the job ends, as it happens; the past first, or only what follows event id ``after``."""
-        return follow(self._transport, f"/jobs/{self.id}/events", after)
+        return follow(self._transport, f"/jobs/{self.id}/events", _is_last, after)
 
     def steps(self, after: int = -1, limit: int = 1000) -> JobSteps:
         """The convergence curve so far, from after step number ``after`` on."""
@@ -97,3 +97,7 @@ class Jobs:
         job = Job.model_validate(body.model_dump())
         job._transport = self._transport
         return job
+
+
+def _is_last(event: Event) -> bool:
+    return event.kind == "state" and event.data["state"] in FINAL_STATES

@@ -33,12 +33,12 @@ class Models:
         Parameters
         ----------
         revision : int or None
-            The alias must still have this revision (0: not exist yet); None: whatever it has.
+            The revision that the alias has now; None: the alias is new.
 
         Raises
         ------
         PreconditionFailedError
-            Somebody else moved the alias meanwhile.
+            Somebody else made or moved the alias meanwhile.
         """
         headers = {"Content-Type": "application/json"}
         if revision is not None:

@@ -1,0 +1,62 @@
+# Needs make and Python 3.11 or newer with pip; everything else goes to .venv.
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --constraint constraints.txt
+INPUTS := pyproject.toml constraints.txt
+
+.PHONY: help demo serve test check bench clean
+
+help:
+	@echo "make demo    train and query a classifier of docstrings, next to scikit-learn's"
+	@echo "make serve   run the service on http://127.0.0.1:8000 until Ctrl-C"
+	@echo "make test    run the tests"
+	@echo "make check   formatting, lint, types, import rules"
+	@echo "make bench   run the benchmarks (some install reference libraries, which takes a C++ compiler)"
+	@echo "make clean   remove .venv and the demonstration's data"
+
+demo: $(VENV)/installed-run
+	@$(BIN)/polymargin demo
+
+serve: $(VENV)/installed-run
+	@$(BIN)/polymargin up
+
+test: $(VENV)/installed-dev
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/installed-bench
+	for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
+
+clean:
+	rm -rf $(VENV) var/demo
+
+# A stamp is written only when its installation has succeeded, and is older than its inputs when they change.
+$(VENV)/installed-run: $(INPUTS) | $(BIN)/pip
+	@test -e $(VENV)/installed-dev || echo "Installing Polymargin into $(VENV) (about 500 MB; this takes a minute or two)"
+	@$(INSTALL) --editable ".[embedded]"
+	@touch $@
+
+$(VENV)/installed-dev: $(INPUTS) | $(BIN)/pip
+	@echo "Installing Polymargin and its development tools into $(VENV)"
+	@$(INSTALL) --editable ".[embedded,dev]"
+	@touch $(VENV)/installed-run $@
+
+$(VENV)/installed-bench: $(INPUTS) | $(BIN)/pip
+	@echo "Installing Polymargin, its development tools and reference libraries into $(VENV)"
+	@$(INSTALL) --editable ".[embedded,dev,bench]"
+	@touch $(VENV)/installed-run $(VENV)/installed-dev $@
+
+# Debian's python3 has no ensurepip unless python3-venv is installed; then its own pip puts one into the environment.
+$(BIN)/pip:
+	@test -n "$(PYTHON)" || { echo "Polymargin needs Python 3.11 or newer; none was found as python3.13, python3.12, \
+	python3.11 or python3. Say where it is: make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); $(PYTHON) -m venv --without-pip $(VENV) && \
+	$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check --no-input pip; } || \
+	{ rm -rf $(VENV); echo "$(PYTHON) can make no virtual environment: install python3-venv or python3-pip" >&2; exit 1; }

@@ -1,0 +1,85 @@
+"""The command ``polymargin``."""
+
+import sys
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+
+from app.client import Polymargin
+from app.commands import service
+from app.commands.datasets import datasets
+from app.commands.jobs import jobs, train
+from app.commands.keys import keys
+from app.commands.models import models, predict
+from app.commands.output import Json, console, fail, print_json, table
+from app.remote.errors import ClientError
+from solvers.version import VERSION
+
+EPILOG = (
+    "Environment: POLYMARGIN_URL and POLYMARGIN_API_KEY say which service to talk to (default: the one on this "
+    "machine, with the key in POLYMARGIN_HOME/admin.key). POLYMARGIN_HOME, POLYMARGIN_DATABASE_URL and "
+    "POLYMARGIN_REDIS_URL say where up, worker and migrate keep their data."
+)
+
+cli = typer.Typer(
+    help="Train and serve large-margin classifiers for many classes.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+cli.command()(service.up)
+cli.command()(service.demo)
+cli.add_typer(datasets, name="datasets")
+cli.command()(train)
+cli.add_typer(jobs, name="jobs")
+cli.add_typer(models, name="models")
+cli.command()(predict)
+cli.add_typer(keys, name="keys")
+cli.add_typer(service.corpus, name="corpus")
+cli.command()(service.worker)
+cli.command()(service.migrate)
+
+
+@cli.command()
+def solvers(
+    name: Annotated[str | None, typer.Argument(help="Show one method's parameters.")] = None, json: Json = False
+) -> None:
+    """The training methods of the service."""
+    with Polymargin() as client:
+        found = [solver for solver in client.solvers() if name in (None, solver.name)]
+    if not found:
+        raise ClientError(f"The service has no solver {(name or '')[:80]!r}")
+    if json:
+        chosen: BaseModel | dict[str, list[BaseModel]] = found[0] if name else {"items": [*found]}
+        print_json(chosen)
+    elif name is None:
+        console(json).print(table(["name", "title"], [(solver.name, solver.title) for solver in found]))
+    else:
+        properties = found[0].params_schema.get("properties", {})
+        rows = [(key, value.get("default"), value.get("description")) for key, value in properties.items()]
+        out = console(json)
+        out.print(f"{found[0].title}\n{found[0].paper}\n\n{found[0].summary}\n", markup=False)
+        out.print(table(["parameter", "default", "meaning"], rows))
+
+
+@cli.command()
+def version(json: Json = False) -> None:
+    """The version of this program."""
+    if json:
+        print_json({"version": VERSION})
+    else:
+        console(json).print(VERSION)
+
+
+def main() -> None:
+    """Run the command line; errors of the service end it with status 1 and one line on stderr."""
+    try:
+        cli()
+    except ClientError as error:
+        sys.exit(fail(error.detail, "--json" in sys.argv, error))
+
+
+if __name__ == "__main__":
+    main()

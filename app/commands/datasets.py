@@ -1,0 +1,78 @@
+"""``polymargin datasets``: upload, list, show, delete."""
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from app.client import Polymargin
+from app.commands.output import Json, console, print_json, table
+from app.schemas.datasets import Dataset, DatasetFormat
+
+datasets = typer.Typer(help="Upload and look after datasets.", no_args_is_help=True)
+
+Ref = Annotated[str, typer.Argument(metavar="DATASET", help="Name or id.")]
+
+
+@datasets.command()
+def upload(
+    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True)],
+    name: Annotated[str | None, typer.Option(help="Default: the file's name without its ending.")] = None,
+    format: Annotated[str | None, typer.Option(help="svmlight, csv or jsonl; default: by the file's ending.")] = None,
+    wait: Annotated[bool, typer.Option(help="Wait until the service has read the file.")] = True,
+    json: Json = False,
+) -> None:
+    """Upload a file."""
+    out = console(json)
+    with Polymargin() as client, out.status("Uploading"):
+        dataset = client.datasets.upload(path, name or path.stem, cast(DatasetFormat | None, format))
+        if wait:
+            dataset.wait()
+    _show(dataset, json)
+
+
+@datasets.command("list")
+def list_(json: Json = False) -> None:
+    """The newest datasets."""
+    with Polymargin() as client:
+        page = client.datasets.list()
+    if json:
+        print_json(page)
+        return
+    rows = [(item.name, item.state, item.kind, item.n_rows, item.n_classes, item.size_bytes) for item in page.items]
+    console(json).print(table(["name", "state", "kind", "rows", "classes", "bytes"], rows))
+
+
+@datasets.command()
+def show(dataset: Ref, json: Json = False) -> None:
+    """One dataset and, once it is ready, its largest classes."""
+    with Polymargin() as client:
+        body = client.datasets.get(dataset)
+        statistics = client.datasets.statistics(dataset) if body.state == "ready" else None
+    _show(body, json)
+    if statistics is not None:
+        rows = [(count.label, count.train, count.test) for count in statistics.classes[:10]]
+        console(json).print(table(["label", "train", "test"], rows))
+
+
+@datasets.command()
+def delete(
+    dataset: Ref,
+    force: Annotated[bool, typer.Option("--force", help="Even if models were trained on it.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete a dataset and its files."""
+    with Polymargin() as client:
+        client.datasets.delete(dataset, force)
+    if json:
+        print_json({"deleted": dataset})
+    else:
+        console(json).print(f"Deleted {dataset}", markup=False)
+
+
+def _show(dataset: Dataset, json: bool) -> None:
+    if json:
+        print_json(dataset)
+        return
+    values = dataset.model_dump(mode="json", exclude={"error"}, exclude_none=True)
+    console(json).print(table(["dataset", dataset.name], values.items()))

@@ -1,0 +1,110 @@
+"""``polymargin train`` and ``polymargin jobs``: submit, list, show, watch, cancel, retry."""
+
+from typing import Annotated, Any, cast
+
+import orjson
+import typer
+
+from app.client import Polymargin
+from app.commands.output import Json, console, number, print_json, table
+from app.commands.watching import watch as watch_job
+from app.schemas.jobs import Job, JobState
+
+jobs = typer.Typer(help="Look after import and training jobs.", no_args_is_help=True)
+
+Id = Annotated[str, typer.Argument(metavar="JOB", help="Id.")]
+
+
+def train(
+    dataset: Annotated[str, typer.Argument(help="Name or id.")],
+    model: Annotated[str, typer.Option(help="The model gets a new version under this name.")],
+    solver: Annotated[str, typer.Option(help="See `polymargin solvers`.")] = "weston_watkins",
+    param: Annotated[
+        list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A solver's parameter.")
+    ] = None,
+    seed: int = 0,
+    threads: int = 1,
+    test_fraction: Annotated[float, typer.Option(help="Held out where the dataset has no split of its own.")] = 0.2,
+    watch: Annotated[bool, typer.Option("--watch", help="Show the progress until the job ends.")] = False,
+    json: Json = False,
+) -> None:
+    """Train a model on a dataset."""
+    params = dict(_param(text) for text in param or ())
+    options = {"seed": seed, "threads": threads, "test_fraction": test_fraction}
+    with Polymargin() as client:
+        job = client.train(dataset, model, solver, params, **options)
+        if watch:
+            job = watch_job(job, console(json))
+            version = client.models.version(model, cast(int, job.result and job.result.version))
+            measures = {
+                f"{part} {name}": value for part, all_ in version.metrics.items() for name, value in all_.items()
+            }
+            rows = {"version": version.version, "epochs": version.epochs, "gap": number(version.gap), **measures}
+            console(json).print(table(["model", version.model], rows.items()))
+    _show(job, json)
+
+
+@jobs.command("list")
+def list_(
+    state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None, json: Json = False
+) -> None:
+    """The newest jobs."""
+    with Polymargin() as client:
+        page = client.jobs.list(state=cast(JobState | None, state))
+    if json:
+        print_json(page)
+        return
+    rows = [(job.id, job.kind, job.state, job.request.get("model"), f"{job.created_at:%F %T}") for job in page.items]
+    console(json).print(table(["id", "kind", "state", "model", "created (UTC)"], rows))
+
+
+@jobs.command()
+def show(job: Id, json: Json = False) -> None:
+    """One job."""
+    with Polymargin() as client:
+        _show(client.jobs.get(job), json)
+
+
+@jobs.command()
+def watch(job: Id, json: Json = False) -> None:
+    """Show a job's progress until it ends."""
+    with Polymargin() as client:
+        _show(watch_job(client.jobs.get(job), console(json)), json)
+
+
+@jobs.command()
+def cancel(job: Id, json: Json = False) -> None:
+    """Ask a job to stop; it does at its next step."""
+    with Polymargin() as client:
+        _show(client.jobs.get(job).cancel(), json)
+
+
+@jobs.command()
+def retry(job: Id, json: Json = False) -> None:
+    """Queue a failed or cancelled job again."""
+    with Polymargin() as client:
+        _show(client.jobs.get(job).retry(), json)
+
+
+def _param(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise typer.BadParameter(f"expected NAME=VALUE, got {text[:80]!r}", param_hint="--param")
+    try:
+        return name, orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return name, value
+
+
+def _show(job: Job, json: bool) -> None:
+    if json:
+        print_json(job)
+        return
+    values = job.model_dump(mode="json", exclude={"request", "progress", "error", "result"}, exclude_none=True)
+    if job.progress is not None:
+        values["progress"] = f"{job.progress.phase}, epoch {job.progress.epoch}, {job.progress.fraction:.0%}"
+    if job.result is not None and job.result.model is not None:
+        values["result"] = f"{job.result.model} version {job.result.version}"
+    if job.error is not None:
+        values["error"] = job.error.detail
+    console(json).print(table(["job", job.id], values.items()))

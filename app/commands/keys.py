@@ -1,0 +1,49 @@
+"""``polymargin keys``: create, list, revoke."""
+
+from typing import Annotated, cast
+
+import typer
+
+from app.client import Polymargin
+from app.commands.output import Json, console, print_json, table
+from app.schemas.keys import Role
+
+keys = typer.Typer(help="Make and revoke API keys (administrators only).", no_args_is_help=True)
+
+
+@keys.command()
+def create(
+    name: str,
+    role: Annotated[str, typer.Option(help="viewer (reads, predicts), editor (uploads, trains) or admin.")] = "viewer",
+    json: Json = False,
+) -> None:
+    """Make a key; its secret is shown this once."""
+    with Polymargin() as client:
+        key = client.keys.create(name, cast(Role, role))
+    if json:
+        print_json(key)
+        return
+    console(json).print(table(["key", key.name], [("id", key.id), ("role", key.role), ("secret", key.secret)]))
+
+
+@keys.command("list")
+def list_(json: Json = False) -> None:
+    """The newest keys, without their secrets."""
+    with Polymargin() as client:
+        page = client.keys.list()
+    if json:
+        print_json(page)
+        return
+    rows = [(key.name, key.role, "revoked" if key.revoked else "valid", key.id) for key in page.items]
+    console(json).print(table(["name", "role", "state", "id"], rows))
+
+
+@keys.command()
+def revoke(key: Annotated[str, typer.Argument(help="Id.")], json: Json = False) -> None:
+    """Refuse a key from now on."""
+    with Polymargin() as client:
+        client.keys.revoke(key)
+    if json:
+        print_json({"revoked": key})
+    else:
+        console(json).print(f"Revoked {key}", markup=False)

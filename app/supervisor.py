@@ -1,0 +1,222 @@
+"""Child processes that are kept alive while wanted and do not outlive their supervisor."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app import guardian
+
+# A child that dies sooner than this after its start has not worked at all.
+QUICK_DEATH_SECONDS = 10.0
+MAX_QUICK_DEATHS = 5
+LOG_BYTES = 10 << 20
+_POLL_SECONDS = 0.1
+
+
+class SupervisorError(Exception):
+    """A child does not start or does not stay."""
+
+
+@dataclass
+class Child:
+    """One process to keep.
+
+    Parameters
+    ----------
+    name : str
+        For messages and for its log file.
+    command : sequence of str
+    stop_seconds : float
+        Between SIGTERM and SIGKILL.
+    """
+
+    name: str
+    command: Sequence[str]
+    stop_seconds: float = 10.0
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    quick_deaths: int = 0
+    restart_at: float = field(default=0.0)
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+class Supervisor:
+    """Starts children in order, starts them again when they die, stops them in the opposite order.
+
+    Each child leads its own session, so that Ctrl-C reaches the supervisor alone and a whole family can be killed.
+
+    Parameters
+    ----------
+    logs : Path
+        Folder of the children's output, one ``<name>.log`` each.
+    environment : mapping of str to str
+        The children's whole environment.
+    say : callable
+        Takes one line for people.
+    verbose : bool
+        Show the children's output on stderr, too.
+    """
+
+    def __init__(
+        self, logs: Path, environment: Mapping[str, str], say: Callable[[str], None], verbose: bool = False
+    ) -> None:
+        self._logs = logs
+        self._environment = dict(environment)
+        self._say = say
+        self._verbose = verbose
+        self._children: list[Child] = []
+        logs.mkdir(parents=True, exist_ok=True)
+        self.stopping = threading.Event()
+        self._guardian = _start_guardian()
+
+    def start(self, child: Child, ready: Callable[[], bool], timeout: float) -> None:
+        """Start a child and wait until it is ready for what comes after it, or until ``stopping`` is set.
+
+        Raises
+        ------
+        SupervisorError
+            It ended, or was not ready within ``timeout`` seconds.
+        """
+        self._children.append(child)
+        self._launch(child)
+        deadline = time.monotonic() + timeout
+        while not self.stopping.is_set() and not ready():
+            if not child.running:
+                raise SupervisorError(f"The {child.name} process ended at once{self._last_words(child)}")
+            if time.monotonic() > deadline:
+                raise SupervisorError(
+                    f"The {child.name} process was not ready within {timeout:g} s, see {self.log(child)}"
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def watch(self) -> None:
+        """Start again what dies until ``stopping`` is set.
+
+        Raises
+        ------
+        SupervisorError
+            A child died at once five times in a row.
+        """
+        while not self.stopping.wait(_POLL_SECONDS):
+            if self._guardian.poll() is not None:
+                self._replace_guardian()
+            for child in self._children:
+                self._attend(child)
+
+    def stop(self) -> None:
+        """Stop every child, the last one first; then the guardian, which kills what is still there."""
+        for child in reversed(self._children):
+            self._terminate(child)
+        assert self._guardian.stdin is not None
+        self._guardian.stdin.close()
+        self._guardian.wait()
+
+    def log(self, child: Child) -> Path:
+        return self._logs / f"{child.name}.log"
+
+    def _attend(self, child: Child) -> None:
+        if child.process is None:
+            if time.monotonic() >= child.restart_at:
+                self._launch(child)
+            return
+        status = child.process.poll()
+        if status is None:
+            return
+        self._forget(child)
+        quick = time.monotonic() - child.started_at < QUICK_DEATH_SECONDS
+        child.quick_deaths = child.quick_deaths + 1 if quick else 0
+        if child.quick_deaths >= MAX_QUICK_DEATHS:
+            raise SupervisorError(
+                f"The {child.name} process ended at once {MAX_QUICK_DEATHS} times in a row{self._last_words(child)}"
+            )
+        seconds = 0.5 * 2.0**child.quick_deaths if quick else 0.0
+        child.restart_at = time.monotonic() + seconds
+        how = f"killed by signal {-status}" if status < 0 else f"status {status}"
+        self._say(f"The {child.name} process ended ({how}); starting it again. Its log: {self.log(child)}")
+
+    def _launch(self, child: Child) -> None:
+        file = self.log(child)
+        if file.exists() and file.stat().st_size > LOG_BYTES:
+            file.replace(file.with_suffix(".log.1"))
+        child.started_at = time.monotonic()
+        with file.open("ab") as log:
+            child.process = subprocess.Popen(
+                child.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if self._verbose else log,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,
+            )
+        self._tell_guardian(f"+{child.process.pid}")
+        if self._verbose:
+            threading.Thread(target=_copy, args=(child, file), daemon=True).start()
+
+    def _forget(self, child: Child) -> None:
+        # Children of a worker that was killed must not go on beside those of its successor.
+        assert child.process is not None
+        _signal_group(child.process.pid, signal.SIGKILL)
+        self._tell_guardian(f"-{child.process.pid}")
+        child.process = None
+
+    def _terminate(self, child: Child) -> None:
+        if child.process is None:
+            return
+        child.process.terminate()
+        try:
+            child.process.wait(child.stop_seconds)
+        except subprocess.TimeoutExpired:
+            self._say(f"The {child.name} process did not stop within {child.stop_seconds:g} s and is killed")
+            _signal_group(child.process.pid, signal.SIGKILL)
+            child.process.wait()
+        self._forget(child)
+
+    def _tell_guardian(self, line: str) -> None:
+        assert self._guardian.stdin is not None
+        try:
+            self._guardian.stdin.write(line + "\n")
+            self._guardian.stdin.flush()
+        except BrokenPipeError:
+            self._replace_guardian()
+
+    def _replace_guardian(self) -> None:
+        self._guardian = _start_guardian()
+        for child in self._children:
+            if child.process is not None:
+                self._tell_guardian(f"+{child.process.pid}")
+
+    def _last_words(self, child: Child) -> str:
+        lines = self.log(child).read_text(errors="replace").strip().splitlines()
+        last = f": {lines[-1][:300]}" if lines else ""
+        return f"{last} (log: {self.log(child)})"
+
+
+def _start_guardian() -> subprocess.Popen[str]:
+    command = [sys.executable, str(Path(guardian.__file__))]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, text=True)
+
+
+def _signal_group(group: int, number: int) -> None:
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return
+
+
+def _copy(child: Child, file: Path) -> None:
+    assert child.process is not None
+    assert child.process.stdout is not None
+    with child.process.stdout as output, file.open("ab") as log:
+        for line in output:
+            log.write(line)
+            log.flush()
+            sys.stderr.write(f"{child.name}: {line.decode(errors='replace')}")
