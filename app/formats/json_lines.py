@@ -62,7 +62,7 @@ def parse_jsonl(path: Path, options: Options) -> Parsed:
     with Window(path) as window:
         while unread := window.fill(line):
             end = len(unread) if window.at_end else unread.rfind(b"\n") + 1
-            for record in unread[:end].removesuffix(b"\n").split(b"\n"):
+            for record in unread[:end].removesuffix(b"\n").split(b"\n") if end else []:
                 if record and not record.isspace():
                     reader.read(record, line)
                 line += 1

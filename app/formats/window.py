@@ -24,7 +24,7 @@ class Window:
 
     def __init__(self, path: Path, block_bytes: int = BLOCK_BYTES, max_record_bytes: int = MAX_RECORD_BYTES) -> None:
         self._file = path.open("rb", buffering=0)
-        self._block_bytes = block_bytes
+        self._block_bytes = max(block_bytes, len(BOM) + 1)
         self._max_record_bytes = max_record_bytes
         self._unread = b""
         self._consumed = True

@@ -1,0 +1,209 @@
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from app.formats import json_lines
+from app.formats.json_lines import parse_jsonl
+from app.formats.options import Options
+from app.formats.table import FormatError, Parsed, RowError
+from app.formats.window import Window
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("jsonl") / "data.jsonl"
+
+
+def parse(path: Path, content: str | bytes, label_column: str = "label") -> Parsed:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return parse_jsonl(path, Options(label_column))
+
+
+def outcome(path: Path) -> Parsed | FormatError:
+    try:
+        return parse_jsonl(path, Options())
+    except FormatError as error:
+        return error
+
+
+def errors(path: Path, content: str | bytes) -> list[RowError]:
+    with pytest.raises(FormatError) as caught:
+        parse(path, content)
+    return caught.value.errors
+
+
+def written(rows: list[dict[str, Any]], ascii_only: bool = True) -> str:
+    return "".join(json.dumps(row, ensure_ascii=ascii_only) + "\n" for row in rows)
+
+
+labels = st.sampled_from(["a", "é", "3", "long label"])
+finite = st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(labels, texts, st.sampled_from(["train", "test"])), min_size=1), st.booleans())
+def test_texts_that_are_written_are_read(path: Path, table: list[tuple[str, str, str]], ascii_only: bool) -> None:
+    rows = [{"label": label, "text": text, "split": split, "id": 7} for label, text, split in table]
+    parsed = parse(path, written(rows, ascii_only))
+    assert parsed.kind == "text"
+    assert parsed.texts is not None
+    assert parsed.split is not None
+    assert list(parsed.texts) == [text for _, text, _ in table]
+    assert [parsed.labels[c] for c in parsed.y] == [label for label, _, _ in table]
+    assert parsed.split.tolist() == [int(split == "test") for _, _, split in table]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(labels, st.dictionaries(st.text("abé", max_size=2), finite, max_size=5)), min_size=1))
+def test_named_features_that_are_written_are_read(path: Path, table: list[tuple[str, dict[str, float]]]) -> None:
+    parsed = parse(path, written([{"label": label, "features": features} for label, features in table]))
+    assert parsed.X is not None
+    assert parsed.feature_names == sorted({name for _, features in table for name in features})
+    dense = [[features.get(name, 0.0) for name in parsed.feature_names] for _, features in table]
+    np.testing.assert_array_equal(parsed.X.toarray(), np.reshape(dense, (len(table), -1)))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(labels, st.dictionaries(st.integers(0, 30), finite, max_size=5)), min_size=1))
+def test_indices_that_are_written_are_read_in_any_order(path: Path, table: list[tuple[str, dict[int, float]]]) -> None:
+    rows = [{"label": label, "indices": [*row], "values": [*row.values()]} for label, row in table]
+    parsed = parse(path, written(rows))
+    assert parsed.X is not None
+    assert parsed.feature_names is None
+    assert parsed.X.has_sorted_indices
+    dense = np.zeros(parsed.X.shape)
+    for i, (_, row) in enumerate(table):
+        for j, value in row.items():
+            dense[i, j] = value
+    np.testing.assert_array_equal(parsed.X.toarray(), dense)
+
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["label", "text", "features", "indices", "values", "split", "x"]), inner),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.one_of(
+        st.binary(max_size=100), st.lists(json_values, max_size=4).map(lambda v: "\n".join(map(json.dumps, v)).encode())
+    )
+)
+@example(b"[" * 3000)
+@example(b'{"label": 1e999, "text": ""}')
+@example(b'{"label": "a", "indices": [36893488147419103232], "values": [1]}')
+@example(b'{"label": "\\ud800", "text": ""}')
+def test_any_bytes_are_read_or_refused(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    found = outcome(path)
+    if isinstance(found, FormatError):
+        assert 1 <= len(found.errors) <= 20
+        assert len(found.errors) <= found.n_errors
+        assert all(1 <= one.row <= content.count(b"\n") + 1 for one in found.errors)
+    else:
+        assert found.n_rows > 0
+
+
+def test_numbers_as_labels_become_names(path: Path) -> None:
+    parsed = parse(path, '{"label": 3, "text": ""}\n{"label": 3.0, "text": ""}\n{"label": 2.5, "text": ""}\n')
+    assert [parsed.labels[c] for c in parsed.y] == ["3", "3", "2.5"]
+
+
+def test_the_label_may_have_another_key(path: Path) -> None:
+    assert parse(path, '{"kind": "a", "text": ""}', label_column="kind").labels == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "detail"),
+    [
+        ('{"text": "b"}', "label", "the key is missing"),
+        ('{"label": null, "text": "b"}', "label", "null, expected a string or a number"),
+        ('{"label": true, "text": "b"}', "label", "a boolean, expected a string or a number"),
+        ('{"label": ["a"], "text": "b"}', "label", "a list, expected a string or a number"),
+        ('{"label": "", "text": "b"}', "label", "the label is empty"),
+        ('{"label": "a", "text": 3}', "text", "a number, expected a string"),
+        ('{"label": "a"}', None, "no text, no features, and no indices with values"),
+        ('{"label": "a", "features": {"x": 1}}', None, "the row has features; rows before it have text"),
+        (
+            '{"label": "a", "text": "", "features": {}}',
+            None,
+            "the row has features and text, expected text, or features",
+        ),
+        ('{"label": "a", "text": "", "size": 3, "x": 1}', "size", "2 unknown key(s): 'size', 'x'"),
+        ('{"label": "a", "text": "", "split": "test"}', "split", "split is in some rows and not in others"),
+        ('{"label": "a", "text": "b"', None, "not valid JSON at character"),
+        ("[1]", None, "a list, expected an object"),
+        (
+            '{"label": "a", "text": "' + "x" * 50 + '", "' + "k" * 50 + '": 1}',
+            "k" * 37 + "...",
+            "1 unknown key(s): 'kkk",
+        ),
+    ],
+)
+def test_an_error_names_its_line(path: Path, row: str, column: str | None, detail: str) -> None:
+    found = errors(path, '{"label": "a", "text": "b"}\n\n' + row + "\n")
+    assert len(found) == 1
+    assert (found[0].row, found[0].column) == (3, column)
+    assert found[0].detail.startswith(detail)
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "detail"),
+    [
+        ({"indices": [0]}, "indices", "indices and values go together"),
+        ({"indices": [0], "values": []}, None, "1 indices and 0 values"),
+        ({"indices": 0, "values": []}, "indices", "a number, expected a list"),
+        ({"indices": [0], "values": {}}, "values", "an object, expected a list"),
+        ({"indices": [0.5], "values": [1]}, "indices", "an index is not an integer"),
+        ({"indices": [True], "values": [1]}, "indices", "an index is not an integer"),
+        ({"indices": [-1], "values": [1]}, "indices", "an index is not between 0 and 2147483646"),
+        ({"indices": [2**31 - 1], "values": [1]}, "indices", "an index is not between 0 and 2147483646"),
+        ({"indices": [3, 3], "values": [1, 2]}, "indices", "an index is there twice"),
+        ({"indices": [3], "values": ["1"]}, "values", "a value is a string, expected a number"),
+        ({"features": {"x": True}}, "features", "a value is a boolean, expected a number"),
+        ({"features": [1]}, "features", "a list, expected an object of names and numbers"),
+    ],
+)
+def test_an_error_in_features_names_its_line(path: Path, row: dict[str, Any], column: str | None, detail: str) -> None:
+    assert errors(path, "\n" + json.dumps({"label": "a", **row})) == [RowError(2, column, detail)]
+
+
+def test_bytes_that_are_not_utf8_are_named_by_their_line(path: Path) -> None:
+    content = b'{"label": "a", "text": "b"}\n{"label": "a", "text": "\xff"}\n'
+    assert errors(path, content) == [RowError(2, None, "not valid UTF-8")]
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
+def test_a_file_without_rows_is_refused(path: Path, content: str) -> None:
+    assert errors(path, content) == [RowError(1, None, "the file is empty or has only blank lines")]
+
+
+def test_errors_are_listed_in_the_order_of_lines_and_counted(path: Path) -> None:
+    with pytest.raises(FormatError) as caught:
+        parse(path, '{"label": "", "text": ""}\n' + "x\n" * 30)
+    assert [error.row for error in caught.value.errors] == list(range(1, 21))
+    assert caught.value.n_errors == 31
+
+
+def test_blocks_do_not_show_in_what_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"label": f"c{i % 3}", "features": {f"f{i % 11}": i / 7, "g": i}} for i in range(200)]
+    whole = parse(path, written(rows))
+    monkeypatch.setattr(json_lines, "Window", partial(Window, block_bytes=16))
+    pieces = parse(path, written(rows))
+    assert whole.X is not None
+    assert pieces.X is not None
+    assert (whole.X != pieces.X).nnz == 0
+    np.testing.assert_array_equal(whole.y, pieces.y)
+    assert errors(path, written(rows) + "x\n")[0].row == 201
