@@ -29,7 +29,7 @@ ROOM = 1 << 16
 class AscentParams(Params):
     """What the flat linear machines have in common."""
 
-    C: float = Field(default=1.0, gt=0, le=1e10, description="Weight of the losses against the norm of W.")
+    C: float = Field(default=1.0, gt=0, allow_inf_nan=False, description="Weight of the losses against the norm of W.")
     tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
     max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Stop after so many passes, converged or not.")
     dtype: Literal["auto", "float32", "float64"] = Field(

@@ -61,15 +61,15 @@ def take(pool: Coefficients, i: int, f_y: float, K: float, block: Block) -> tupl
 
 
 @njit(cache=True, nogil=True)
-def give(rows: Rows, i: int, y: int, W: NDArray[Any], pool: Coefficients, block: Block, n: int, scale: float) -> bool:
-    """Write the n new values to W and to the list of example i; false if none differs by more than a trifle of scale.
+def give(rows: Rows, i: int, y: int, W: NDArray[Any], pool: Coefficients, block: Block, n: int) -> bool:
+    """Write the n new values to W and to the list of example i; false if none differs by more than rounding.
 
     w_y += (sum of the changes) x, w_c -= change x.
     """
     moved, own, kept, total = 0, 0.0, 0, 0.0
     for t in range(n):
         change = block.new[t] - block.old[t]
-        if abs(change) > NEGLIGIBLE * scale:
+        if abs(change) > NEGLIGIBLE * max(block.new[t], block.old[t]):
             block.moved[moved], block.moves[moved] = block.classes[t], -change
             moved += 1
             own += change

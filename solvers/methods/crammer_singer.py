@@ -84,7 +84,7 @@ def _visit(
             low = min(low, 0.0)
         if low < worst:
             tally[2] = max(tally[2], worst - low)
-        rest[i] = 0 if give(task.rows, i, y, W, pool, block, n, C) else min(rest[i] + 1, 255)
+        rest[i] = 0 if give(task.rows, i, y, W, pool, block, n) else min(rest[i] + 1, 255)
     return end
 
 

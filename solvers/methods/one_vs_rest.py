@@ -97,7 +97,7 @@ def _visit(
             if (g > 0.0 and old < top) or (g < 0.0 and old > 0.0):
                 tally[2] = max(tally[2], abs(g))
             new = min(max(old + g / (K + ridge), 0.0), top)
-            if abs(new - old) > NEGLIGIBLE * C:
+            if abs(new - old) > NEGLIGIBLE * max(new, old):
                 moved[changes] = classes[t]
                 moves[changes] = new - old if classes[t] == y else old - new
                 changes += 1

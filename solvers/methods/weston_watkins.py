@@ -77,7 +77,7 @@ def _visit(
             if (g > 0.0 and old[t] < C) or (g < 0.0 and old[t] > 0.0):
                 tally[2] = max(tally[2], abs(g))
             new[t] = min(max(b[t] - S, 0.0), C)
-        rest[i] = 0 if give(task.rows, i, y, W, pool, block, n, C) else min(rest[i] + 1, 255)
+        rest[i] = 0 if give(task.rows, i, y, W, pool, block, n) else min(rest[i] + 1, 255)
     return end
 
 

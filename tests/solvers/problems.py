@@ -1,0 +1,67 @@
+"""Small problems, and every objective written down a second time for a general convex solver."""
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.problem import Problem
+
+
+def small(n: int = 50, d: int = 12, k: int = 5, seed: int = 0, density: float = 0.4) -> Problem:
+    """A random sparse problem in which every class has an example and labels have something to do with X."""
+    rng = np.random.default_rng(seed)
+    X = sp.random(n, d, density=density, random_state=rng, data_rvs=rng.standard_normal, format="csr")
+    y = np.argmax(X @ rng.standard_normal((d, k)) + rng.standard_normal((n, k)), axis=1)
+    y[:k] = np.arange(k)
+    return Problem.check(X, y)
+
+
+def _margins(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, cp.Expression]:
+    """W (k, d) and the margin violations (n, k), zero in the column of the true class."""
+    W = cp.Variable((k, X.shape[1]))
+    F = X @ W.T
+    own = cp.sum(cp.multiply(F, np.eye(k)[y]), axis=1, keepdims=True)
+    return W, cp.multiply(cp.pos(1 - own @ np.ones((1, k)) + F), 1 - np.eye(k)[y])
+
+
+def weston_watkins(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, list[cp.Expression]]:
+    W, M = _margins(X, y, k)
+    return W, [cp.sum(M[i]) for i in range(len(y))]
+
+
+def crammer_singer(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, list[cp.Expression]]:
+    W, M = _margins(X, y, k)
+    return W, [cp.max(M[i]) for i in range(len(y))]
+
+
+def one_vs_rest(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, list[cp.Expression]]:
+    W = cp.Variable((k, X.shape[1]))
+    M = cp.pos(1 - cp.multiply(2 * np.eye(k)[y] - 1, X @ W.T))
+    return W, [cp.sum(M[i]) for i in range(len(y))]
+
+
+def one_vs_rest_squared(
+    X: NDArray[np.float64], y: NDArray[np.int32], k: int
+) -> tuple[cp.Variable, list[cp.Expression]]:
+    W = cp.Variable((k, X.shape[1]))
+    M = cp.pos(1 - cp.multiply(2 * np.eye(k)[y] - 1, X @ W.T))
+    return W, [cp.sum_squares(M[i]) for i in range(len(y))]
+
+
+ORACLES = {
+    "weston_watkins": (weston_watkins, {}),
+    "crammer_singer": (crammer_singer, {}),
+    "one_vs_rest": (one_vs_rest, {}),
+    "one_vs_rest, squared hinge": (one_vs_rest_squared, {"loss": "squared_hinge"}),
+}
+
+
+def optimum(name: str, problem: Problem, C: float) -> tuple[float, NDArray[np.float64]]:
+    """The optimal value and W (k, d) of an objective, by an interior point method."""
+    losses_of, _ = ORACLES[name]
+    W, losses = losses_of(problem.X.toarray(), problem.y, problem.n_classes)
+    weighted = cp.sum(cp.multiply(problem.weights, cp.hstack(losses)))
+    task = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(W) + C * weighted))
+    value = task.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+    return float(value), np.asarray(W.value)

@@ -1,0 +1,137 @@
+"""What every method promises, whichever it is."""
+
+import numpy as np
+import pytest
+from problems import small
+
+import solvers.ascent
+from solvers.base import Solver
+from solvers.problem import Problem
+from solvers.registry import SOLVERS, parse_params
+
+pytestmark = pytest.mark.parametrize("name", SOLVERS)
+
+
+def solver(name: str, seed: int = 0, **params) -> Solver:
+    return SOLVERS[name](parse_params(name, params), seed=seed)
+
+
+def copied(state):
+    return {key: np.array(value) for key, value in state.items()}
+
+
+def last_of(steps):
+    for step in steps:
+        last = step
+    return last
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_gap_is_never_negative_and_the_dual_never_falls(name, dtype):
+    problem = small(n=80)
+    measured = [s for s in solver(name, tol=1e-4, dtype=dtype).steps(problem) if not np.isnan(s.gap)]
+    assert measured
+    assert all(step.gap >= 0 for step in measured)
+    duals = np.array([step.dual for step in measured])
+    assert (np.diff(duals) >= -1e-6 * np.abs(duals[1:])).all()
+
+
+def test_a_tighter_tolerance_gives_a_smaller_gap(name):
+    gaps = [last_of(solver(name, tol=tol, dtype="float64").steps(small())).gap for tol in (1e-1, 1e-3, 1e-5)]
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert all(gap <= tol for gap, tol in zip(gaps, (1e-1, 1e-3, 1e-5), strict=True))
+
+
+@pytest.mark.parametrize("slices", [1 << 31, 2000])
+def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, slices, monkeypatch):
+    monkeypatch.setattr(solvers.ascent, "SLICE_PRODUCTS", slices)
+    problem = small(n=80)
+    steps = [(s.epoch, s.primal, copied(s.state)) for s in solver(name, tol=1e-3).steps(problem)]
+    assert len(steps) > 4
+    for stop in (0, len(steps) // 2, len(steps) - 2):
+        resumed = [(s.epoch, s.primal, copied(s.state)) for s in solver(name, tol=1e-3).steps(problem, steps[stop][2])]
+        assert len(resumed) == len(steps) - stop - 1
+        assert resumed[-1][0] == steps[-1][0]
+        for key, array in steps[-1][2].items():
+            np.testing.assert_array_equal(resumed[-1][2][key], array, err_msg=key)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_another_path(name):
+    problem = small(n=80)
+    first, again, other = (last_of(solver(name, seed=seed, tol=1e-3).steps(problem)).state["W"] for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_permuting_the_classes_permutes_the_weights(name):
+    problem = small()
+    turn = np.array([3, 0, 4, 1, 2])
+    turned = Problem.check(problem.X, turn[problem.y])
+    coef = []
+    for task in (problem, turned):
+        method = solver(name, tol=1e-8, dtype="float64", max_epochs=100_000)
+        coef.append(method.model(task, last_of(method.steps(task)).state).coef)
+    np.testing.assert_allclose(coef[1][turn], coef[0], atol=1e-3 * np.abs(coef[0]).max())
+
+
+def test_the_limit_of_epochs_ends_training_unconverged_with_a_measured_gap(name):
+    last = last_of(solver(name, tol=1e-9, max_epochs=3).steps(small()))
+    assert (last.epoch, last.converged) == (3, False)
+    assert 0 < last.gap < 1
+
+
+def test_the_certificate_belongs_to_the_model_that_is_handed_out(name):
+    problem = small()
+    method = solver(name, tol=1e-3, dtype="float64", C=2.0)
+    last = last_of(method.steps(problem))
+    model = method.model(problem, last.state)
+    W = np.zeros((problem.n_features, problem.n_classes))
+    W[model.features] = model.W
+    assert last.primal - last.dual >= 0
+    assert 0.5 * (W**2).sum() < last.primal
+    np.testing.assert_allclose(problem.X @ W, model.scores(problem.X), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("C", [1e-8, 1e8])
+def test_an_extreme_weight_of_the_losses_ends_with_true_bounds(name, C, dtype):
+    measured = [s for s in solver(name, C=C, tol=1e-2, dtype=dtype, max_epochs=50).steps(small(n=20)) if s.gap == s.gap]
+    assert all(np.isfinite([s.primal, s.dual]).all() and s.dual <= s.primal for s in measured)
+    assert C > 1 or measured[-1].converged
+
+
+def test_empty_rows_duplicate_rows_unused_features_and_two_classes_are_no_trouble(name):
+    base = small(n=20, k=2)
+    X = np.vstack([base.X.toarray(), base.X.toarray()[:5], np.zeros((3, base.n_features))])
+    X = np.hstack([np.zeros((len(X), 2)), X, np.zeros((len(X), 1))])
+    y = np.concatenate([base.y, base.y[:5], [0, 1, 1]])
+    problem = Problem.check(X, y)
+    method = solver(name, tol=1e-5)
+    last = last_of(method.steps(problem))
+    assert last.converged
+    assert not method.model(problem, last.state).coef[:, [0, 1, -1]].any()
+
+
+def test_one_example_a_class_converges(name):
+    rng = np.random.default_rng(0)
+    last = last_of(solver(name, tol=1e-3).steps(Problem.check(rng.standard_normal((40, 60)), np.arange(40))))
+    assert last.converged
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_features_of_another_scale_give_true_bounds(name, scale):
+    problem = small()
+    scaled = Problem.check(problem.X * scale, problem.y)
+    method = solver(name, C=1.0 / scale**2, tol=1e-2, max_epochs=2000)
+    plain = solver(name, C=1.0, tol=1e-2, max_epochs=2000)
+    ratio = last_of(method.steps(scaled)).primal / last_of(plain.steps(problem)).primal
+    assert ratio == pytest.approx(1.0 / scale**2, rel=2e-2)
+
+
+def test_titles_papers_and_schemas_are_there_for_the_reader(name):
+    method = SOLVERS[name]
+    assert method.title
+    assert method.paper
+    assert "minimise" in (__import__(method.__module__, fromlist=["_"]).__doc__ or "")
+    for field, schema in method.Params.model_json_schema()["properties"].items():
+        assert schema.get("description"), field

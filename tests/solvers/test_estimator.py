@@ -1,0 +1,115 @@
+"""The scikit-learn face."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from problems import small
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from solvers.estimator import PolymarginClassifier
+from solvers.registry import SOLVERS, ParamsError, UnknownSolverError
+
+EXPECTED_FAILURES = {
+    "check_no_attributes_set_in_init": "the methods' parameters are attributes, so that they can be read and searched",
+    "check_sample_weight_equivalence_on_dense_data": "equal to the duality gap asked for, not to 1e-7",
+    "check_sample_weight_equivalence_on_sparse_data": "equal to the duality gap asked for, not to 1e-7",
+}
+
+
+@parametrize_with_checks(
+    [PolymarginClassifier(name) for name in SOLVERS], expected_failed_checks=lambda _: EXPECTED_FAILURES
+)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_takes_it_for_one_of_its_own(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_weights_equal_repeated_rows(name):
+    problem = small(n=30)
+    times = np.random.default_rng(0).integers(0, 3, 30)
+    times[:5] = 1
+    settings = {"method": name, "tol": 1e-9, "max_epochs": 100_000}
+    weighted = PolymarginClassifier(**settings).fit(problem.X, problem.y, sample_weight=times)
+    repeated = PolymarginClassifier(**settings).fit(
+        problem.X[np.repeat(np.arange(30), times)], np.repeat(problem.y, times)
+    )
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-3)
+
+
+def test_sparse_and_dense_input_give_the_same_bits():
+    problem = small()
+    dense = PolymarginClassifier().fit(problem.X.toarray(), problem.y)
+    np.testing.assert_array_equal(dense.coef_, PolymarginClassifier().fit(problem.X, problem.y).coef_)
+    np.testing.assert_allclose(dense.decision_function(problem.X), problem.X @ dense.coef_.T, rtol=1e-4, atol=1e-5)
+
+
+def test_history_and_gap_tell_how_training_went():
+    problem = small(n=100)
+    classifier = PolymarginClassifier(tol=1e-3).fit(problem.X, problem.y)
+    assert classifier.gap_ == classifier.history_[-1].gap <= 1e-3
+    assert classifier.history_[-1].converged
+    assert classifier.n_iter_ == classifier.history_[-1].epoch
+    seconds = [record.seconds for record in classifier.history_]
+    assert seconds == sorted(seconds)
+
+
+def test_grid_search_clone_and_pipelines_reach_the_methods_own_parameters():
+    problem = small(n=100)
+    search = GridSearchCV(PolymarginClassifier(), {"C": [0.01, 1.0], "method": ["weston_watkins", "one_vs_rest"]}, cv=2)
+    search.fit(problem.X, problem.y)
+    assert set(search.best_params_) == {"C", "method"}
+    copy = clone(PolymarginClassifier("one_vs_rest", C=3.0, loss="squared_hinge"))
+    assert (copy.C, copy.loss, copy.get_params()["tol"]) == (3.0, "squared_hinge", 1e-2)
+    pipeline = make_pipeline(MaxAbsScaler(), PolymarginClassifier())
+    pipeline.set_params(polymarginclassifier__C=0.5)
+    assert pipeline.fit(problem.X, problem.y)[-1].model_ is not None
+
+
+def test_a_wrong_parameter_is_named_with_its_nearest():
+    problem = small()
+    with pytest.raises(ParamsError, match="did you mean 'tol'"):
+        PolymarginClassifier(toll=0.1).fit(problem.X, problem.y)
+    with pytest.raises(ParamsError, match="C: Input should be greater than 0"):
+        PolymarginClassifier(C=-1.0).fit(problem.X, problem.y)
+    with pytest.raises(UnknownSolverError, match="did you mean 'weston_watkins'"):
+        PolymarginClassifier("weston_watkin").fit(problem.X, problem.y)
+    with pytest.raises(ValueError, match="no parameter 'loss'"):
+        PolymarginClassifier().set_params(loss="hinge")
+
+
+def test_strings_are_labels_and_bits_do_not_depend_on_the_number_of_threads():
+    problem = small()
+    names = np.array(["pear", "apple", "fig", "kiwi", "plum"])[problem.y]
+    one, two = (PolymarginClassifier(threads=threads).fit(problem.X, names) for threads in (1, 2))
+    assert set(one.predict(problem.X)) <= set(names)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+def test_digits_are_learned_as_well_as_by_linear_svc():
+    X, y = load_digits(return_X_y=True)
+    X = sp.csr_matrix(X / 16)
+    train, test = np.arange(len(y)) % 3 > 0, np.arange(len(y)) % 3 == 0
+    peer = LinearSVC(C=1.0, fit_intercept=False).fit(X[train], y[train]).score(X[test], y[test])
+    for name in SOLVERS:
+        assert PolymarginClassifier(name).fit(X[train], y[train]).score(X[test], y[test]) > peer - 0.02
+
+
+def test_squared_hinge_is_the_machine_of_liblinear():
+    problem = small(n=100, k=3)
+    ours = PolymarginClassifier("one_vs_rest", loss="squared_hinge", tol=1e-9, C=0.5).fit(problem.X, problem.y)
+    peer = LinearSVC(C=0.5, fit_intercept=False, tol=1e-10, max_iter=1_000_000).fit(problem.X, problem.y)
+    np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-4)
+
+
+def test_crammer_singer_is_the_machine_of_liblinear():
+    problem = small(n=60, k=4)
+    ours = PolymarginClassifier("crammer_singer", tol=1e-9, max_epochs=100_000).fit(problem.X, problem.y)
+    peer = LinearSVC(multi_class="crammer_singer", fit_intercept=False, tol=1e-10, max_iter=1_000_000)
+    np.testing.assert_allclose(ours.coef_, peer.fit(problem.X, problem.y).coef_, atol=1e-4)

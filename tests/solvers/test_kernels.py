@@ -1,0 +1,84 @@
+"""The small equations and layouts inside the kernels."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import small
+
+from solvers.kernels import coefficients
+from solvers.kernels.blocks import box_root, simplex_root
+from solvers.kernels.rows import above, arrange, score, square_norm, update, weights
+
+values = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=12).map(np.array)
+bounds = st.sampled_from([1e-3, 0.1, 1.0, 50.0, 1e6])
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(values, bounds, st.booleans(), st.floats(-10, 10))
+def test_box_root_solves_its_equation(b, bound, shared, start):
+    gamma = 1.0 if shared else -1.0 / (len(b) + 1)
+    S = box_root(b, len(b), bound, gamma, start)
+    assert np.clip(b - gamma * S, 0, bound).sum() == pytest.approx(S, abs=1e-11 * max(1.0, np.abs(b).max() * len(b)))
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(values, bounds)
+def test_simplex_root_solves_its_equation(b, bound):
+    theta = simplex_root(b, len(b), bound)
+    total = np.maximum(b - theta, 0).sum()
+    assert total == pytest.approx(min(theta, bound), abs=1e-11 * max(1.0, np.abs(b).max() * len(b)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_and_updates_equal_the_matrix_products(dtype):
+    problem = small(n=30, d=20, k=7)
+    rows, features = arrange(problem.X, np.dtype(dtype))
+    W = weights(len(features), 7, np.dtype(dtype))
+    assert W.shape[1] % (64 // np.dtype(dtype).itemsize) == 0
+    assert W.ctypes.data % 64 == 0
+    W[:, :7] = np.random.default_rng(0).standard_normal((len(features), 7))
+    f = np.empty(W.shape[1], dtype)
+    dense = problem.X.toarray()[:, features]
+    for i in range(30):
+        score(rows, i, W, f)
+        np.testing.assert_allclose(f[:7], dense[i] @ W[:, :7], rtol=1e-4, atol=1e-5)
+    before = W.copy()
+    update(rows, 3, W, np.array([5, 2], np.int32), np.array([0.5, -2.0]), 2)
+    change = np.zeros_like(W)
+    change[:, 5], change[:, 2] = 0.5 * dense[3], -2.0 * dense[3]
+    np.testing.assert_allclose(W, before + change, rtol=1e-5, atol=1e-6)
+    assert square_norm(W, 7) == pytest.approx(float((W.astype(float) ** 2).sum()))
+
+
+def test_frequent_features_come_first_and_unused_ones_go():
+    X = sp.csr_matrix(np.array([[0, 1, 0, 2], [0, 1, 0, 0], [0, 1, 3, 4.0]]))
+    rows, features = arrange(X, np.dtype(np.float64))
+    assert features.tolist() == [1, 3, 2]
+    assert rows.squares.tolist() == [5.0, 1.0, 26.0]
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(st.lists(st.floats(-2, 2), min_size=1, max_size=200), st.floats(-2, 2))
+def test_above_finds_exactly_the_classes_above(f, threshold):
+    scores = np.array(f)
+    found = np.empty(len(f) + 3, np.int32)
+    n = above(scores, len(f), threshold, found, 3)
+    assert found[3:n].tolist() == np.flatnonzero(scores > threshold).tolist()
+
+
+def test_lists_survive_growth_and_compaction():
+    rng = np.random.default_rng(0)
+    pool = coefficients.empty(20, 8)
+    expected = {}
+    for _ in range(300):
+        i, n = int(rng.integers(20)), int(rng.integers(0, 7))
+        classes, numbers = rng.permutation(50)[:n].astype(np.int32), rng.standard_normal(n)
+        pool = coefficients.with_room(pool, 7)
+        coefficients.put(pool, i, classes, numbers, n)
+        expected[i] = (classes.tolist(), numbers.tolist())
+    for i, entries in expected.items():
+        at = slice(pool.start[i], pool.start[i] + pool.length[i])
+        assert (pool.classes[at].tolist(), pool.values[at].tolist()) == entries
+    assert len(pool.classes) < 20 * 7 * 3

@@ -1,0 +1,45 @@
+"""Every objective against a general convex solver."""
+
+import numpy as np
+import pytest
+from problems import ORACLES, optimum, small
+
+from solvers.problem import Problem
+from solvers.registry import SOLVERS, parse_params
+
+
+def train(name, problem, **params):
+    solver = SOLVERS[name](parse_params(name, params))
+    for step in solver.steps(problem):
+        last = step
+    return last, solver.model(problem, last.state)
+
+
+@pytest.mark.parametrize("C", [0.05, 1.0, 5.0])
+@pytest.mark.parametrize("case", ORACLES)
+def test_the_bounds_enclose_the_optimum_and_meet_there(case, C):
+    problem = small()
+    name, extra = case.split(",")[0], ORACLES[case][1]
+    value, W = optimum(case, problem, C)
+    step, model = train(name, problem, C=C, tol=1e-7, max_epochs=200_000, **extra)
+    assert step.converged
+    assert step.dual <= value * (1 + 1e-8)
+    assert step.primal >= value * (1 - 1e-8)
+    assert step.primal == pytest.approx(value, rel=1e-6)
+    np.testing.assert_allclose(model.coef, W, atol=2e-3 * np.abs(W).max())
+
+
+@pytest.mark.parametrize("case", ORACLES)
+def test_weights_of_examples_multiply_their_losses(case):
+    plain = small(n=30)
+    weights = np.random.default_rng(1).uniform(0.1, 3.0, plain.n_samples)
+    problem = Problem.check(plain.X, plain.y, plain.classes, weights)
+    name, extra = case.split(",")[0], ORACLES[case][1]
+    value, _ = optimum(case, problem, 1.0)
+    step, _ = train(name, problem, C=1.0, tol=1e-7, max_epochs=200_000, **extra)
+    assert step.primal == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_method_has_an_oracle(name):
+    assert any(case.split(",")[0] == name for case in ORACLES)

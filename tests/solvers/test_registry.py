@@ -1,0 +1,30 @@
+"""Finding methods and checking their parameters."""
+
+import pkgutil
+
+import pytest
+
+from solvers import methods
+from solvers.registry import SOLVERS, ParamsError, UnknownSolverError, find, parse_params
+
+
+def test_every_file_of_methods_brings_the_method_of_its_name():
+    assert set(SOLVERS) == {module.name for module in pkgutil.iter_modules(methods.__path__)}
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
+    with pytest.raises(UnknownSolverError, match="did you mean 'crammer_singer'"):
+        find("cramer_singer")
+    with pytest.raises(UnknownSolverError, match=r"known are .*weston_watkins"):
+        find("xyz")
+
+
+def test_faults_are_pointed_at():
+    with pytest.raises(ParamsError) as caught:
+        parse_params("weston_watkins", {"C": 0, "maxepochs": 5, "tol": "x"})
+    items = dict(caught.value.items)
+    assert set(items) == {"/C", "/maxepochs", "/tol"}
+    assert "did you mean 'max_epochs'" in items["/maxepochs"]
+    for bad in (float("nan"), float("inf")):
+        with pytest.raises(ParamsError):
+            parse_params("weston_watkins", {"C": bad})
