@@ -34,9 +34,7 @@ def long_decimals(
 
 
 @njit(cache=True, nogil=True)
-def gather(
-    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def gather(data, starts, ends):  # type: ignore[no-untyped-def]
     """Copy the pieces data[starts[k]:ends[k]] one after another: bytes and offsets (n + 1)."""
     offsets = np.zeros(len(starts) + 1, dtype=np.int64)
     for k in range(len(starts)):

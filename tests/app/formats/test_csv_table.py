@@ -71,7 +71,7 @@ def test_texts_that_are_written_are_read_whatever_the_size_of_a_block(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_table, "Window", partial(Window, block_bytes=block_bytes))
-        parsed = parse(path, written([["label", "text", "split"], *map(list, table)], newline))
+        parsed = parse(path, written([["label", "text", "split"], *([*row] for row in table)], newline))
     assert parsed.kind == "text"
     assert parsed.texts is not None
     assert parsed.split is not None

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from app.formats.table import Problems, Texts, shorten
+from app.formats.table import FormatError, Problems, Texts, shorten
 
 
 def test_texts_decode_one_at_a_time() -> None:
@@ -22,6 +22,6 @@ def test_problems_keep_the_first_by_line_however_many_come() -> None:
     problems = Problems()
     for row in range(3000, 0, -1):
         problems.add(row, "wrong")
-    with pytest.raises(Exception, match=r"3000 error\(s\); line 1: wrong") as caught:
+    with pytest.raises(FormatError, match=r"3000 error\(s\); line 1: wrong") as caught:
         problems.raise_if_any()
     assert [error.row for error in caught.value.errors] == list(range(1, 21))
