@@ -1,5 +1,6 @@
 import csv
 import io
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def errors(path: Path, content: str | bytes) -> list[RowError]:
     return caught.value.errors
 
 
-def written(rows: list[list[object]], newline: str = "\r\n") -> str:
+def written(rows: Sequence[Sequence[object]], newline: str = "\r\n") -> str:
     stream = io.StringIO()
     csv.writer(stream, lineterminator=newline).writerows(rows)
     return stream.getvalue()
@@ -71,7 +72,7 @@ def test_texts_that_are_written_are_read_whatever_the_size_of_a_block(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_table, "Window", partial(Window, block_bytes=block_bytes))
-        parsed = parse(path, written([["label", "text", "split"], *([*row] for row in table)], newline))
+        parsed = parse(path, written([["label", "text", "split"], *table], newline))
     assert parsed.kind == "text"
     assert parsed.texts is not None
     assert parsed.split is not None

@@ -1,0 +1,68 @@
+"""Features: how an instance of a request, or the rows of a dataset, become the sparse rows that a model reads.
+
+InstanceError (ValueError)   an instance does not fit the model's features
+FitError (ValueError)        features cannot be learnt from these texts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+
+Instance = Mapping[str, Any] | Sequence[float]
+Row = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
+
+
+class InstanceError(ValueError):
+    """An instance, or a dataset, does not fit the features that a model was trained on."""
+
+
+class FitError(ValueError):
+    """Features cannot be learnt from what was given."""
+
+
+class Features(Protocol):
+    """Fitted features as plain arrays.
+
+    An instance is `{"text": ...}`, `{"features": {name: value}}`, `{"indices": [...], "values": [...]}` (0-based) or a
+    list of `n_features` numbers.
+    """
+
+    @property
+    def kind(self) -> str:
+        """ "text" or "sparse", as load_features knows it."""
+
+    @property
+    def n_features(self) -> int:
+        """Length of a row."""
+
+    def names(self) -> list[str] | None:
+        """Name of each feature, where they have names."""
+
+    def params_json(self) -> dict[str, Any]:
+        """What load_features needs beside the arrays, as JSON values."""
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The fitted state."""
+
+    def row(self, instance: Instance) -> Row:
+        """Indices (k,), increasing, and values (k,) of one instance.
+
+        Raises
+        ------
+        InstanceError
+            If the instance is of another kind, has unknown or repeated features, or a wrong number of them.
+        """
+
+
+def stack(rows: Sequence[Row], n_features: int) -> csr_matrix[np.float64]:
+    """Rows as a matrix, shape (len(rows), n_features)."""
+    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum([len(indices) for indices, _ in rows], out=indptr[1:])
+    indices = np.concatenate([indices for indices, _ in rows]) if rows else np.empty(0, dtype=np.int32)
+    values = np.concatenate([values for _, values in rows]) if rows else np.empty(0)
+    return csr_matrix((values, indices, indptr), shape=(len(rows), n_features))

@@ -1,0 +1,151 @@
+"""Features that come as numbers: by index, by name, or as a dense list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+
+from app.features.base import Instance, InstanceError, Row
+from app.features.names import pack_names, unpack_names
+
+_MAX_NAMED = 3
+_MAX_SHOWN = 40
+
+
+class SparseFeatures:
+    """A fixed number of features, with names or without; nothing is fitted."""
+
+    kind: ClassVar[str] = "sparse"
+
+    def __init__(self, n_features: int, names: Sequence[str] | None = None) -> None:
+        if names is not None and len(names) != n_features:
+            raise ValueError(f"{len(names)} names for {n_features} features")
+        self._n_features = n_features
+        self._names = None if names is None else list(names)
+        self._ids = {} if names is None else {name: index for index, name in enumerate(names)}
+
+    @classmethod
+    def from_arrays(cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> SparseFeatures:
+        """The features whose `params_json` and `arrays` these are."""
+        return cls(int(params["n_features"]), unpack_names(arrays) if "names_blob" in arrays else None)
+
+    @property
+    def n_features(self) -> int:
+        """Length of a row."""
+        return self._n_features
+
+    def names(self) -> list[str] | None:
+        """Name of each feature, or None."""
+        return self._names
+
+    def params_json(self) -> dict[str, Any]:
+        """The number of features."""
+        return {"n_features": self._n_features}
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """`names_blob` (uint8) and `names_offsets` (int64, n_features + 1), or nothing where there are no names."""
+        return {} if self._names is None else pack_names(self._names)
+
+    def row(self, instance: Instance) -> Row:
+        """Indices (k,), increasing, and values (k,) of one instance; zeros are left out.
+
+        Raises
+        ------
+        InstanceError
+            If the instance is a text, names unknown features, has an index twice or out of range, or a wrong number of
+            values, or a value that is not finite.
+        """
+        if not isinstance(instance, Mapping):
+            return self._dense_row(instance)
+        if "features" in instance:
+            return self._named_row(instance["features"])
+        if "indices" in instance and "values" in instance:
+            return self._indexed_row(instance["indices"], instance["values"])
+        raise InstanceError(
+            "this model reads numbers: an instance is features, or indices with values, or a list of "
+            f"{self._n_features} numbers"
+        )
+
+    def transform(self, X: csr_matrix[np.float64], names: Sequence[str] | None = None) -> csr_matrix[np.float64]:
+        """The columns of a dataset put where these features have them, shape (n, n_features).
+
+        Parameters
+        ----------
+        X : csr_matrix, shape (n, any), float64
+            Without stored zeros.
+        names : sequence of str, optional
+            Names of X's columns. If both sides have names, columns go by name, and features that X lacks are zero;
+            else columns go by index.
+
+        Raises
+        ------
+        InstanceError
+            If X has columns that these features do not have.
+        """
+        if names is not None and self._names is not None and list(names) != self._names:
+            self._check_names(names)
+            place = np.array([self._ids[name] for name in names], dtype=np.int32)
+            moved = csr_matrix((X.data, place[X.indices], X.indptr), shape=(X.shape[0], self._n_features))
+            moved.sort_indices()
+            return moved
+        if len(X.indices) and int(X.indices.max()) >= self._n_features:
+            raise InstanceError(f"the data has {X.shape[1]} features, the model has {self._n_features}")
+        return csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self._n_features))
+
+    def _named_row(self, features: Mapping[str, float]) -> Row:
+        if self._names is None:
+            raise InstanceError("this model's features have no names: give indices and values")
+        ids = self._ids
+        if not features.keys() <= ids.keys():
+            self._check_names(features)
+        return _sorted_row([ids[name] for name in features], list(features.values()))
+
+    def _indexed_row(self, indices: Sequence[int], values: Sequence[float]) -> Row:
+        if len(indices) != len(values):
+            raise InstanceError(f"{len(indices)} indices and {len(values)} values")
+        if len(indices) and not (min(indices) >= 0 and max(indices) < self._n_features):
+            wrong = next(index for index in indices if not 0 <= index < self._n_features)
+            raise InstanceError(f"index {_shown(str(wrong))} is not between 0 and {self._n_features - 1}")
+        if len(set(indices)) != len(indices):
+            raise InstanceError("an index is there twice")
+        return _sorted_row(indices, values)
+
+    def _dense_row(self, numbers: Sequence[float]) -> Row:
+        if len(numbers) != self._n_features:
+            raise InstanceError(f"{len(numbers)} numbers, expected {self._n_features}")
+        dense = _finite(numbers)
+        indices = np.flatnonzero(dense).astype(np.int32)
+        return indices, dense[indices]
+
+    def _check_names(self, names: Sequence[str] | Mapping[str, float]) -> None:
+        unknown = [name for name in names if name not in self._ids]
+        if unknown:
+            named = ", ".join(repr(_shown(name)) for name in unknown[:_MAX_NAMED])
+            raise InstanceError(f"{len(unknown)} unknown feature(s): {named}")
+
+
+def _sorted_row(indices: Sequence[int], values: Sequence[float]) -> Row:
+    columns, numbers = np.array(indices, dtype=np.int32), _finite(values)
+    if np.any(columns[1:] < columns[:-1]):
+        order = np.argsort(columns)
+        columns, numbers = columns[order], numbers[order]
+    kept = numbers != 0.0
+    return (columns, numbers) if kept.all() else (columns[kept], numbers[kept])
+
+
+def _finite(values: Sequence[float]) -> npt.NDArray[np.float64]:
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except OverflowError as error:
+        raise InstanceError("a value is too large for a 64-bit number") from error
+    if not np.isfinite(numbers).all():
+        raise InstanceError("a value is not a finite number")
+    return numbers
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= _MAX_SHOWN else name[: _MAX_SHOWN - 3] + "..."

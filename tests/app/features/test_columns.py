@@ -1,0 +1,97 @@
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from app.features.base import InstanceError, stack
+from app.features.columns import SparseFeatures
+from app.features.load import load_features
+
+NAMES = ["width", "height", "größe", "d"]
+
+dense = st.lists(st.floats(-1e9, 1e9) | st.integers(-3, 3), min_size=4, max_size=4)
+
+
+@given(dense, st.permutations(range(4)))
+def test_all_ways_to_write_an_instance_give_the_same_row(values: list[float], order: list[int]) -> None:
+    features = SparseFeatures(4, NAMES)
+    instances: list[Any] = [
+        values,
+        {"indices": order, "values": [values[j] for j in order]},
+        {"features": {NAMES[j]: values[j] for j in order}},
+        {"features": {NAMES[j]: values[j] for j in order if values[j]}},
+    ]
+    for instance in instances:
+        indices, row = features.row(instance)
+        assert indices.dtype == np.int32
+        assert row.dtype == np.float64
+        assert indices.tolist() == [j for j in range(4) if values[j]]
+        assert row.tolist() == [values[j] for j in range(4) if values[j]]
+
+
+@pytest.mark.parametrize(
+    ("instance", "detail"),
+    [
+        ({"text": "a"}, "this model reads numbers"),
+        ({"indices": [0]}, "this model reads numbers"),
+        ([1, 2, 3], "3 numbers, expected 4"),
+        ([1, 2, 3, float("nan")], "a value is not a finite number"),
+        ([1, 2, 3, 10**400], "a value is too large"),
+        ({"indices": [0, 4], "values": [1, 2]}, "index 4 is not between 0 and 3"),
+        ({"indices": [-1], "values": [1]}, "index -1 is not between 0 and 3"),
+        ({"indices": [1, 1], "values": [1, 2]}, "an index is there twice"),
+        ({"indices": [1, 2], "values": [1]}, "2 indices and 1 values"),
+        ({"indices": [1], "values": [float("inf")]}, "a value is not a finite number"),
+        ({"features": {"d": 1, "e": 2}}, r"1 unknown feature\(s\): 'e'$"),
+        ({"features": {"e": 1, "f": 2, "g": 3, "h": 4}}, r"4 unknown feature\(s\): 'e', 'f', 'g'$"),
+        ({"features": {"x" * 99: 1}}, r"1 unknown feature\(s\): 'x{37}\.\.\.'$"),
+    ],
+)
+def test_an_instance_that_does_not_fit_says_why(instance: Mapping[str, Any] | list[float], detail: str) -> None:
+    with pytest.raises(InstanceError, match=detail):
+        SparseFeatures(4, NAMES).row(instance)
+
+
+def test_names_need_a_model_with_names() -> None:
+    with pytest.raises(InstanceError, match="no names"):
+        SparseFeatures(4).row({"features": {"a": 1}})
+
+
+def test_there_are_as_many_names_as_features() -> None:
+    with pytest.raises(ValueError, match="4 names for 3 features"):
+        SparseFeatures(3, NAMES)
+
+
+@pytest.mark.parametrize("names", [None, NAMES])
+def test_saved_features_are_the_same(names: list[str] | None) -> None:
+    features = SparseFeatures(4, names)
+    loaded = load_features(features.kind, features.params_json(), features.arrays())
+    assert isinstance(loaded, SparseFeatures)
+    assert (loaded.n_features, loaded.names()) == (4, names)
+
+
+def test_columns_of_a_dataset_go_by_name() -> None:
+    X = csr_matrix(np.array([[1.0, 2.0], [0.0, 3.0]]))
+    moved = SparseFeatures(4, NAMES).transform(X, ["d", "width"])
+    np.testing.assert_array_equal(moved.toarray(), [[2, 0, 0, 1], [3, 0, 0, 0]])
+    assert moved.has_sorted_indices
+    with pytest.raises(InstanceError, match=r"1 unknown feature\(s\): 'depth'"):
+        SparseFeatures(4, NAMES).transform(X, ["d", "depth"])
+
+
+def test_columns_of_a_dataset_without_names_go_by_index() -> None:
+    X = csr_matrix(np.array([[1.0, 2.0], [0.0, 3.0]]))
+    np.testing.assert_array_equal(SparseFeatures(3).transform(X).toarray(), [[1, 2, 0], [0, 3, 0]])
+    with pytest.raises(InstanceError, match="the data has 2 features, the model has 1"):
+        SparseFeatures(1).transform(X)
+
+
+def test_rows_stack_to_a_matrix() -> None:
+    features = SparseFeatures(4)
+    rows = [features.row([0, 1, 0, 2]), features.row([0, 0, 0, 0]), features.row([3, 0, 0, 0])]
+    np.testing.assert_array_equal(stack(rows, 4).toarray(), [[0, 1, 0, 2], [0, 0, 0, 0], [3, 0, 0, 0]])
+    assert stack([], 4).shape == (0, 4)

@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from app.features.base import FitError, InstanceError, stack
+from app.features.load import load_features
+from app.features.text import TextFeatures, TextParams
+
+TEXTS = [
+    "The quick brown fox jumps over the lazy dog; the dog sleeps.",
+    "A quick-witted FOX, a Äpfel straße İstanbul naïve café",
+    "straße ÄPFEL und die Füchse; die Füchse springen über die Straße",
+    "日本語 の テスト 日本語 テスト, quick テスト",
+    "x y z 1 22 333 a_b __ 22",
+    "",
+    "dog dog dog dog fox fox quick",
+]
+
+params = st.builds(
+    TextParams,
+    min_df=st.integers(1, 2),
+    max_df=st.sampled_from([0.5, 1.0]),
+    ngram_max=st.integers(1, 3),
+    sublinear_tf=st.booleans(),
+    lowercase=st.booleans(),
+)
+
+
+def vectorizer(given: TextParams) -> TfidfVectorizer:
+    return TfidfVectorizer(
+        min_df=given.min_df,
+        max_df=given.max_df,
+        ngram_range=(1, given.ngram_max),
+        max_features=given.max_features,
+        sublinear_tf=given.sublinear_tf,
+        lowercase=given.lowercase,
+    )
+
+
+def assert_same(X: csr_matrix[np.float64], expected: csr_matrix[np.float64]) -> None:
+    assert X.shape == expected.shape
+    assert X.has_sorted_indices
+    assert X.nnz == expected.nnz
+    np.testing.assert_allclose(X.toarray(), expected.toarray(), rtol=0, atol=1e-12)
+
+
+@settings(deadline=None)
+@given(params, st.lists(st.text("abAB é ñß٣語_", max_size=12), max_size=6), st.lists(st.text(max_size=20), max_size=4))
+def test_features_are_those_of_scikit_learn(given: TextParams, more: list[str], unseen: list[str]) -> None:
+    oracle = vectorizer(given)
+    expected = oracle.fit_transform(TEXTS + more)
+    features, X = TextFeatures.fit(iter(TEXTS + more), given)
+    assert features.names() == oracle.get_feature_names_out().tolist()
+    assert_same(X, expected)
+    new = [*unseen, "quick quick fox", *TEXTS]
+    assert_same(features.transform(iter(new)), oracle.transform(new))
+    assert_same(stack([features.row({"text": text}) for text in new], features.n_features), oracle.transform(new))
+
+
+def test_the_most_frequent_terms_are_kept() -> None:
+    given = TextParams(min_df=1, max_features=3)
+    texts = ["aa aa aa bb bb cc", "dd dd dd dd cc", "bb ee"]
+    oracle = vectorizer(given).fit(texts)
+    features, X = TextFeatures.fit(texts, given)
+    assert features.names() == oracle.get_feature_names_out().tolist() == ["aa", "bb", "dd"]
+    assert_same(X, oracle.transform(texts))
+
+
+def test_terms_as_frequent_as_one_another_are_kept_in_alphabetical_order() -> None:
+    features, _ = TextFeatures.fit(["zz yy xx ww", "zz ww"], TextParams(min_df=1, max_features=3))
+    assert features.names() == ["ww", "xx", "zz"]
+
+
+def test_saved_features_are_the_same_to_the_last_bit() -> None:
+    features, X = TextFeatures.fit(TEXTS, TextParams(min_df=1, ngram_max=2))
+    arrays = features.arrays()
+    loaded = load_features(features.kind, features.params_json(), arrays)
+    assert isinstance(loaded, TextFeatures)
+    assert loaded.params == features.params
+    assert loaded.names() == features.names()
+    assert {name: array.dtype.str for name, array in arrays.items()} == {
+        "names_blob": "|u1",
+        "names_offsets": "<i8",
+        "idf": "<f8",
+    }
+    for name, array in loaded.arrays().items():
+        np.testing.assert_array_equal(array, arrays[name], strict=True)
+    again = loaded.transform(TEXTS)
+    np.testing.assert_array_equal(again.data, X.data)
+    np.testing.assert_array_equal(again.indices, X.indices)
+
+
+def test_a_text_without_known_terms_is_a_row_of_zeros() -> None:
+    features, _ = TextFeatures.fit(TEXTS, TextParams())
+    indices, values = features.row({"text": "nothing here"})
+    assert len(indices) == len(values) == 0
+    assert features.transform(["nothing here", ""]).nnz == 0
+    assert features.transform([]).shape == (0, features.n_features)
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["aa", "bb"]])
+def test_texts_without_a_term_to_keep_are_refused(texts: list[str]) -> None:
+    with pytest.raises(FitError, match="no term is left"):
+        TextFeatures.fit(texts, TextParams())
+
+
+@pytest.mark.parametrize("instance", [{"features": {"a": 1}}, [1.0, 2.0], {"indices": [0], "values": [1]}])
+def test_numbers_are_refused(instance: dict[str, object] | list[float]) -> None:
+    features, _ = TextFeatures.fit(TEXTS, TextParams())
+    with pytest.raises(InstanceError, match="this model reads texts"):
+        features.row(instance)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"min_df": 0}, {"max_df": 0}, {"max_df": 1.5}, {"ngram_max": 4}, {"stop": "english"}]
+)
+def test_params_out_of_bounds_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TextParams.model_validate(wrong)
