@@ -64,10 +64,33 @@ class Files:
         _sync_folder(target.parent)
         return hashlib.sha256(text).hexdigest()
 
-    def load_arrays(self, relative: str, mmap: bool = True) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """The arrays (memory-mapped, read-only, unless ``mmap`` is False) and the manifest of a folder."""
+    def load_arrays(
+        self, relative: str, mmap: bool = True, sha256: str | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The arrays (memory-mapped, read-only, unless ``mmap`` is False) and the manifest of a folder.
+
+        Parameters
+        ----------
+        sha256 : str, optional
+            What :meth:`save_arrays` returned: then every byte is compared with what was written.
+
+        Raises
+        ------
+        OSError
+            A file is not there.
+        ValueError
+            A file is not what was written.
+        """
         folder = self.path(relative)
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+        text = (folder / MANIFEST).read_bytes()
+        manifest: dict[str, Any] = json.loads(text)
+        if sha256 is not None:
+            if hashlib.sha256(text).hexdigest() != sha256:
+                raise ValueError(f"the manifest of {relative} is not what was written")
+            for name, digest in manifest["arrays"].items():
+                with open(folder / f"{name}.npy", "rb") as file:
+                    if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                        raise ValueError(f"array {name} of {relative} is not what was written")
         arrays = {name: _load_array(folder / f"{name}.npy", mmap) for name in manifest["arrays"]}
         return arrays, manifest
 

@@ -1,0 +1,92 @@
+"""Sessions: the same promises on both databases."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.store import db, tables
+from app.store.db import db_now, new_id, reading, writing
+
+
+def test_the_databases_clock_counts_seconds_since_1970(session: Session) -> None:
+    before = time.time()
+    assert before - 2 < session.scalars(select(db_now())).one() < time.time() + 2
+
+
+def test_ids_sort_by_the_time_of_their_making() -> None:
+    ids = [new_id() for _ in range(1000)]
+    assert ids == sorted(set(ids))
+    assert {len(id) for id in ids} == {32}
+
+
+def test_sqlite_is_durable_and_checks_foreign_keys(database: sessionmaker[Session]) -> None:
+    with database() as session:
+        if session.get_bind().dialect.name != "sqlite":
+            pytest.skip("of SQLite alone")
+        values = [session.execute(text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "synchronous", "foreign_keys")]
+    assert values == ["wal", 2, 1]
+
+
+def test_foreign_keys_hold(session: Session) -> None:
+    with pytest.raises(IntegrityError), writing(session):
+        session.add(tables.Checkpoint(job_id="none", attempt=1, step=0, seconds=0.0, path="p", sha256="s"))
+
+
+def test_an_exception_rolls_the_transaction_back(session: Session) -> None:
+    class Stop(Exception):  # noqa: N818
+        pass
+
+    with pytest.raises(Stop), writing(session):
+        session.add(tables.Model(id=new_id(), name="m", created_at=0.0))
+        session.flush()
+        raise Stop
+    assert session.scalars(select(tables.Model)).all() == []
+
+
+def test_writers_that_read_first_wait_for_each_other(database: sessionmaker[Session]) -> None:
+    with database() as session, writing(session):
+        session.add(tables.Model(id=new_id(), name="0", created_at=0.0))
+
+    def add() -> None:
+        for _ in range(10):
+            with database() as session, writing(session):
+                row = session.scalars(select(tables.Model).with_for_update()).one()
+                row.name = str(int(row.name) + 1)
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with database() as session:
+        assert session.scalars(select(tables.Model.name)).one() == "40"
+
+
+def test_reading_goes_on_while_another_writes(database: sessionmaker[Session]) -> None:
+    with database() as writer, database() as reader:
+        writer.add(tables.Model(id=new_id(), name="m", created_at=0.0))
+        writer.flush()
+        with reading(reader):
+            assert reader.scalars(select(tables.Model)).all() == []
+        writer.commit()
+        with reading(reader):
+            assert len(reader.scalars(select(tables.Model)).all()) == 1
+
+
+def test_a_forked_child_makes_connections_of_its_own(database: sessionmaker[Session], configure: Callable[..., None]) -> None:
+    with database() as session:
+        session.execute(select(db_now()))
+    child = os.fork()
+    if child == 0:
+        fresh = db.sessions() is not database
+        with db.sessions()() as session:
+            session.execute(select(db_now()))
+        os._exit(0 if fresh else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert db.sessions() is database

@@ -1,0 +1,63 @@
+"""Import jobs: an uploaded file becomes arrays and a ready dataset."""
+
+from typing import Any
+
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from app.errors import InvalidInput, Item
+from app.formats.options import Options
+from app.formats.registry import parse
+from app.formats.table import FormatError
+from app.store import tables
+from app.store.corpus import save_corpus, statistics_of
+from app.store.files import files
+from workers.journal import Journal
+
+
+def import_dataset(journal: Journal) -> None:
+    """Parse the file, save its arrays, and make the dataset ready together with the job's success."""
+    lease, store = journal.lease, files()
+    dataset_id = lease.dataset_id
+    folder = f"datasets/{dataset_id}"
+    journal.phase("loading")
+    try:
+        parsed = parse(
+            store.path(f"{folder}/source"),
+            lease.request["format"],
+            Options(label_column=lease.request["label_column"]),
+        )
+    except FormatError as error:
+        raise _not_readable(error) from error
+    journal.phase("saving", fraction=0.5)
+    statistics = statistics_of(parsed)
+    path = f"{folder}/arrays-{lease.attempt}"
+    store.delete(path)
+    save_corpus(store, path, parsed)
+
+    def finish(session: Session) -> dict[str, Any]:
+        values = {
+            "state": "ready",
+            "path": path,
+            "kind": parsed.kind,
+            "n_rows": statistics.n_rows,
+            "n_train": statistics.n_train,
+            "n_classes": statistics.n_classes,
+            "n_features": statistics.n_features,
+            "nnz": statistics.nnz,
+            "statistics": statistics.model_dump(mode="json"),
+            "error": None,
+        }
+        session.execute(update(tables.Dataset).where(tables.Dataset.id == dataset_id).values(values))
+        return {"dataset": dataset_id}
+
+    journal.succeed(finish)
+    for leftover in store.path(folder).glob("*arrays-*"):
+        if leftover.name != f"arrays-{lease.attempt}":
+            store.delete(f"{folder}/{leftover.name}")
+
+
+def _not_readable(error: FormatError) -> InvalidInput:
+    items = [Item(fault.detail, row=fault.row, column=fault.column) for fault in error.errors]
+    shown = f"; the first {len(items)} are listed" if error.n_errors > len(items) else ""
+    return InvalidInput(f"the file has {error.n_errors} error(s){shown}", items)

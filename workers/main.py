@@ -1,0 +1,76 @@
+"""``python -m workers.main --queue general --concurrency 2``: a pool of processes that run jobs."""
+
+import argparse
+import os
+import socket
+from typing import Any
+
+from celery import signals
+from celery.apps.worker import Worker
+
+from app.config import settings
+from app.services import fleet
+from app.store import migrate
+from app.store.db import sessions
+from app.store.queue import GENERAL, RUN_TASK, make_celery
+from workers import draining, logs, sweeper
+from workers.tasks import run
+
+
+def main(queue: str = GENERAL, concurrency: int = 2) -> None:
+    """Run a worker until SIGTERM: then its jobs are given back, and it ends.
+
+    Parameters
+    ----------
+    queue : str
+    concurrency : int
+        Jobs that may run at the same time, one process each.
+    """
+    logs.configure(settings().log_level)
+    migrate.upgrade(settings().sqlalchemy_url)
+    celery = make_celery(settings().redis_url)
+    celery.task(name=RUN_TASK, ignore_result=True)(run)
+    signals.setup_logging.connect(_keep_logging, weak=False)
+    signals.worker_shutting_down.connect(_on_shutting_down, weak=False)
+    signals.worker_process_init.connect(_on_process_start, weak=False)
+    name = f"{socket.gethostname()}:{os.getpid()}"
+    worker = Worker(
+        app=celery,
+        hostname=f"polymargin@{name}",
+        queues=[queue],
+        concurrency=concurrency,
+        pool="prefork",
+        loglevel="WARNING",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        quiet=True,
+    )
+    stop = sweeper.start(name, queue, concurrency)
+    try:
+        worker.start()
+    finally:
+        stop.set()
+        with sessions()() as session:
+            fleet.leave(session, name)
+    raise SystemExit(worker.exitcode)
+
+
+def _keep_logging(**_: Any) -> None:
+    """Celery leaves the logging alone where somebody listens to this signal."""
+
+
+def _on_shutting_down(**_: Any) -> None:
+    draining.request()
+
+
+def _on_process_start(**_: Any) -> None:
+    draining.watch_parent()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queue", default=GENERAL)
+    parser.add_argument("--concurrency", type=int, default=2)
+    arguments = parser.parse_args()
+    main(arguments.queue, arguments.concurrency)

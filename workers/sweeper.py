@@ -1,0 +1,52 @@
+"""The worker's main process sweeps: jobs of dead workers are given to living ones."""
+
+import os
+import threading
+import time
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.config import settings
+from app.services import fleet
+from app.services.sweeping import sweep, tidy
+from app.store.db import sessions
+from app.store.files import files
+
+_TIDY_SECONDS = 600.0
+_log = structlog.get_logger("polymargin.sweeper")
+# A fork while this thread is inside the database driver would copy locks that nobody opens again.
+_no_fork = threading.Lock()
+
+
+def start(worker: str, queue: str, processes: int) -> threading.Event:
+    """Sweep and report in a thread until the event returned is set."""
+    stop = threading.Event()
+    threading.Thread(target=_run, args=(worker, queue, processes, stop), name="sweeper", daemon=True).start()
+    return stop
+
+
+def _run(worker: str, queue: str, processes: int, stop: threading.Event) -> None:
+    tidied_at = time.monotonic()
+    while not stop.is_set():
+        try:
+            with _no_fork, sessions()() as session:
+                fleet.report(session, worker, queue, processes)
+                swept = sweep(session)
+                if swept.requeued or swept.failed or swept.cancelled:
+                    _log.warning("swept", requeued=swept.requeued, failed=swept.failed, cancelled=swept.cancelled)
+                if time.monotonic() - tidied_at > _TIDY_SECONDS:
+                    tidied_at = time.monotonic()
+                    tidy(session, files())
+        except SQLAlchemyError as error:
+            _log.warning("database_away", error=type(error).__name__)
+        stop.wait(settings().sweep_seconds)
+
+
+def _after_in_child() -> None:
+    _no_fork.release()
+
+
+os.register_at_fork(
+    before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_after_in_child
+)
