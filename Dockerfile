@@ -30,12 +30,12 @@ RUN pip install --constraint constraints.txt --no-deps --no-build-isolation --ed
 USER polymargin
 
 # Numba keys its cache by the processor's name and features too: on another processor the first job compiles again.
-RUN python -m solvers.warm
+RUN python -m app.warm
 
 VOLUME /var/lib/polymargin
 EXPOSE 8000
 
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/api/v1/healthz', timeout=4)"]
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
 
 CMD ["uvicorn", "app.main:create_app", "--factory", "--host", "0.0.0.0", "--port", "8000", "--no-access-log", "--timeout-graceful-shutdown", "10"]

@@ -91,10 +91,10 @@ class Polymargin:
         return self._transport.get(SolverList, "/solvers").items
 
     def health(self) -> Health:
-        return self._transport.get(Health, "/healthz")
+        return self._transport.get(Health, f"{self.url}/healthz")
 
     def readiness(self) -> Readiness:
-        return self._transport.get(Readiness, "/readyz")
+        return self._transport.get(Readiness, f"{self.url}/readyz")
 
     def close(self) -> None:
         self._transport.close()

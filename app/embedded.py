@@ -7,15 +7,17 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
 import redis
 
-from app.config import Settings, settings
+from app.config import settings
 from app.services import keys
 from app.store import db
 from app.store.migrate import upgrade
@@ -28,8 +30,42 @@ START_SECONDS = 120.0
 WORKER_STOP_SECONDS = 30.0
 
 
+@dataclass(frozen=True)
+class Service:
+    """The running service: its address and the supervisor of its parts."""
+
+    url: str
+    supervisor: Supervisor
+
+
 def up(host: str, port: int, workers: int, verbose: bool, say: Callable[[str], None]) -> None:
-    """Run the service until SIGTERM, SIGINT or SIGHUP.
+    """Run the service until SIGTERM, SIGINT or SIGHUP; the parameters and errors are those of ``serving``."""
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stopping.set())
+    with serving(host, port, workers, say, verbose=verbose, stopping=stopping) as service:
+        if not stopping.is_set():
+            say(f"Polymargin {VERSION} is ready")
+            say(f"  API   {service.url}/api/v1")
+            say(f"  Docs  {service.url}/docs")
+            say(f"  Key   {settings().admin_key_file} (administrator)")
+            say(f"  Logs  {settings().home / 'logs'}")
+            say("Ctrl-C stops it.")
+        service.supervisor.watch()
+        say("Stopping: running jobs are handed back and go on at the next start")
+
+
+@contextmanager
+def serving(
+    host: str,
+    port: int,
+    workers: int,
+    say: Callable[[str], None],
+    *,
+    verbose: bool = False,
+    stopping: threading.Event | None = None,
+) -> Iterator[Service]:
+    """The service on this machine, ready for requests, for as long as the context lasts.
 
     Parameters
     ----------
@@ -39,10 +75,12 @@ def up(host: str, port: int, workers: int, verbose: bool, say: Callable[[str], N
         0: any free one.
     workers : int
         Jobs that may run at the same time.
-    verbose : bool
-        Show the children's output, too; it goes to ``POLYMARGIN_HOME/logs`` in any case.
     say : callable
         Takes one line for people.
+    verbose : bool
+        Show the parts' output, too; it goes to ``POLYMARGIN_HOME/logs`` in any case.
+    stopping : Event or None
+        Once set, nothing more is waited for.
 
     Raises
     ------
@@ -60,24 +98,19 @@ def up(host: str, port: int, workers: int, verbose: bool, say: Callable[[str], N
             os.environ["POLYMARGIN_REDIS_URL"] = f"unix://{sockets / 'redis.sock'}"
         settings.cache_clear()
         prepare()
-        supervisor = Supervisor(home / "logs", os.environ, say, verbose)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda *_: supervisor.stopping.set())
+        supervisor = Supervisor(home / "logs", os.environ, say, stopping or threading.Event(), verbose)
         try:
             if server is not None:
                 supervisor.start(server, _redis_answers, START_SECONDS)
             supervisor.start(_worker(workers), lambda: True, START_SECONDS)
             supervisor.start(_api(host, port), lambda: _ready(url), START_SECONDS)
-            if not supervisor.stopping.is_set():
-                _announce(url, settings(), say)
-            supervisor.watch()
-            say("Stopping: running jobs are handed back and go on at the next start")
+            yield Service(url, supervisor)
         finally:
             supervisor.stop()
 
 
 def prepare() -> None:
-    """Bring the database up to date; where there is no administrator yet, make one and write the key to the data folder."""
+    """Bring the database up to date; where there is no administrator, make one, with the key in the data folder."""
     upgrade(settings().sqlalchemy_url)
     with db.sessions()() as session:
         keys.ensure_admin(session, settings().admin_key_file)
@@ -114,7 +147,7 @@ def _redis(folder: Path) -> Child:
 
 
 def _worker(workers: int) -> Child:
-    command = [sys.executable, "-m", "app.cli", "worker", "--concurrency", str(workers)]
+    command = [sys.executable, "-m", "workers.main", "--concurrency", str(workers)]
     return Child("worker", command, WORKER_STOP_SECONDS)
 
 
@@ -134,18 +167,9 @@ def _redis_answers() -> bool:
 
 def _ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/api/v1/readyz", timeout=5.0).status_code == 200
+        return httpx.get(f"{url}/readyz", timeout=5.0).status_code == 200
     except httpx.TransportError:
         return False
-
-
-def _announce(url: str, config: Settings, say: Callable[[str], None]) -> None:
-    say(f"Polymargin {VERSION} is ready")
-    say(f"  API   {url}/api/v1")
-    say(f"  Docs  {url}/docs")
-    say(f"  Key   {config.admin_key_file} (administrator)")
-    say(f"  Logs  {config.home / 'logs'}")
-    say("Ctrl-C stops it.")
 
 
 @contextmanager
@@ -179,4 +203,6 @@ def _free_port(host: str, port: int) -> int:
             chosen: int = probe.getsockname()[1]
             return chosen
     except OSError as error:
-        raise SupervisorError(f"Cannot listen on {host} port {port} ({error.strerror}): choose another --port") from error
+        raise SupervisorError(
+            f"Cannot listen on {host} port {port} ({error.strerror}): choose another --port"
+        ) from error

@@ -62,12 +62,19 @@ class Supervisor:
         The children's whole environment.
     say : callable
         Takes one line for people.
+    stopping : Event
+        Once set, nothing is started or waited for any more.
     verbose : bool
         Show the children's output on stderr, too.
     """
 
     def __init__(
-        self, logs: Path, environment: Mapping[str, str], say: Callable[[str], None], verbose: bool = False
+        self,
+        logs: Path,
+        environment: Mapping[str, str],
+        say: Callable[[str], None],
+        stopping: threading.Event,
+        verbose: bool = False,
     ) -> None:
         self._logs = logs
         self._environment = dict(environment)
@@ -75,7 +82,7 @@ class Supervisor:
         self._verbose = verbose
         self._children: list[Child] = []
         logs.mkdir(parents=True, exist_ok=True)
-        self.stopping = threading.Event()
+        self._stopping = stopping
         self._guardian = _start_guardian()
 
     def start(self, child: Child, ready: Callable[[], bool], timeout: float) -> None:
@@ -86,10 +93,12 @@ class Supervisor:
         SupervisorError
             It ended, or was not ready within ``timeout`` seconds.
         """
+        if self._stopping.is_set():
+            return
         self._children.append(child)
         self._launch(child)
         deadline = time.monotonic() + timeout
-        while not self.stopping.is_set() and not ready():
+        while not self._stopping.is_set() and not ready():
             if not child.running:
                 raise SupervisorError(f"The {child.name} process ended at once{self._last_words(child)}")
             if time.monotonic() > deadline:
@@ -106,7 +115,7 @@ class Supervisor:
         SupervisorError
             A child died at once five times in a row.
         """
-        while not self.stopping.wait(_POLL_SECONDS):
+        while not self._stopping.wait(_POLL_SECONDS):
             if self._guardian.poll() is not None:
                 self._replace_guardian()
             for child in self._children:

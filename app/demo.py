@@ -1,0 +1,185 @@
+"""A demonstration: a classifier of docstrings, trained by the service and by scikit-learn on the same rows."""
+
+import json as jsonlib
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.svm import LinearSVC
+
+from app.client import Polymargin
+from app.commands.output import console, print_json
+from app.config import settings
+from app.corpus import write_docstrings
+from app.embedded import serving
+from app.remote.errors import ClientError
+from app.schemas.jobs import TextRecipe
+from app.schemas.models import ModelVersion
+from app.supervisor import SupervisorError
+
+MODEL = "docstrings"
+SOLVER = "weston_watkins"
+PARAMS = {"C": 1.0}
+N_EXAMPLES = 3
+EXCERPT = 90
+TRAIN_SECONDS = 600.0
+
+
+class DemoError(Exception):
+    """A step of the demonstration did not do what it should."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One part of the corpus."""
+
+    texts: list[str]
+    labels: list[str]
+
+
+def run(folder: Path, json: bool) -> int:
+    """Run the demonstration in a data folder of its own.
+
+    Parameters
+    ----------
+    folder : Path
+        Kept afterwards; a second run finds its data there and adds a version to the model.
+    json : bool
+        Print a JSON document at the end.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 1 when a step failed.
+    """
+    out = console(json)
+
+    def say(line: str) -> None:
+        out.print(line, markup=False)
+
+    try:
+        document = _demonstrate(folder, say)
+    except (ClientError, SupervisorError, DemoError) as error:
+        say(f"The demonstration failed: {error}")
+        return 1
+    if json:
+        print_json(document)
+    return 0
+
+
+def _demonstrate(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    started = time.monotonic()
+    corpus = folder / "docstrings.jsonl"
+    if not corpus.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_docstrings(corpus)
+    train, test = _read(corpus)
+    say(f"Data       {corpus}: {len(train.texts)} rows to train on, {len(test.texts)} to test, "
+        f"{len(set(train.labels))} classes")  # fmt: skip
+    with _service(folder, say) as client:
+        say(f"Service    {client.url}, started after {time.monotonic() - started:.1f} s")
+        version = _train(client, corpus)
+        _report(version, say)
+        majority, linear = _majority(train, test), _linear_svc(train, test)
+        error = version.metrics["test"]["error"]
+        say(f"Test error {error:.2%}; scikit-learn's LinearSVC on the same rows and TF-IDF settings {linear:.2%}; "
+            f"always the largest class {majority:.2%}")  # fmt: skip
+        examples = _examples(client, test, say)
+        say(f"Go on      POLYMARGIN_HOME={folder} make serve, then look at http://127.0.0.1:8000/docs; "
+            f"the key is in {settings().admin_key_file}")  # fmt: skip
+    say(f"Done in {time.monotonic() - started:.1f} s; everything is stopped, the data stays in {folder}")
+    return {
+        "model": version.model_dump(mode="json"),
+        "test_error": error,
+        "linear_svc_test_error": linear,
+        "majority_test_error": majority,
+        "examples": examples,
+        "seconds": time.monotonic() - started,
+    }
+
+
+@contextmanager
+def _service(folder: Path, say: Callable[[str], None]) -> Iterator[Polymargin]:
+    # Whatever service the environment speaks of, the demonstration has its own.
+    for name in [name for name in os.environ if name.startswith("POLYMARGIN_")]:
+        del os.environ[name]
+    os.environ["POLYMARGIN_HOME"] = str(folder)
+    settings.cache_clear()
+    with (
+        serving("127.0.0.1", 0, 1, say) as service,
+        Polymargin(service.url, settings().admin_key_file.read_text().strip()) as client,
+    ):
+        yield client
+
+
+def _train(client: Polymargin, corpus: Path) -> ModelVersion:
+    known = {dataset.name: dataset.state for dataset in client.datasets.list(page_size=1000).items}
+    # Named by its time of making: a corpus that was made anew is another dataset.
+    name = f"docstrings-{int(corpus.stat().st_mtime)}"
+    if known.get(name) == "failed":
+        client.datasets.delete(name, force=True)
+    if known.get(name) in (None, "failed"):
+        client.datasets.upload(corpus, name)
+    client.datasets.get(name).wait(TRAIN_SECONDS)
+    job = client.train(name, MODEL, SOLVER, PARAMS).wait(TRAIN_SECONDS)
+    if job.result is None or job.result.version is None:
+        raise DemoError(f"job {job.id} made no version of the model")
+    return client.models.version(MODEL, job.result.version)
+
+
+def _report(version: ModelVersion, say: Callable[[str], None]) -> None:
+    say(f"Model      {version.model} version {version.version}: {version.solver}, C = {version.params['C']:g}, "
+        f"{version.n_features} features")  # fmt: skip
+    say(f"Training   {version.epochs} epochs in {version.seconds:.1f} s, "
+        f"{'converged' if version.converged else 'stopped at the limit of epochs'}")  # fmt: skip
+    if version.primal is None or version.dual is None or version.gap is None:
+        raise DemoError("the model came without its bounds")
+    say(f"Optimum    primal {version.primal:.6g}, dual {version.dual:.6g}, relative gap {version.gap:.2e}: "
+        "the best possible value lies between the two")  # fmt: skip
+
+
+def _examples(client: Polymargin, test: Rows, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    chosen = np.random.default_rng(0).choice(len(test.texts), N_EXAMPLES, replace=False)
+    texts = [test.texts[row] for row in chosen]
+    answers = client.predict(MODEL, texts, top_k=3).predictions
+    for text, row, answer in zip(texts, chosen, answers, strict=True):
+        excerpt = " ".join(text.split())[:EXCERPT]
+        scores = ", ".join(f"{best.label} {best.score:.2f}" for best in answer.top)
+        say(f"Example    “{excerpt}…” is of {test.labels[row]}; predicted: {scores}")
+    return [answer.model_dump(mode="json") for answer in answers]
+
+
+def _majority(train: Rows, test: Rows) -> float:
+    largest = Counter(train.labels).most_common(1)[0][0]
+    return float(np.mean([label != largest for label in test.labels]))
+
+
+def _linear_svc(train: Rows, test: Rows) -> float:
+    recipe = TextRecipe()
+    features = TfidfVectorizer(
+        min_df=recipe.min_df,
+        max_df=recipe.max_df,
+        ngram_range=(1, recipe.ngram_max),
+        max_features=recipe.max_features,
+        sublinear_tf=recipe.sublinear_tf,
+        lowercase=recipe.lowercase,
+    )
+    model = LinearSVC(random_state=0).fit(features.fit_transform(train.texts), train.labels)
+    return float(np.mean(model.predict(features.transform(test.texts)) != np.array(test.labels)))
+
+
+def _read(corpus: Path) -> tuple[Rows, Rows]:
+    parts = {"train": Rows([], []), "test": Rows([], [])}
+    with corpus.open(encoding="utf-8") as lines:
+        for line in lines:
+            row = jsonlib.loads(line)
+            parts[row["split"]].texts.append(row["text"])
+            parts[row["split"]].labels.append(row["label"])
+    return parts["train"], parts["test"]

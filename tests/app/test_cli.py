@@ -1,0 +1,226 @@
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from canned import DATASET, JOB, SUCCEEDED, Canned, problem
+
+from app.cli import main
+
+Run = Callable[..., tuple[int, str, str]]
+
+READY = DATASET | {"state": "ready", "kind": "text", "n_rows": 2, "n_classes": 2}
+VERSION = {
+    "id": "v1",
+    "model": "topics",
+    "version": 3,
+    "job": "j1",
+    "dataset": "d1",
+    "dataset_sha256": "0" * 64,
+    "solver": "weston_watkins",
+    "params": {"C": 1.0},
+    "seed": 0,
+    "request": {},
+    "code_version": "0",
+    "n_classes": 2,
+    "n_features": 9,
+    "n_train": 8,
+    "epochs": 4,
+    "converged": True,
+    "primal": 2.0,
+    "dual": 1.9,
+    "gap": 0.05,
+    "violation": 0.1,
+    "seconds": 0.5,
+    "sha256": "0" * 64,
+    "size_bytes": 10,
+    "metrics": {"test": {"error": 0.25}},
+    "aliases": [],
+    "created_at": "2025-01-02T03:04:05Z",
+}
+MODEL = {
+    "id": "m1",
+    "name": "topics",
+    "versions": [3],
+    "aliases": [{"name": "production", "version": 3, "revision": 1}],
+    "created_at": "2025-01-02T03:04:05Z",
+    "latest": VERSION,
+}
+SOLVERS = {
+    "items": [
+        {
+            "name": "weston_watkins",
+            "title": "Weston and Watkins",
+            "summary": "All margins at once.",
+            "paper": "Weston and Watkins 1999",
+            "handles": {"flat": True, "tree": False, "multilabel": False, "shards": True, "kernels": False},
+            "params_schema": {"properties": {"C": {"default": 1.0, "description": "Weight of the losses."}}},
+        }
+    ]
+}
+KEY = {"id": "k1", "name": "bob", "role": "editor", "created_at": "2025-01-02T03:04:05Z", "revoked": False}
+PREDICTION = {"label": "a", "score": 1.5, "top": [{"label": "a", "score": 1.5}, {"label": "b", "score": -1.0}]}
+ANSWER = {"model": "topics", "version": 3, "gap": 0.05, "predictions": [PREDICTION]}
+EVENTS = (
+    'event: step\nid: 0\ndata: {"number": 0, "epoch": 4, "gap": 0.05}\n\n'
+    f"event: state\ndata: {json.dumps(SUCCEEDED)}\n\n"
+).encode()
+
+
+@pytest.fixture
+def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command line; gives its status, stdout and stderr."""
+    canned.answer("POST /datasets", DATASET, 202)
+    canned.answer("GET /datasets", {"items": [READY]})
+    canned.answer("GET /datasets/d1", READY)
+    canned.answer("GET /datasets/papers", READY)
+    statistics = {"n_rows": 2, "n_train": 2, "n_test": 0, "n_classes": 2, "n_features": None, "nnz": None}
+    counts = [{"label": "[a]", "train": 1, "test": 0}]
+    canned.answer(
+        "GET /datasets/papers/statistics", statistics | {"empty_rows": 0, "classes": counts, "test_only_labels": []}
+    )
+    canned.answer("DELETE /datasets/papers", b"", 204)
+    canned.answer("POST /jobs", JOB, 202)
+    canned.answer("GET /jobs", {"items": [JOB]})
+    canned.answer("GET /jobs/j1", SUCCEEDED)
+    canned.answer("GET /jobs/j1/events", EVENTS)
+    canned.answer("POST /jobs/j1/cancel", JOB | {"state": "cancelling"})
+    canned.answer("POST /jobs/j1/retry", JOB | {"state": "queued"})
+    canned.answer("GET /models", {"items": [MODEL]})
+    canned.answer("GET /models/topics", MODEL)
+    canned.answer("GET /models/topics/versions/3", VERSION)
+    canned.answer("POST /models/topics/predict", ANSWER)
+    canned.answer("GET /solvers", SOLVERS)
+    canned.answer("GET /keys", {"items": [KEY]})
+    canned.answer("POST /keys", KEY | {"secret": "pm_new"}, 201)
+    canned.answer("DELETE /keys/k1", b"", 204)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["polymargin", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output = capsys.readouterr()
+        return int(ended.value.code or 0), output.out, output.err
+
+    return call
+
+
+COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
+    (("datasets", "list"), "papers", {"items": [READY]}),
+    (("datasets", "show", "papers"), "[a]", READY),
+    (("datasets", "delete", "papers"), "papers", {"deleted": "papers"}),
+    (("train", "papers", "--model", "topics"), "running", JOB),
+    (("train", "papers", "--model", "topics", "--watch"), "0.25", SUCCEEDED),
+    (("jobs", "list"), "j1", {"items": [JOB]}),
+    (("jobs", "show", "j1"), "topics version 3", SUCCEEDED),
+    (("jobs", "watch", "j1"), "succeeded", SUCCEEDED),
+    (("jobs", "cancel", "j1"), "cancelling", JOB | {"state": "cancelling"}),
+    (("jobs", "retry", "j1"), "queued", JOB | {"state": "queued"}),
+    (("models", "list"), "production=3", {"items": [MODEL]}),
+    (("models", "show", "topics"), "0.25", VERSION),
+    (("models", "show", "topics", "--version", "3"), "weston_watkins", VERSION),
+    (("predict", "topics", "--text", "hello", "--top-k", "2"), "1.5000", ANSWER),
+    (("solvers",), "Weston and Watkins", SOLVERS),
+    (("solvers", "weston_watkins"), "Weight of the losses", SOLVERS["items"][0]),
+    (("keys", "list"), "bob", {"items": [KEY]}),
+    (("keys", "create", "bob", "--role", "editor"), "pm_new", KEY | {"secret": "pm_new"}),
+    (("keys", "revoke", "k1"), "k1", {"revoked": "k1"}),
+    (("version",), "0.", {}),
+]
+
+
+@pytest.mark.parametrize(("arguments", "shown", "_document"), COMMANDS)
+def test_every_command_speaks_to_people(run: Run, arguments: tuple[str, ...], shown: str, _document: Any) -> None:
+    status, out, _ = run(*arguments)
+    assert status == 0
+    assert shown in out
+
+
+@pytest.mark.parametrize(("arguments", "_shown", "document"), COMMANDS)
+def test_json_is_one_document_on_the_last_line(
+    run: Run, arguments: tuple[str, ...], _shown: str, document: dict[str, Any]
+) -> None:
+    status, out, _ = run(*arguments, "--json")
+    assert status == 0
+    assert out.count("\n") == 1
+    assert _has(json.loads(out), document)
+
+
+def _has(given: Any, expected: Any) -> bool:
+    if isinstance(expected, dict):
+        return all(_has(given[name], value) for name, value in expected.items())
+    if isinstance(expected, list):
+        return all(map(_has, given, expected)) and len(given) == len(expected)
+    return bool(given == expected)
+
+
+def test_an_upload_waits_until_the_dataset_is_ready(run: Run, canned: Canned, tmp_path: Path) -> None:
+    (tmp_path / "papers.csv").write_text("label,text\n")
+    status, out, _ = run("datasets", "upload", str(tmp_path / "papers.csv"), "--json")
+    assert status == 0
+    assert json.loads(out)["state"] == "ready"
+    assert canned.asked[0].query == {"name": "papers", "format": "csv"}
+
+
+def test_parameters_are_read_as_json_and_else_as_text(run: Run, canned: Canned) -> None:
+    run("train", "papers", "--model", "topics", "-p", "C=0.5", "-p", "shuffle=true", "-p", "loss=hinge", "--seed", "7")
+    asked = json.loads(canned.asked[0].body)
+    assert asked["params"] == {"C": 0.5, "shuffle": True, "loss": "hinge"}
+    assert asked["seed"] == 7
+
+
+def test_a_file_of_instances_is_sent_in_batches_and_answered_in_order(
+    run: Run, canned: Canned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.commands.models.BATCH", 2)
+    file = tmp_path / "instances.jsonl"
+    file.write_text('"plain text"\n{"text": "b"}\n\n[1.0, 2.0]\n')
+    status, out, _ = run("predict", "topics", "--file", str(file), "--alias", "production", "--json")
+    assert status == 0
+    assert len(json.loads(out)["predictions"]) == 2
+    assert [len(json.loads(asked.body)["instances"]) for asked in canned.asked] == [2, 1]
+    assert [asked.query for asked in canned.asked] == [{"alias": "production"}, {"version": "3"}]
+
+
+def test_a_refusal_is_one_line_and_one_for_each_fault(run: Run, canned: Canned) -> None:
+    errors = [{"detail": "label is empty", "row": 3, "column": "label"}, {"detail": "bad", "pointer": "/params/C"}]
+    canned.answers["POST /jobs"] = [(422, json.dumps(problem(422, "invalid_input", "2 faults", errors)).encode())]
+    status, out, err = run("train", "papers", "--model", "topics")
+    assert status == 1
+    assert out == ""
+    assert err == "Error: 2 faults\n  row 3, label: label is empty\n  /params/C: bad\n"
+
+
+def test_a_refusal_in_json_has_the_faults_too(run: Run) -> None:
+    status, out, _ = run("jobs", "show", "nothing", "--json")
+    assert status == 1
+    assert json.loads(out)["error"]["code"] == "not_found"
+
+
+def test_a_failed_job_that_is_watched_ends_with_status_1(run: Run, canned: Canned) -> None:
+    failed = JOB | {"state": "failed", "error": problem(500, "worker_lost", "3 workers were lost")}
+    canned.answers["GET /jobs/j1"] = [(200, json.dumps(failed).encode())]
+    status, _, err = run("jobs", "watch", "j1")
+    assert status == 1
+    assert "3 workers were lost" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("train", "papers"), ("predict", "topics"), ("train", "d", "--model", "m", "-p", "C"), ("nonsense",)],
+)
+def test_wrong_usage_ends_with_status_2(run: Run, arguments: tuple[str, ...]) -> None:
+    status, out, err = run(*arguments)
+    assert status == 2
+    assert out == ""
+    assert err
+
+
+def test_help_does_not_load_the_service() -> None:
+    script = "import sys; sys.argv[1:] = ['--help']\nfrom app.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+    script += "assert not {'numpy', 'sqlalchemy', 'celery'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert "datasets" in done.stdout

@@ -1,0 +1,174 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from canned import DATASET, JOB, SUCCEEDED, Canned, problem
+
+from app.client import Polymargin
+from app.remote import errors
+from app.remote.events import Event
+
+
+def test_the_client_loads_neither_solvers_nor_service() -> None:
+    script = """
+import sys, app.client, app.cli
+heavy = {'numba', 'numpy', 'scipy', 'sklearn', 'sqlalchemy', 'celery', 'fastapi'} & set(sys.modules)
+assert not heavy, heavy
+assert not [name for name in sys.modules if name.startswith(('app.services', 'app.store', 'app.api', 'workers'))]
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (400, "malformed", errors.MalformedError),
+        (401, "unauthenticated", errors.UnauthenticatedError),
+        (403, "forbidden", errors.ForbiddenError),
+        (404, "not_found", errors.NotFoundError),
+        (409, "conflict", errors.ConflictError),
+        (412, "precondition_failed", errors.PreconditionFailedError),
+        (413, "too_large", errors.TooLargeError),
+        (415, "unsupported_format", errors.UnsupportedFormatError),
+        (422, "invalid_input", errors.InvalidInputError),
+        (500, "internal", errors.InternalError),
+        (503, "unavailable", errors.UnavailableError),
+    ],
+)
+def test_every_code_of_a_problem_has_its_own_error(
+    canned: Canned, status: int, code: str, kind: type[errors.ResponseError]
+) -> None:
+    canned.answer("GET /jobs/x", problem(status, code, "because", [{"detail": "bad", "row": 7}]), status)
+    with Polymargin() as client, pytest.raises(errors.ResponseError) as caught:
+        client.jobs.get("x")
+    assert type(caught.value) is kind
+    assert (caught.value.code, caught.value.detail, caught.value.request_id) == (code, "because", "r1")
+    assert caught.value.errors[0].row == 7
+
+
+def test_an_answer_that_is_no_problem_document_is_told_by_its_status() -> None:
+    assert type(errors.from_answer(404, b"<html>")) is errors.NotFoundError
+    assert type(errors.from_answer(418, b"<html>")) is errors.InternalError
+
+
+def test_a_post_is_tried_again_with_the_same_idempotency_key(canned: Canned) -> None:
+    canned.answer("POST /jobs", problem(503, "unavailable"), 503)
+    canned.answer("POST /jobs", JOB, 202)
+    with Polymargin() as client:
+        job = client.train("papers", "topics", params={"C": 2.0}, seed=5)
+        client.train("papers", "topics")
+    tokens = [asked.headers["idempotency-key"] for asked in canned.asked]
+    assert job.id == "j1"
+    assert tokens[0] == tokens[1] != tokens[2]
+    assert canned.asked[0].body == canned.asked[1].body
+    assert b'"seed":5' in canned.asked[0].body
+
+
+def test_a_refusal_is_not_tried_again(canned: Canned) -> None:
+    canned.answer("POST /jobs", problem(422, "invalid_input"), 422)
+    with Polymargin() as client, pytest.raises(errors.InvalidInputError):
+        client.train("papers", "topics")
+    assert len(canned.asked) == 1
+
+
+def test_the_service_that_stays_away_is_named() -> None:
+    with Polymargin("http://127.0.0.1:9", "k", attempts=1) as client, pytest.raises(errors.UnreachableError) as caught:
+        client.solvers()
+    assert "http://127.0.0.1:9" in caught.value.detail
+
+
+def test_the_key_comes_from_the_data_folder_where_no_other_is_given(
+    canned: Canned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("POLYMARGIN_API_KEY")
+    monkeypatch.setenv("POLYMARGIN_HOME", str(tmp_path))
+    (tmp_path / "admin.key").write_text("pm_of_home\n")
+    canned.answer("GET /healthz", {"status": "ok", "version": "1"})
+    with Polymargin() as client:
+        client.health()
+    assert canned.asked[0].headers["authorization"] == "Bearer pm_of_home"
+
+
+def test_an_upload_sends_the_file_as_it_is(canned: Canned, tmp_path: Path) -> None:
+    file = tmp_path / "papers.jsonl"
+    file.write_bytes(b"x" * 3_000_000)
+    canned.answer("POST /datasets", problem(503, "unavailable"), 503)
+    canned.answer("POST /datasets", DATASET, 202)
+    with Polymargin() as client:
+        client.datasets.upload(file, "papers")
+    first, second = canned.asked
+    assert first.query == {"name": "papers", "format": "jsonl"}
+    assert first.body == second.body == file.read_bytes()
+
+
+def test_an_unknown_ending_asks_for_a_format(canned: Canned, tmp_path: Path) -> None:
+    (tmp_path / "papers.xyz").write_bytes(b"x")
+    with Polymargin() as client, pytest.raises(errors.ClientError, match=r"'\.xyz'.*\.jsonl"):
+        client.datasets.upload(tmp_path / "papers.xyz", "papers")
+    assert not canned.asked
+
+
+def test_waiting_for_a_faulty_dataset_names_its_rows(canned: Canned) -> None:
+    failed = DATASET | {"state": "failed", "error": problem(422, "invalid_input", "1 row", [{"detail": "x", "row": 2}])}
+    for body in (DATASET, DATASET, failed):
+        canned.answer("GET /datasets/papers" if not canned.answers else "GET /datasets/d1", body)
+    with Polymargin() as client, pytest.raises(errors.JobFailedError, match="1 row") as caught:
+        client.datasets.get("papers").wait()
+    assert caught.value.errors[0].row == 2
+
+
+def test_waiting_returns_the_job_that_succeeded(canned: Canned) -> None:
+    for body in (JOB, JOB, SUCCEEDED):
+        canned.answer("GET /jobs/j1", body)
+    with Polymargin() as client:
+        job = client.jobs.get("j1").wait()
+    assert job.result is not None
+    assert job.result.version == 3
+
+
+def test_waiting_ends_at_its_time_limit(canned: Canned) -> None:
+    canned.answer("GET /jobs/j1", JOB)
+    with Polymargin() as client, pytest.raises(errors.TimedOutError, match="still running"):
+        client.jobs.get("j1").wait(timeout=0)
+
+
+def test_events_go_on_after_a_broken_connection_where_they_left_off(canned: Canned) -> None:
+    canned.answer("GET /jobs/j1", JOB)
+    canned.answer("GET /jobs/j1/events", b'retry: 2000\n\n: still here\n\nevent: step\nid: 0\ndata: {"epoch": 1}\n\n')
+    canned.answer(
+        "GET /jobs/j1/events",
+        b'event: step\nid: 1\ndata: {"epoch": 2}\n\nevent: state\ndata: {"state":\ndata: "succeeded"}\n\n',
+    )
+    with Polymargin() as client:
+        events = list(client.jobs.get("j1").events())
+    assert [asked.headers.get("last-event-id") for asked in canned.asked[1:]] == [None, "0"]
+    assert events[:2] == [Event("step", {"epoch": 1}, "0"), Event("step", {"epoch": 2}, "1")]
+    assert (events[2].kind, events[2].data) == ("state", {"state": "succeeded"})
+
+
+def test_events_that_keep_breaking_off_end_in_an_error(canned: Canned) -> None:
+    canned.answer("GET /jobs/j1", JOB)
+    canned.answer("GET /jobs/j1/events", b"retry: 2000\n\n")
+    with Polymargin(attempts=3) as client, pytest.raises(errors.UnreachableError, match="3 times"):
+        list(client.jobs.get("j1").events())
+    assert len(canned.asked) == 4
+
+
+def test_predictions_take_texts_and_arrays(canned: Canned) -> None:
+    answer = {"model": "m", "version": 1, "gap": 0.0, "predictions": [{"label": "a", "score": 1.0, "top": []}]}
+    canned.answer("POST /models/m/predict", answer)
+    with Polymargin() as client:
+        client.predict("m", ["some text"], alias="production")
+        client.predict("m", np.array([[1.0, 2.0]]), top_k=2)
+    assert canned.asked[0].query == {"alias": "production"}
+    assert canned.asked[0].body == b'{"instances":[{"text":"some text"}],"top_k":1}'
+    assert canned.asked[1].body == b'{"instances":[[1.0,2.0]],"top_k":2}'
+
+
+def test_an_alias_moves_only_from_the_revision_that_was_seen(canned: Canned) -> None:
+    canned.answer("PUT /models/m/aliases/production", {"name": "production", "version": 2, "revision": 8})
+    with Polymargin() as client:
+        assert client.models.set_alias("m", "production", 2, revision=7).revision == 8
+    assert canned.asked[0].headers["if-match"] == '"7"'
