@@ -16,7 +16,6 @@ from pydantic import Field
 
 from solvers.base import Params, Solver, State, Step, relative_gap
 from solvers.kernels import coefficients
-from solvers.kernels.coefficients import Coefficients
 from solvers.kernels.rows import Rows, arrange, square_norm, weights
 from solvers.model import LinearModel
 from solvers.problem import Problem
@@ -63,20 +62,30 @@ class DualAscent(Solver[A]):
         begin: int,
         end: int,
         W: NDArray[Any],
-        pool: Coefficients,
+        duals: Any,
         rest: NDArray[np.uint8],
         tally: NDArray[np.float64],
     ) -> int:
-        """Ascend on the examples ``order[begin:end]``; returns where it stopped, before ``end`` if the pool is full.
+        """Ascend on the examples ``order[begin:end]``; returns where it stopped, before ``end`` when out of room.
 
         ``rest[i]`` counts the visits in a row that changed nothing; ``tally`` gathers gap, loss and violation.
         """
 
     @abstractmethod
-    def certify(
-        self, task: Task, W: NDArray[Any], pool: Coefficients, gaps: NDArray[np.float64]
-    ) -> tuple[float, float]:
+    def certify(self, task: Task, W: NDArray[Any], duals: Any, gaps: NDArray[np.float64]) -> tuple[float, float]:
         """The sum of the weighted losses at W, the sum of the dual variables, and each example's part of the gap."""
+
+    def duals(self, task: Task) -> Any:
+        """Dual variables that all vanish: a named tuple of arrays, here the coefficients in a pool of sparse lists."""
+        return coefficients.empty(len(task.y), max(ROOM, 4 * task.n_classes))
+
+    def with_room(self, task: Task, duals: Any) -> Any:
+        """The same dual variables, with room for at least one more visit."""
+        return coefficients.with_room(duals, max(ROOM, 2 * task.n_classes))
+
+    def rebuild(self, task: Task, duals: Any, W: NDArray[Any]) -> None:
+        """Make W afresh from the dual variables."""
+        coefficients.rebuild(task.rows, duals, W)
 
     @abstractmethod
     def loss_at_zero(self, n_classes: int) -> float:
@@ -94,19 +103,20 @@ class DualAscent(Solver[A]):
 
         if state is None:
             W = weights(max(int(rows.indices.max(initial=0)) + 1, 1), problem.n_classes, dtype)
-            pool = coefficients.empty(n, max(ROOM, 4 * problem.n_classes))
+            duals = self.duals(task)
             rest, order = np.zeros(n, np.uint8), np.empty(0, np.int32)
             tally, clock = np.zeros(3), np.zeros(3, np.int64)
         else:
             W = weights(state["W"].shape[0], state["W"].shape[1], dtype)
             W[:] = state["W"]
-            pool = Coefficients(*(np.array(state[f"pool_{name}"]) for name in Coefficients._fields))
+            kind = type(self.duals(task))
+            duals = kind(*(np.array(state[f"dual_{name}"]) for name in kind._fields))
             rest, order, tally, clock = (np.array(state[name]) for name in ("rest", "order", "tally", "clock"))
         gaps = np.zeros(n)
 
         def step(primal: float, dual: float, *, converged: bool) -> Step:
             arrays = {"W": W, "rest": rest, "order": order, "tally": tally, "clock": clock}
-            arrays |= {f"pool_{name}": array for name, array in pool._asdict().items()}
+            arrays |= {f"dual_{name}": array for name, array in duals._asdict().items()}
             return Step(int(clock[0]), primal, dual, float(tally[2]), converged, arrays)
 
         while True:
@@ -121,8 +131,8 @@ class DualAscent(Solver[A]):
             work = np.cumsum(cuts[order[position:]]) * W.shape[1]
             stop = position + max(1, int(np.searchsorted(work, SLICE_PRODUCTS)))
             while position < stop:
-                pool = coefficients.with_room(pool, max(ROOM, 2 * problem.n_classes))
-                position = self.visit(task, order, position, min(stop, len(order)), W, pool, rest, tally)
+                duals = self.with_room(task, duals)
+                position = self.visit(task, order, position, min(stop, len(order)), W, duals, rest, tally)
                 stop = min(stop, len(order))
             clock[1] = position
             if position < len(order):
@@ -134,8 +144,8 @@ class DualAscent(Solver[A]):
                 yield step(np.nan, np.nan, converged=False)
                 continue
             clock[2] += 1
-            coefficients.rebuild(rows, pool, W)
-            loss, total = self.certify(task, W, pool, gaps)
+            self.rebuild(task, duals, W)
+            loss, total = self.certify(task, W, duals, gaps)
             half = 0.5 * square_norm(W, problem.n_classes)
             primal, dual = half + loss + constant, total - half + constant
             dual = _bounded(primal, dual, dtype)

@@ -69,7 +69,7 @@ def _visit(
             for t in range(m, n):
                 b[t], old[t] = (1.0 - f_y + f[block.classes[t]]) / K + S0, 0.0
             theta = simplex_root(b, n, C)
-        worst, held, low = 0.0, 0.0, np.inf
+        worst, held, low, used = 0.0, 0.0, np.inf, 0.0
         for t in range(n):
             g = (b[t] - old[t] - S0) * K
             worst = max(worst, g)
@@ -77,6 +77,11 @@ def _visit(
             if old[t] > 0.0:
                 low = min(low, g)
             new[t] = max(b[t] - theta, 0.0)
+            used += new[t]
+        # where C is tiny against b, rounding may lift the sum above it, and the dual value with it
+        if used > C:
+            for t in range(n):
+                new[t] *= C / used
         tally[0] += C * worst - held
         tally[1] += C * worst
         # the slack C - sum alpha is one more variable, of gradient 0 (Crammer and Singer 2002, equation 24)

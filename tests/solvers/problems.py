@@ -49,10 +49,36 @@ def one_vs_rest_squared(
     return W, [cp.sum_squares(M[i]) for i in range(len(y))]
 
 
+def absolute(own, other, own_share, other_share, shared):
+    """The machines with absolute margins under sum_c w_c = 0, written as W = B V with a basis B of that subspace."""
+
+    def losses_of(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, list[cp.Expression]]:
+        W = cp.Variable((k, X.shape[1]))
+        F = X @ (W - np.ones((k, k)) @ W / k).T
+        E = np.eye(k)[y]
+        margin = own(k) * E + other * (1 - E)
+        share = own_share * E + other_share * (1 - E)
+        M = cp.multiply(share, cp.pos(margin - cp.multiply(2 * E - 1, F)))
+        return W, [(cp.max if shared else cp.sum)(M[i]) for i in range(len(y))]
+
+    return losses_of
+
+
+def one(k: int) -> float:
+    return 1.0
+
+
 ORACLES = {
     "weston_watkins": (weston_watkins, {}),
     "crammer_singer": (crammer_singer, {}),
     "one_vs_rest": (one_vs_rest, {}),
+    "lee_lin_wahba": (absolute(one, 1, 0, 1, False), {}),
+    "maximum_margin_regression": (absolute(one, 1, 1, 0, False), {}),
+    "absolute_maximum": (absolute(one, 1, 0, 1, True), {}),
+    "absolute_sum": (absolute(one, 1, 1, 1, False), {}),
+    "absolute_total": (absolute(one, 1, 1, 1, True), {}),
+    "reinforced": (absolute(lambda k: k - 1, 1, 0.5, 0.5, False), {}),
+    "reinforced, own class weighs little": (absolute(lambda k: k - 1, 1, 0.2, 0.8, False), {"g": 0.2}),
     "one_vs_rest, squared hinge": (one_vs_rest_squared, {"loss": "squared_hinge"}),
 }
 

@@ -97,7 +97,7 @@ def test_digits_are_learned_as_well_as_by_linear_svc():
     X = sp.csr_matrix(X / 16)
     train, test = np.arange(len(y)) % 3 > 0, np.arange(len(y)) % 3 == 0
     peer = LinearSVC(C=1.0, fit_intercept=False).fit(X[train], y[train]).score(X[test], y[test])
-    for name in SOLVERS:
+    for name in ("weston_watkins", "crammer_singer", "one_vs_rest"):
         assert PolymarginClassifier(name).fit(X[train], y[train]).score(X[test], y[test]) > peer - 0.02
 
 

@@ -1,0 +1,25 @@
+"""The machine of the sum of all absolute margin violations (ATS).
+
+    minimise  1/2 sum_c |w_c|^2 + C sum_i (max(0, 1 - w_{y_i}' x_i) + sum_{c != y_i} max(0, 1 + w_c' x_i))
+    subject to  sum_c w_c = 0
+
+Dogan et al. 2016. It is one-vs-rest with hinge loss under the constraint.
+"""
+
+from solvers.ascent import AscentParams
+from solvers.base import Handles
+from solvers.kernels.absolute import Margins
+from solvers.zero_sum import ZeroSum
+
+
+class AbsoluteSum(ZeroSum[AscentParams]):
+    """Sums the violations of the absolute margins of all classes."""
+
+    name = "absolute_sum"
+    title = "Absolute sum machine (ATS)"
+    paper = "Dogan et al. 2016"
+    handles = Handles(flat=True)
+    Params = AscentParams
+
+    def margins(self, n_classes: int) -> Margins:
+        return Margins(own=1.0, other=1.0, own_share=1.0, other_share=1.0, shared=False)

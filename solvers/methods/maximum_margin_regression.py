@@ -1,0 +1,25 @@
+"""Maximum margin regression: only the score of the true class is asked to be large.
+
+    minimise  1/2 sum_c |w_c|^2 + C sum_i max(0, 1 - w_{y_i}' x_i)
+    subject to  sum_c w_c = 0
+
+Szedmak, Shawe-Taylor and Parado-Hernandez 2006; as a member of the family, Dogan et al. 2016.
+"""
+
+from solvers.ascent import AscentParams
+from solvers.base import Handles
+from solvers.kernels.absolute import Margins
+from solvers.zero_sum import ZeroSum
+
+
+class MaximumMarginRegression(ZeroSum[AscentParams]):
+    """The cheapest machine of the family: one constraint an example."""
+
+    name = "maximum_margin_regression"
+    title = "Maximum margin regression"
+    paper = "Szedmak et al. 2006; Dogan et al. 2016"
+    handles = Handles(flat=True)
+    Params = AscentParams
+
+    def margins(self, n_classes: int) -> Margins:
+        return Margins(own=1.0, other=0.0, own_share=1.0, other_share=0.0, shared=False)

@@ -1,0 +1,33 @@
+"""The reinforced multi-category machine: a blend of its own class's margin and the other classes'.
+
+    minimise  1/2 sum_c |w_c|^2 + C sum_i [g max(0, (k-1) - w_{y_i}' x_i) + (1-g) sum_{c != y_i} max(0, 1 + w_c' x_i)]
+    subject to  sum_c w_c = 0
+
+Liu and Yuan 2011; g = 0 is the machine of Lee, Lin and Wahba, g = 1/2 is their recommendation.
+"""
+
+from pydantic import Field
+
+from solvers.ascent import AscentParams
+from solvers.base import Handles
+from solvers.kernels.absolute import Margins
+from solvers.zero_sum import ZeroSum
+
+
+class ReinforcedParams(AscentParams):
+    """Parameters of :class:`Reinforced`."""
+
+    g: float = Field(default=0.5, ge=0, le=1, description="Share of the own class's margin in the loss.")
+
+
+class Reinforced(ZeroSum[ReinforcedParams]):
+    """Blends the machines of Lee, Lin and Wahba (g = 0) and of maximum margin regression (g = 1)."""
+
+    name = "reinforced"
+    title = "Reinforced multi-category SVM"
+    paper = "Liu and Yuan 2011"
+    handles = Handles(flat=True)
+    Params = ReinforcedParams
+
+    def margins(self, n_classes: int) -> Margins:
+        return Margins(n_classes - 1.0, 1.0, self.params.g, 1.0 - self.params.g, False)
