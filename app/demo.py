@@ -26,7 +26,7 @@ from app.supervisor import SupervisorError
 
 MODEL = "docstrings"
 SOLVER = "weston_watkins"
-PARAMS = {"C": 1.0}
+PARAMS = {"C": 1.0, "tol": 1e-3}
 N_EXAMPLES = 3
 EXCERPT = 90
 TRAIN_SECONDS = 600.0
@@ -85,6 +85,7 @@ def _demonstrate(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
         f"{len(set(train.labels))} classes")  # fmt: skip
     with _service(folder, say) as client:
         say(f"Service    {client.url}, started after {time.monotonic() - started:.1f} s")
+        say("Training   uploads, imports and trains; the first time, the numerics are compiled, too")
         version = _train(client, corpus)
         _report(version, say)
         majority, linear = _majority(train, test), _linear_svc(train, test)
@@ -137,7 +138,7 @@ def _train(client: Polymargin, corpus: Path) -> ModelVersion:
 def _report(version: ModelVersion, say: Callable[[str], None]) -> None:
     say(f"Model      {version.model} version {version.version}: {version.solver}, C = {version.params['C']:g}, "
         f"{version.n_features} features")  # fmt: skip
-    say(f"Training   {version.epochs} epochs in {version.seconds:.1f} s, "
+    say(f"Trained    {version.epochs} epochs in {version.seconds:.1f} s, "
         f"{'converged' if version.converged else 'stopped at the limit of epochs'}")  # fmt: skip
     if version.primal is None or version.dual is None or version.gap is None:
         raise DemoError("the model came without its bounds")
@@ -152,7 +153,7 @@ def _examples(client: Polymargin, test: Rows, say: Callable[[str], None]) -> lis
     for text, row, answer in zip(texts, chosen, answers, strict=True):
         excerpt = " ".join(text.split())[:EXCERPT]
         scores = ", ".join(f"{best.label} {best.score:.2f}" for best in answer.top)
-        say(f"Example    “{excerpt}…” is of {test.labels[row]}; predicted: {scores}")
+        say(f"Example    '{excerpt}...' is of {test.labels[row]}; predicted: {scores}")
     return [answer.model_dump(mode="json") for answer in answers]
 
 
