@@ -15,6 +15,7 @@ from app.formats.growing import Growing
 from app.formats.table import Problems, shorten
 
 TRAIN, TEST = 0, 1
+MAX_LABEL = 1000
 
 _SPLITS = {"train": TRAIN, "test": TEST}
 _INTEGRAL = re.compile(r"([+-]?)0*([0-9]+)(?:\.0*)?")
@@ -116,6 +117,8 @@ def label_problem(name: str) -> str | None:
     """Why a (stripped) name cannot be a label; None if it can."""
     if not name:
         return "the label is empty"
+    if len(name) > MAX_LABEL:
+        return f"the label has {len(name)} characters, at most {MAX_LABEL} are allowed"
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
         return f"the label '{shorten(name)}' has control characters"
     return None

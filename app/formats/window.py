@@ -52,10 +52,13 @@ class Window:
         FormatError
             If a record is longer than `max_record_bytes`.
         """
-        # Doubling while nothing could be consumed keeps the repeated scans of one long record linear in its length.
-        wanted = self._block_bytes if self._consumed else max(self._block_bytes, len(self._unread))
-        if not self._consumed and len(self._unread) > self._max_record_bytes:
-            raise row_error(line, f"a record is longer than {self._max_record_bytes} bytes")
+        wanted = self._block_bytes
+        if not self._consumed:
+            left = self._max_record_bytes + 1 - len(self._unread)
+            if left <= 0:
+                raise row_error(line, f"a record is longer than {self._max_record_bytes} bytes")
+            # Doubling keeps the repeated scans of one long record linear in its length.
+            wanted = min(max(wanted, len(self._unread)), left)
         parts = [self._unread]
         while wanted > 0 and not self.at_end:
             part = self._file.read(wanted)

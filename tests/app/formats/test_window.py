@@ -32,10 +32,16 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path, block_bytes: int) -> None:
 
 def test_a_record_longer_than_the_bound_is_refused_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    path.write_bytes(b"one\n" + b"x" * 1000 + b"\n")
+    path.write_bytes(b"one\n" + b"x" * 100 + b"\n")
     with pytest.raises(FormatError, match="longer than 100 bytes") as caught:
         read_lines(path, 16, 100)
     assert caught.value.errors[0].row == 2
+
+
+def test_a_record_as_long_as_the_bound_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one\n" + b"x" * 99 + b"\n" + b"y" * 50)
+    assert [len(line) for line in read_lines(path, 16, 100)] == [4, 100, 50]
 
 
 def test_an_empty_file_has_no_records(tmp_path: Path) -> None:
