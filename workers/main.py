@@ -32,7 +32,6 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
     celery.task(name=RUN_TASK, ignore_result=True)(run)
     signals.setup_logging.connect(_keep_logging, weak=False)
     signals.worker_shutting_down.connect(_on_shutting_down, weak=False)
-    signals.worker_process_init.connect(_on_process_start, weak=False)
     name = f"{socket.gethostname()}:{os.getpid()}"
     worker = Worker(
         app=celery,
@@ -62,10 +61,6 @@ def _keep_logging(**_: Any) -> None:
 
 def _on_shutting_down(**_: Any) -> None:
     draining.request()
-
-
-def _on_process_start(**_: Any) -> None:
-    draining.watch_parent()
 
 
 if __name__ == "__main__":

@@ -36,7 +36,9 @@ class Pace:
         """
         if gap > 0 and math.isfinite(gap):
             self._gaps.append((seconds, math.log(gap)))
-        left = [estimate for estimate in (self._by_gap(seconds), self._by_epochs(epoch, seconds)) if estimate is not None]
+        left = [
+            estimate for estimate in (self._by_gap(seconds), self._by_epochs(epoch, seconds)) if estimate is not None
+        ]
         if not left:
             return self._fraction, None
         eta = min(left)

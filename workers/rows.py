@@ -41,7 +41,9 @@ def split_rows(corpus: Corpus, request: TrainRequest) -> Rows:
         Test rows have labels that no training row has, and the request refuses those.
     """
     y = np.asarray(corpus.y)
-    held_out = stratified(y, request.test_fraction, request.seed) if corpus.split is None else np.asarray(corpus.split) == 1
+    held_out = (
+        stratified(y, request.test_fraction, request.seed) if corpus.split is None else np.asarray(corpus.split) == 1
+    )
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     present = np.unique(y[train])
     index = np.full(len(corpus.labels), -1, np.int32)

@@ -47,6 +47,4 @@ def _after_in_child() -> None:
     _no_fork.release()
 
 
-os.register_at_fork(
-    before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_after_in_child
-)
+os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_after_in_child)

@@ -14,7 +14,7 @@ from app.services import leases
 from app.services.leases import Fenced
 from app.store.db import sessions
 from solvers.problem import ProblemError
-from solvers.registry import ParamsError, UnknownSolver
+from solvers.registry import ParamsError, UnknownSolverError
 from workers import draining
 from workers.importing import import_dataset
 from workers.journal import Cancelled, Drained, Journal
@@ -29,24 +29,24 @@ def run(job_id: str) -> None:
     """Take the job if it is still to be had, and bring it to an end; raises nothing that the job can explain."""
     if draining.requested():
         return  # the job stays queued, and a sweep rings for it
-    with draining.busy():
-        claimed_at = time.monotonic()
-        try:
-            with sessions()() as session:
-                lease = leases.claim(session, job_id, f"{socket.gethostname()}:{os.getpid()}")
-        except (OperationalError, InterfaceError) as error:
-            _log.warning("claim_failed", job_id=job_id, error=type(error).__name__)
-            return
-        if lease is None:
-            _log.info("job_taken", job_id=job_id)
-            return
-        log = _log.bind(job_id=job_id, attempt=lease.attempt)
-        log.info("job_started", kind=lease.kind)
-        try:
-            with Journal(lease, claimed_at) as journal:
-                log.info("job_ended", outcome=_work(journal))
-        except Fenced:
-            log.warning("job_lost")
+    claimed_at = time.monotonic()
+    try:
+        with sessions()() as session:
+            lease = leases.claim(session, job_id, f"{socket.gethostname()}:{os.getpid()}")
+    except (OperationalError, InterfaceError) as error:
+        _log.warning("claim_failed", job_id=job_id, error=type(error).__name__)
+        return
+    if lease is None:
+        _log.info("job_taken", job_id=job_id)
+        return
+    log = _log.bind(job_id=job_id, attempt=lease.attempt)
+    log.info("job_started", kind=lease.kind)
+    try:
+        with Journal(lease, claimed_at) as journal:
+            outcome = _work(journal)
+        log.info("job_ended", outcome=outcome)
+    except Fenced:
+        log.warning("job_lost")
 
 
 def _work(journal: Journal) -> str:
@@ -63,7 +63,7 @@ def _work(journal: Journal) -> str:
     except PolymarginError as error:
         journal.end("failed", error.document())
         return error.code
-    except (FitError, ProblemError, ParamsError, UnknownSolver) as error:
+    except (FitError, ProblemError, ParamsError, UnknownSolverError) as error:
         journal.end("failed", InvalidInput(str(error)).document())
         return InvalidInput.code
     except MemoryError:

@@ -196,7 +196,7 @@ def _check_solver(request: TrainRequest) -> None:
     try:
         solver = registry.find(request.solver)
         registry.parse_params(request.solver, request.params)
-    except registry.UnknownSolver as error:
+    except registry.UnknownSolverError as error:
         raise InvalidInput("the solver is not known", [Item(str(error), "/solver")]) from None
     except registry.ParamsError as error:
         items = [Item(detail, f"/params{pointer}") for pointer, detail in error.items]

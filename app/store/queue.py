@@ -47,6 +47,7 @@ def make_celery(redis_url: str) -> Celery:
         worker_hijack_root_logger=False,
         worker_enable_remote_control=False,
         worker_send_task_events=False,
+        worker_pool_start_method="fork",  # the processes share their main process's order to end
         # A child imports the numerics before it is ready; the default of 4 s kills it on a busy machine.
         worker_proc_alive_timeout=120.0,
     )

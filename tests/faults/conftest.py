@@ -1,0 +1,102 @@
+"""Real processes: workers that a test may kill, on a real queue."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.schemas.jobs import Job, TrainRequest
+from app.services import jobs
+
+SECONDS = 120.0
+
+
+class Workers:
+    """Starts workers, and ends what is left of them after the test."""
+
+    def __init__(self, log: str) -> None:
+        self._log = log
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, concurrency: int = 1) -> subprocess.Popen[bytes]:
+        """A worker, leader of a process group of its own."""
+        with open(self._log, "ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "workers.main", "--concurrency", str(concurrency)],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                start_new_session=True,
+            )
+        self._started.append(process)
+        return process
+
+    def end(self) -> None:
+        """Kill every group that was started."""
+        for process in self._started:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def log(self) -> str:
+        """What the workers wrote so far."""
+        with open(self._log) as log:
+            return log.read()
+
+
+@pytest.fixture
+def quick(configure: Callable[..., None]) -> None:
+    """Leases and sweeps that a test can wait for."""
+    configure(lease_seconds=2, heartbeat_seconds=0.3, sweep_seconds=0.3, ring_again_seconds=1, checkpoint_seconds=0.2)
+
+
+@pytest.fixture
+def workers(quick: None, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    """Real workers on a private Redis."""
+    workers = Workers(str(tmp_path_factory.mktemp("log") / "workers.log"))
+    yield workers
+    workers.end()
+    print(workers.log())
+
+
+@pytest.fixture
+def long_job(database: sessionmaker[Session], dataset: Callable[..., str]) -> Callable[..., str]:
+    """``long_job()`` submits a training job of some seconds, whose steps and model are always the same."""
+    random = np.random.default_rng(0)
+    values = random.normal(size=(400, 60)).round(3)
+    rows = (
+        " ".join([f"c{i % 20}", *(f"{j + 1}:{value}" for j, value in enumerate(row) if value)])
+        for i, row in enumerate(values)
+    )
+    dataset("\n".join(rows) + "\n", name="noise")
+
+    def submit(model: str = "m", max_epochs: int = 700) -> str:
+        params = {"C": 100.0, "tol": 1e-12, "max_epochs": max_epochs}
+        with database() as session:
+            return jobs.submit(session, TrainRequest(dataset="noise", model=model, params=params)).id
+
+    return submit
+
+
+@pytest.fixture
+def until(database: sessionmaker[Session]) -> Callable[[str, Callable[[Job], bool]], Job]:
+    """``until(job_id, condition)`` polls a job until a condition holds."""
+
+    def poll(job_id: str, condition: Callable[[Job], bool]) -> Job:
+        deadline = time.monotonic() + SECONDS
+        while True:
+            with database() as session:
+                job = jobs.get(session, job_id)
+            if condition(job):
+                return job
+            assert time.monotonic() < deadline, f"still {job.state} after {SECONDS} s, attempt {job.attempt}"
+            time.sleep(0.05)
+
+    return poll

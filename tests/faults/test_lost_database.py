@@ -1,0 +1,73 @@
+"""A database that is away for a while: the worker waits, or gives the job up."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.config import settings
+from app.schemas.jobs import Job
+from app.services import models
+from app.store import tables
+
+Until = Callable[[str, Callable[[Job], bool]], Job]
+
+
+class Gate:
+    """Closes and opens one database of a PostgreSQL server."""
+
+    def __init__(self, server: str, name: str) -> None:
+        self._admin = psycopg.connect(server, autocommit=True)
+        self._name = name
+
+    def close(self) -> None:
+        """End all connections, and take no new ones."""
+        self._admin.execute(f'ALTER DATABASE "{self._name}" ALLOW_CONNECTIONS false')  # type: ignore[call-overload]
+        self._admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [self._name])
+
+    def open(self) -> None:
+        """Take connections again."""
+        self._admin.execute(f'ALTER DATABASE "{self._name}" ALLOW_CONNECTIONS true')  # type: ignore[call-overload]
+
+    def end(self) -> None:
+        """Leave the server."""
+        self._admin.close()
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("lease_seconds", [2, 30])
+def test_a_job_survives_its_database_being_away_for_less_and_for_more_than_its_lease(
+    lease_seconds: int,
+    workers: Any,
+    database: sessionmaker[Session],
+    postgres_server: str,
+    configure: Callable[..., None],
+    long_job: Callable[..., str],
+    until: Until,
+) -> None:
+    configure(lease_seconds=lease_seconds)
+    workers.start()
+    job_id = long_job()
+    until(job_id, lambda job: job.state == "running" and job.progress is not None and job.progress.epoch > 0)
+    name = make_url(settings().sqlalchemy_url).database
+    gate = Gate(postgres_server, str(name))
+    try:
+        gate.close()
+        noticed, deadline = time.monotonic(), time.monotonic() + 60
+        while "database_away" not in workers.log() or time.monotonic() < noticed + 2.5:
+            assert time.monotonic() < deadline, "the worker does not notice"
+            time.sleep(0.05)
+        gate.open()
+    finally:
+        gate.end()
+    job = until(job_id, lambda job: job.state == "succeeded")
+    assert job.attempt == (2 if lease_seconds == 2 else 1)
+    with database() as session:
+        assert [version.version for version in models.versions(session, "m")] == [1]
+        row = session.get(tables.Job, job_id)
+        assert row is not None
+        assert row.losses == job.attempt - 1
