@@ -1,0 +1,140 @@
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from running import Running, alive, clean_environment, running, until
+
+README = Path(__file__).parents[2] / "README.md"
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes through /proc")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("service") / "home") as started:
+        yield started
+
+
+def _block(language: str) -> str:
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    return next(block for block in blocks if "make demo" not in block)
+
+
+def _texts(file: Path) -> Path:
+    rows = [{"text": f"{word} number {n}", "label": word} for word in ("apple", "pear", "plum") for n in range(20)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def test_the_sessions_of_the_readme_work_as_they_are_pasted(service: Running, tmp_path: Path) -> None:
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    curl = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", _block("sh")],
+        cwd=tmp_path,
+        env=service.environment,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    *_, model, answer = curl.stdout.strip().splitlines()
+    assert 0 <= json.loads(model)["latest"]["gap"] <= 1e-3
+    assert len(json.loads(answer)["predictions"][0]["top"]) == 3
+    python = subprocess.run(
+        [sys.executable, "-c", _block("python")],
+        cwd=tmp_path,
+        env=service.environment,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert re.search(r"^epoch \d+: gap \d", python.stdout, re.MULTILINE)
+    assert re.search(r"^gap .*, test error \d+\.\d%$", python.stdout, re.MULTILINE)
+    assert python.stdout.count("ScoredLabel(") == 3
+
+
+def test_the_command_line_uploads_trains_and_predicts(service: Running, tmp_path: Path) -> None:
+    file = _texts(tmp_path / "fruits.jsonl")
+    assert json.loads(service.cli("datasets", "upload", str(file), "--json").stdout)["state"] == "ready"
+    trained = service.cli("train", "fruits", "--model", "fruits", "-p", "tol=0.01", "--watch", "--json")
+    assert json.loads(trained.stdout.splitlines()[-1])["result"]["version"] == 1
+    asked = service.cli("predict", "fruits", "--text", "a plum", "--text", "an apple", "--json")
+    assert [one["label"] for one in json.loads(asked.stdout)["predictions"]] == ["plum", "apple"]
+    refused = service.cli("train", "fruits", "--model", "fruits", "-p", "tool=0.01", check=False)
+    assert refused.returncode == 1
+    assert "tol" in refused.stderr
+
+
+def test_a_faulty_file_is_told_by_its_rows(service: Running, tmp_path: Path) -> None:
+    file = _texts(tmp_path / "faulty.jsonl")
+    file.write_text(file.read_text() + '{"text": 7, "label": "kiwi"}\n')
+    done = service.cli("datasets", "upload", str(file), check=False)
+    assert done.returncode == 1
+    assert "row 61" in done.stderr
+
+
+def test_a_worker_that_was_killed_is_started_again_and_works(service: Running, tmp_path: Path) -> None:
+    before = service.members("workers.main")
+    os.kill(min(before), signal.SIGKILL)
+    until(lambda: not alive(before))
+    until(lambda: service.members("workers.main"))
+    file = _texts(tmp_path / "afterwards.jsonl")
+    assert json.loads(service.cli("datasets", "upload", str(file), "--json").stdout)["state"] == "ready"
+
+
+def test_a_second_service_on_the_same_folder_is_refused(service: Running) -> None:
+    done = service.cli("up", "--port", "0", check=False)
+    assert done.returncode == 1
+    assert "Another polymargin service runs on the data folder" in done.stderr
+
+
+def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "app.cli", "up", "--port", port]
+        environment = clean_environment(POLYMARGIN_HOME=str(tmp_path / "home"))
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"port {port}" in done.stderr
+    assert not (tmp_path / "home" / "logs").exists()
+
+
+def test_neither_a_killed_nor_a_stopped_service_leaves_a_process_or_loses_a_job(tmp_path: Path) -> None:
+    # A folder whose socket's path would be too long for the operating system.
+    home = tmp_path / ("long" * 30)
+    quick = {
+        f"POLYMARGIN_{name}_SECONDS": value for name, value in (("LEASE", "3"), ("HEARTBEAT", "1"), ("SWEEP", "1"))
+    }
+    with running(home, **quick) as service:
+        service.cli("datasets", "upload", str(_texts(tmp_path / "fruits.jsonl")))
+        endless = ("-p", "tol=1e-15", "-p", "max_epochs=1000000000")
+        job = json.loads(service.cli("train", "fruits", "--model", "endless", *endless, "--json").stdout)["id"]
+        until(lambda: _look(service, job) == ("running", 1))
+        members = service.members()
+        # Redis, worker with its pool process, API, guardian.
+        assert len(members) >= 5
+        service.process.kill()
+        until(lambda: not alive(members))
+    with running(home, **quick) as service:
+        # The killed worker's lease runs out, and a sweep queues the job again.
+        until(lambda: _look(service, job) == ("running", 2))
+        members = service.members()
+        service.process.terminate()
+        assert service.process.wait() == 0
+        assert not alive(members)
+    with running(home, **quick | {"POLYMARGIN_LEASE_SECONDS": "1000"}) as service:
+        # The stopped worker handed its job back, so nothing has to run out.
+        until(lambda: _look(service, job) == ("running", 3))
+        service.cli("jobs", "cancel", job)
+        until(lambda: _look(service, job) == ("cancelled", 3))
+
+
+def _look(service: Running, job: str) -> tuple[str, int]:
+    found = json.loads(service.cli("jobs", "show", job, "--json").stdout)
+    return found["state"], found["attempt"]
