@@ -43,6 +43,7 @@ def up(host: str, port: int, workers: int, verbose: bool, say: Callable[[str], N
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
+    say("Starting: queue, worker, API")
     with serving(host, port, workers, say, verbose=verbose, stopping=stopping) as service:
         if not stopping.is_set():
             say(f"Polymargin {VERSION} is ready")

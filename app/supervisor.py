@@ -15,6 +15,7 @@ from app import guardian
 # A child that dies sooner than this after its start has not worked at all.
 QUICK_DEATH_SECONDS = 10.0
 MAX_QUICK_DEATHS = 5
+BACKOFF_SECONDS = 0.5
 LOG_BYTES = 10 << 20
 _POLL_SECONDS = 0.1
 
@@ -147,7 +148,7 @@ class Supervisor:
             raise SupervisorError(
                 f"The {child.name} process ended at once {MAX_QUICK_DEATHS} times in a row{self._last_words(child)}"
             )
-        seconds = 0.5 * 2.0**child.quick_deaths if quick else 0.0
+        seconds = BACKOFF_SECONDS * 2.0**child.quick_deaths if quick else 0.0
         child.restart_at = time.monotonic() + seconds
         how = f"killed by signal {-status}" if status < 0 else f"status {status}"
         self._say(f"The {child.name} process ended ({how}); starting it again. Its log: {self.log(child)}")
@@ -192,12 +193,13 @@ class Supervisor:
     def _tell_guardian(self, line: str) -> None:
         assert self._guardian.stdin is not None
         try:
-            self._guardian.stdin.write(line + "\n")
-            self._guardian.stdin.flush()
+            self._guardian.stdin.write(f"{line}\n".encode())
         except BrokenPipeError:
             self._replace_guardian()
 
     def _replace_guardian(self) -> None:
+        assert self._guardian.stdin is not None
+        self._guardian.stdin.close()
         self._guardian = _start_guardian()
         for child in self._children:
             if child.process is not None:
@@ -209,9 +211,9 @@ class Supervisor:
         return f"{last} (log: {self.log(child)})"
 
 
-def _start_guardian() -> subprocess.Popen[str]:
+def _start_guardian() -> subprocess.Popen[bytes]:
     command = [sys.executable, str(Path(guardian.__file__))]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, text=True)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
 
 
 def _signal_group(group: int, number: int) -> None:

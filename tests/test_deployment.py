@@ -1,0 +1,67 @@
+"""What installs and deploys: pinned versions, containers, no secrets."""
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    return document
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[\[<>=;]", requirement)[0].lower().replace("_", "-")
+
+
+def test_every_dependency_is_pinned_to_one_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines)
+    asked = project["dependencies"] + [name for extra in project["optional-dependencies"].values() for name in extra]
+    assert {_name(requirement) for requirement in asked} <= {_name(line) for line in lines}
+
+
+def test_the_services_wait_for_what_they_need(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert {"postgres", "redis", "migrate", "api", "worker", "shard-0", "shard-1"} <= set(services)
+    for name in ("api", "worker", "shard-0", "shard-1"):
+        assert services[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+    assert services["migrate"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+    assert "--appendonly" in services["redis"]["command"]
+
+
+def test_no_secret_has_a_default_and_no_port_is_open_to_the_network(compose: dict[str, Any]) -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    assert set(re.findall(r"\$\{POSTGRES_PASSWORD([^}]*)\}", text)) == {":?set it"}
+    published = [port for service in compose["services"].values() for port in service.get("ports", ())]
+    assert published
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+def test_the_image_runs_without_root_and_copies_what_exists() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    assert "USER polymargin" in lines
+    for line in lines:
+        if line.startswith("COPY "):
+            assert all((ROOT / source).exists() for source in line.split()[1:-1]), line
+
+
+def test_docker_compose_reads_the_file() -> None:
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:
+        pytest.skip("docker compose is not installed here")
+    command = [docker, "compose", "--profile", "shards", "config", "--quiet"]
+    environment = {name: value for name, value in os.environ.items() if name != "POSTGRES_PASSWORD"}
+    subprocess.run(command, cwd=ROOT, env=environment | {"POSTGRES_PASSWORD": "x"}, check=True)
+    assert subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode != 0
