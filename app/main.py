@@ -6,6 +6,7 @@ from functools import partial
 
 from fastapi import APIRouter, FastAPI
 
+from app import logs
 from app.api import datasets, health, jobs, keys, models, openapi, predictions, problems, solvers
 from app.api.auth import KeyRing
 from app.api.envelope import Envelope
@@ -41,6 +42,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
         Limits and the like; by default the process's own settings, which alone say where data is kept.
     """
     config = config or settings()
+    logs.configure(config.log_level)
     factory = sessions()
     cache = ModelCache(factory, config.model_cache_bytes)
     metrics = Metrics(partial(jobs_by_state, factory), lambda: cache.nbytes)

@@ -32,7 +32,10 @@ class _Bare(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        return lambda request: answer(request)
+        async def handler(request: Request) -> Response:
+            return await answer(request)
+
+        return handler
 
 
 router = APIRouter(prefix="/models", tags=["predictions"], route_class=_Bare)

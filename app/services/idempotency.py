@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import delete, event, select
+from sqlalchemy import ColumnElement, delete, event, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -14,6 +14,8 @@ from app.store import tables
 from app.store.db import db_now, reading
 
 KEPT_SECONDS = 7 * 86400.0
+
+_ROWS = tables.Idempotency
 
 R = TypeVar("R")
 Table = type[tables.Job] | type[tables.Dataset]
@@ -70,44 +72,47 @@ def once(
     """
     found = _find(session, token)
     if found is None:
-        row = tables.Idempotency(
-            key_id=token.key_id, token=token.token, fingerprint=fingerprint, location="", created_at=db_now()
-        )
         try:
-            _claim(session, row)
+            _claim(session, token, fingerprint)
         except IntegrityError:
             session.rollback()
             found = _find(session, token)
             if found is None:
                 raise
         else:
-            return _make(session, row, table, make), row.location
+            return _make(session, token, table, make)
     if found[0] != fingerprint:
         raise InvalidInput("The Idempotency-Key was used for another request before.")
     return None, found[1]
 
 
-def _claim(session: Session, row: tables.Idempotency) -> None:
-    session.execute(delete(tables.Idempotency).where(tables.Idempotency.created_at < db_now() - KEPT_SECONDS))
-    session.add(row)
-    session.flush()
+def _claim(session: Session, token: Token, fingerprint: str) -> None:
+    session.execute(delete(_ROWS).where(_ROWS.created_at < db_now() - KEPT_SECONDS))
+    values = {"fingerprint": fingerprint, "location": "", "created_at": db_now()}
+    session.execute(insert(_ROWS).values(key_id=token.key_id, token=token.token, **values))
 
 
-def _make(session: Session, row: tables.Idempotency, table: Table, make: Callable[[], R]) -> R:
+def _make(session: Session, token: Token, table: Table, make: Callable[[], R]) -> tuple[R, str]:
+    ids: list[str] = []
+
     def remember(session: Session, _context: Any) -> None:
         for thing in session.new:
             if isinstance(thing, table):
-                row.location = thing.id  # written by the flush that the commit makes next
+                ids.append(thing.id)
+                session.connection().execute(update(_ROWS).where(*_at(token)).values(location=thing.id))
 
     event.listen(session, "after_flush", remember)
     try:
-        return make()
+        return make(), ids[0]
     finally:
         event.remove(session, "after_flush", remember)
 
 
 def _find(session: Session, token: Token) -> tuple[str, str] | None:
-    at = (tables.Idempotency.key_id == token.key_id, tables.Idempotency.token == token.token)
     with reading(session):
-        row = session.execute(select(tables.Idempotency.fingerprint, tables.Idempotency.location).where(*at)).first()
+        row = session.execute(select(_ROWS.fingerprint, _ROWS.location).where(*_at(token))).first()
     return None if row is None else (row.fingerprint, row.location)
+
+
+def _at(token: Token) -> tuple[ColumnElement[bool], ...]:
+    return _ROWS.key_id == token.key_id, _ROWS.token == token.token

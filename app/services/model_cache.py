@@ -12,7 +12,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict, NotFound, Unavailable
-from app.features.load import Features, load_features
+from app.features.base import Features
+from app.features.load import load_features
 from app.schemas.models import ModelVersion
 from app.services import models
 from app.store import tables

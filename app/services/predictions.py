@@ -4,19 +4,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.errors import MAX_ITEMS, InvalidInput, Item
-from app.features.instances import InstanceError
+from app.features.base import InstanceError
 from app.services.model_cache import LoadedModel
 
 MAX_TOP = 1000
 
 _FIELDS = {"instances", "top_k"}
+_NUMBERS = frozenset({int, float})
 
 
 def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -> dict[str, Any]:
     """Answer one request.
 
-    Checked by hand against ``schemas.predictions.PredictRequest``: a model with four kinds of instances would try
-    each of them on every instance, and report four faults for one.
+    Checked by hand against ``schemas.predictions.PredictRequest``: a pydantic model with four kinds of instances
+    would try each of them on every instance, and report four faults for one. The JSON parser lets no NaN through.
 
     Parameters
     ----------
@@ -63,15 +64,38 @@ def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int
 def _rows(loaded: LoadedModel, instances: Sequence[Any]) -> list[tuple[Any, Any]]:
     rows, faults = [], []
     for number, instance in enumerate(instances):
-        try:
-            rows.append(loaded.features.row(instance))
-        except InstanceError as error:
-            faults.append(Item(str(error), f"/instances/{number}"))
+        fault = _malformed(instance)
+        if fault is None:
+            try:
+                rows.append(loaded.features.row(instance))
+            except InstanceError as error:
+                fault = str(error)
+        if fault is not None:
+            faults.append(Item(fault, f"/instances/{number}"))
             if len(faults) == MAX_ITEMS:
                 break
     if faults:
         raise InvalidInput("The model cannot take these instances.", faults)
     return rows
+
+
+def _malformed(instance: Any) -> str | None:
+    if type(instance) is list:
+        return None if _NUMBERS.issuperset(map(type, instance)) else "a dense instance is a list of numbers"
+    if type(instance) is dict:
+        fields = instance.keys()
+        if fields == {"text"}:
+            return None if type(instance["text"]) is str else "text is a string"
+        if fields == {"features"}:
+            named = instance["features"]
+            good = type(named) is dict and _NUMBERS.issuperset(map(type, named.values()))
+            return None if good else "features is an object of numbers"
+        if fields == {"indices", "values"}:
+            indices, values = instance["indices"], instance["values"]
+            good = type(indices) is type(values) is list and {int}.issuperset(map(type, indices))
+            good = good and _NUMBERS.issuperset(map(type, values))
+            return None if good else "indices is a list of integers and values a list of numbers"
+    return "an instance is {text}, {features}, {indices, values} or a list of numbers"
 
 
 def _prediction(loaded: LoadedModel, row: tuple[Any, Any], top_k: int) -> dict[str, Any]:

@@ -30,5 +30,5 @@ def look(sessions: sessionmaker[Session]) -> Readiness:
 def jobs_by_state(sessions: sessionmaker[Session]) -> Mapping[str, int]:
     """How many jobs are in each state that any job is in."""
     with sessions() as session, reading(session):
-        query = select(tables.Job.state, func.count()).group_by(tables.Job.state)
-        return dict(session.execute(query).tuples())
+        query = select(tables.Job.state, func.count().label("n_jobs")).group_by(tables.Job.state)
+        return {row.state: row.n_jobs for row in session.execute(query)}

@@ -1,0 +1,87 @@
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import TestClient, bearer
+from fastapi import FastAPI
+from working import SPARSE, TABLE, TEXTS, trained
+
+from app.config import Settings, settings
+from app.main import create_app
+from app.services import keys
+from app.store.db import dispose, sessions
+from app.store.migrate import upgrade
+
+Home = tuple[Path, dict[str, str]]
+
+
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with an empty SQLite database and a key of each role, made once and copied for every test."""
+    folder = tmp_path_factory.mktemp("empty")
+    with _living_in(folder):
+        upgrade(settings().sqlalchemy_url)
+        with sessions()() as session:
+            roles: Any = ("viewer", "editor", "admin")
+            return folder, {role: keys.create(session, f"the-{role}", role).secret for role in roles}
+
+
+@pytest.fixture(scope="session")
+def trained_home(empty_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the models letters (sparse), foods (texts) and shapes (named features)."""
+    folder = tmp_path_factory.mktemp("trained")
+    shutil.copytree(empty_home[0], folder, dirs_exist_ok=True)
+    with _living_in(folder), TestClient(create_app(), headers=bearer(empty_home[1]["admin"])) as client:
+        trained(client, "letters", SPARSE, "svmlight")
+        trained(client, "foods", TEXTS, "jsonl")
+        trained(client, "shapes", TABLE, "csv")
+    return folder
+
+
+@pytest.fixture
+def config(home: Path, configure: Callable[..., None], empty_home: Home) -> Settings:
+    """Settings of a home with an empty SQLite database."""
+    shutil.copytree(empty_home[0], home)
+    configure(log_level="error")
+    return settings()
+
+
+@pytest.fixture
+def secrets(empty_home: Home, config: Settings) -> dict[str, str]:
+    """One key of each role."""
+    return empty_home[1]
+
+
+@pytest.fixture
+def app(config: Settings) -> FastAPI:
+    return create_app(config)
+
+
+@pytest.fixture
+def client(app: FastAPI, secrets: dict[str, str]) -> Iterator[TestClient]:
+    """A client with an administrator's key."""
+    with TestClient(app, headers=bearer(secrets["admin"])) as client:
+        yield client
+
+
+@pytest.fixture
+def models(trained_home: Path, config: Settings, client: TestClient) -> TestClient:
+    """A client of a service that has the models letters, foods and shapes."""
+    shutil.copytree(trained_home, config.home, dirs_exist_ok=True)
+    return client
+
+
+@contextmanager
+def _living_in(folder: Path) -> Iterator[None]:
+    """Settings that keep everything in ``folder``, where no Redis is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POLYMARGIN_HOME", str(folder))
+        patch.setenv("POLYMARGIN_DATABASE_URL", "")
+        patch.setenv("POLYMARGIN_REDIS_URL", f"unix://{folder}/no-redis.sock")
+        settings.cache_clear()
+        yield
+        dispose()
+    settings.cache_clear()

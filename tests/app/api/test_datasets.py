@@ -1,0 +1,83 @@
+import pytest
+from asking import MARKER, TestClient, problem
+from working import SPARSE, TEXTS, train, upload
+
+LONG = 20 * MARKER
+
+
+def failed(client: TestClient, content: bytes, format: str) -> dict[str, object]:
+    """The first fault of an import, which did not repeat the file."""
+    dataset = upload(client, "wrong", content, format)
+    assert dataset["state"] == "failed", dataset
+    assert LONG not in str(dataset)
+    error = dataset["error"]
+    assert error["status"] == 422
+    problem(client.get("/api/v1/datasets/wrong/statistics"), 409, "conflict")
+    problem(client.post("/api/v1/jobs", json={"dataset": "wrong", "model": "a"}), 409, "conflict")
+    fault: dict[str, object] = error["errors"][0]
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("content", "format", "row"),
+    [
+        (b"a 1:1\nb 2:%s\n" % LONG.encode(), "svmlight", 2),
+        (b"a 1:1\nb 1:1\nb 0:1\n", "svmlight", 3),
+        (b"a 1:1\nb 4294967296:1\n", "svmlight", 2),
+        (b"a 1:1\nb 1:nan\n", "svmlight", 2),
+        (b"a 1:inf\nb 1:1\n", "svmlight", 1),
+        (b"a 1:1\n\xff 1:1\n", "svmlight", 2),
+        (b"a 3:1 2:1\nb 1:1\n", "svmlight", 1),
+        (b"label,x\na,1\nb,1,%s\n" % LONG.encode(), "csv", 3),
+        (b"label,x\na,1\nb,nan\n", "csv", 3),
+        (b'{"label": "a", "text": "x"}\n{"label": "b", "text": %s}\n' % LONG.encode(), "jsonl", 2),
+        (b'{"label": "a", "text": "x"}\n{"label": "b", "text": "\xff"}\n', "jsonl", 2),
+    ],
+)
+def test_a_faulty_row_is_named_by_its_line(client: TestClient, content: bytes, format: str, row: int) -> None:
+    assert failed(client, content, format)["row"] == row
+
+
+def test_a_csv_file_without_the_label_column_says_so(client: TestClient) -> None:
+    assert "label" in str(failed(client, b"x,y\n1,2\n", "csv")["detail"])
+    dataset = upload(client, "right", b"x,y\n1,2\n2,3\n", "csv", label_column="x")
+    assert (dataset["state"], dataset["n_classes"]) == ("ready", 2)
+
+
+def test_a_ready_dataset_shows_its_counts_and_rows(client: TestClient) -> None:
+    dataset = upload(client, "letters", SPARSE, "svmlight")
+    assert (dataset["state"], dataset["n_rows"], dataset["n_classes"]) == ("ready", 24, 3)
+    for ref in ("letters", dataset["id"]):
+        statistics = client.get(f"/api/v1/datasets/{ref}/statistics").json()
+        assert [count["train"] for count in statistics["classes"]] == [8, 8, 8]
+    rows = client.get("/api/v1/datasets/letters/rows", params={"offset": 1, "limit": 2}).json()
+    assert [(row["row"], row["label"]) for row in rows["rows"]] == [(1, "b"), (2, "c")]
+    assert rows["rows"][0]["features"] == [[1, 1.0], [4, 0.5]]
+    beyond = client.get("/api/v1/datasets/letters/rows", params={"offset": 2**62}).json()
+    assert beyond == {"rows": [], "n_rows": 24}
+
+
+def test_datasets_come_in_pages_newest_first(client: TestClient) -> None:
+    for name in ("a", "b", "c"):
+        client.post("/api/v1/datasets", params={"name": name, "format": "svmlight"}, content=SPARSE)
+    first = client.get("/api/v1/datasets?page_size=2").json()
+    rest = client.get("/api/v1/datasets", params={"page_token": first["next_page_token"]}).json()
+    assert [item["name"] for item in first["items"] + rest["items"]] == ["c", "b", "a"]
+    assert rest["next_page_token"] is None
+
+
+def test_a_dataset_that_a_model_came_from_is_deleted_by_force_only(client: TestClient) -> None:
+    upload(client, "letters", SPARSE, "svmlight")
+    assert train(client, "letters", "letters")["state"] == "succeeded"
+    problem(client.delete("/api/v1/datasets/letters"), 409, "conflict")
+    assert client.delete("/api/v1/datasets/letters?force=true").status_code == 204
+    problem(client.get("/api/v1/datasets/letters"), 404, "not_found")
+    version = client.get("/api/v1/models/letters/versions/1").json()
+    assert version["dataset"] is None
+    assert len(version["dataset_sha256"]) == 64
+
+
+def test_a_name_that_is_taken_is_a_conflict(client: TestClient) -> None:
+    upload(client, "letters", SPARSE, "svmlight")
+    response = client.post("/api/v1/datasets", params={"name": "letters", "format": "jsonl"}, content=TEXTS)
+    problem(response, 409, "conflict")

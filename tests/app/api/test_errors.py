@@ -1,0 +1,142 @@
+import json
+import logging
+
+import pytest
+from asking import JSON, MARKER, TestClient, bearer, problem
+from fastapi import FastAPI
+
+JOBS = "/api/v1/jobs"
+
+
+def test_an_unknown_path_and_a_wrong_method_are_problems(client: TestClient) -> None:
+    problem(client.get(f"/api/v1/{MARKER}"), 404, "not_found")
+    response = client.delete("/api/v1/solvers")
+    problem(response, 405, "method_not_allowed")
+    assert response.headers["allow"] == "GET"
+    problem(client.get("/api/v1/datasets/"), 404)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (b"", 400, "empty"),
+        (b'{"dataset": "a",}', 400, "line 1, column"),
+        (b'{"dataset": "\xff"}', 400, "not JSON"),
+        (b'{"params": {"C": NaN}}', 400, "not JSON"),
+        (b"[" * 200_000, 400, "not JSON"),
+        (b'{"params": ' + b"[" * 100 + b"]" * 100 + b"}", 422, "nested deeper"),
+        (b"[]", 422, "JSON object"),
+        (b"3", 422, "JSON object"),
+    ],
+)
+def test_a_body_that_is_no_json_object_says_so(client: TestClient, body: bytes, status: int, words: str) -> None:
+    assert words in problem(client.post(JOBS, content=body, headers=JSON), status)["detail"]
+
+
+def test_another_content_type_is_refused(client: TestClient) -> None:
+    for headers in ({"Content-Type": "text/plain"}, {}):
+        problem(client.post(JOBS, content=b"{}", headers=headers), 415, "unsupported_format")
+
+
+def test_faults_of_a_body_have_pointers_and_no_values(client: TestClient) -> None:
+    body = {"dataset": f"{MARKER} !", "model": 3, "seed": -1, "text": {"min_df": MARKER}, "kind": MARKER}
+    document = problem(client.post(JOBS, json=body), 422, "invalid_input")
+    assert {item["pointer"] for item in document["errors"]} == {
+        "/dataset",
+        "/model",
+        "/seed",
+        "/text/min_df",
+        "/kind",
+    }
+    assert MARKER not in json.dumps(document)
+
+
+def test_a_misspelt_field_is_told_the_nearest(client: TestClient) -> None:
+    document = problem(client.post(JOBS, json={"solvr": 1, "text": {"min_fd": 1}}), 422)
+    assert document["errors"] == [
+        {"pointer": "/solvr", "detail": "unknown field; did you mean 'solver'?"},
+        {"pointer": "/text/min_fd", "detail": "unknown field; did you mean 'min_df'?"},
+    ]
+
+
+def test_a_million_unknown_fields_make_twenty_faults_without_their_names(client: TestClient) -> None:
+    body = json.dumps({f"{MARKER}-{number}-{'x' * 90}": 0 for number in range(60_000)})
+    response = client.post(JOBS, content=body, headers=JSON)
+    assert len(problem(response, 422)["errors"]) == 20
+    assert MARKER not in response.text
+    assert len(response.content) < 10_000
+
+
+@pytest.mark.parametrize("name", ["a%0A", "-a", "a%20b", "%C3%A9", "a" * 129, "%00", "a%2Fb".replace("%2F", "%5C")])
+@pytest.mark.parametrize("path", ["/datasets/{}", "/models/{}", "/jobs/{}", "/models/{}/versions", "/solvers/{}"])
+def test_names_outside_the_pattern_are_refused_in_paths(client: TestClient, path: str, name: str) -> None:
+    document = problem(client.get("/api/v1" + path.format(name)), 422)
+    assert "letters, digits" in document["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("name", ["a\n", "", "../a", "a b", "a" * 129])
+def test_names_outside_the_pattern_are_refused_in_bodies_and_queries(client: TestClient, name: str) -> None:
+    answers = [
+        client.post(JOBS, json={"dataset": "a", "model": name}),
+        client.post("/api/v1/keys", json={"name": name}),
+        client.post("/api/v1/datasets", params={"name": name, "format": "csv"}, content=b"x"),
+        client.post("/api/v1/models/a/predict", params={"alias": name}, json={"instances": [{"text": "a"}]}),
+    ]
+    for answer in answers:
+        assert "letters, digits" in problem(answer, 422)["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["page_size=0", "page_size=1001", f"page_size={MARKER}", f"page_token={MARKER}", f"page_token={'x' * 200}"],
+)
+def test_pages_that_cannot_be_are_refused(client: TestClient, query: str) -> None:
+    for path in ("datasets", "jobs", "models", "keys"):
+        response = client.get(f"/api/v1/{path}?{query}")
+        problem(response, 422)
+        assert MARKER not in response.text
+
+
+def test_numbers_beyond_any_integer_are_refused(client: TestClient) -> None:
+    huge = 10**30
+    for path in (f"models/a/versions/{huge}", f"jobs/a/steps?after={huge}", f"datasets/a/rows?offset={huge}"):
+        problem(client.get(f"/api/v1/{path}"), 422)
+    problem(client.put("/api/v1/models/a/aliases/b", json={"version": huge}), 422)
+    problem(client.post(f"/api/v1/models/a/predict?version={huge}", json={"instances": [[1.0]]}), 422)
+
+
+def test_what_nobody_foresaw_is_a_problem_without_details(
+    app: FastAPI, secrets: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    @app.get("/crash")
+    def crash() -> None:
+        raise RuntimeError(MARKER)
+
+    with TestClient(app, headers=bearer(secrets["admin"])) as client:
+        response = client.get("/crash")
+    document = problem(response, 500, "internal")
+    assert MARKER not in response.text
+    line = json.loads(capsys.readouterr().err.splitlines()[-1])
+    assert line["request_id"] == document["request_id"]
+    assert MARKER in line["exception"]
+
+
+def test_a_sane_request_id_is_kept_and_another_is_replaced(client: TestClient) -> None:
+    assert client.get("/healthz", headers={"X-Request-ID": "job-7.a:b"}).headers["x-request-id"] == "job-7.a:b"
+    for name in ("a b", "x" * 65, "<script>"):
+        answer = client.get("/healthz", headers={"X-Request-ID": name})
+        assert answer.headers["x-request-id"] != name
+        assert len(answer.headers["x-request-id"]) == 32
+
+
+def test_the_log_has_one_line_for_a_request(
+    client: TestClient, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app import logs
+
+    logs.configure(logging.getLevelName(logging.INFO).lower())
+    capsys.readouterr()
+    response = client.get("/api/v1/solvers")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["event"], line["status"], line["path"]) for line in lines] == [("request", 200, "/api/v1/solvers")]
+    assert lines[0]["request_id"] == response.headers["x-request-id"]

@@ -1,0 +1,54 @@
+"""Datasets and models as a worker makes them, in this process."""
+
+import threading
+from typing import Any
+
+from asking import TestClient
+
+from workers import tasks
+
+SPARSE = b"".join(
+    b"%s %d:1 %d:0.5\n" % (label, index, index + 3) for label, index in [(b"a", 1), (b"b", 2), (b"c", 3)] * 8
+)
+TEXTS = b"".join(
+    b'{"text": "%s", "label": "%s"}\n' % (text, label)
+    for text, label in [
+        (b"red round apple", b"fruit"),
+        (b"green long leek", b"vegetable"),
+        (b"blue deep sea", b"water"),
+    ]
+    * 8
+)
+TABLE = b"label,width,height\n" + b"".join(b"%s,%d,%d\n" % row for row in [(b"flat", 9, 1), (b"tall", 1, 9)] * 10)
+
+
+def upload(client: TestClient, name: str, content: bytes, format: str, **query: str) -> dict[str, Any]:
+    """The dataset, imported or failed."""
+    response = client.post("/api/v1/datasets", params={"name": name, "format": format, **query}, content=content)
+    assert response.status_code == 202, response.text
+    run(response.json()["job"])
+    dataset: dict[str, Any] = client.get(response.headers["location"]).json()
+    return dataset
+
+
+def train(client: TestClient, dataset: str, model: str, **request: Any) -> dict[str, Any]:
+    """The job, over."""
+    response = client.post("/api/v1/jobs", json={"dataset": dataset, "model": model, **request})
+    assert response.status_code == 202, response.text
+    run(response.json()["id"])
+    job: dict[str, Any] = client.get(response.headers["location"]).json()
+    return job
+
+
+def trained(client: TestClient, model: str, content: bytes, format: str) -> None:
+    """A model's next version, trained on ``content``."""
+    assert upload(client, model, content, format)["state"] == "ready"
+    assert train(client, model, model)["state"] == "succeeded"
+
+
+def run(job: str) -> None:
+    """Do the job as a worker does."""
+    # A thread of its own, as the worker's main thread is none of pytest's.
+    done = threading.Thread(target=tasks.run, args=(job,))
+    done.start()
+    done.join()
