@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -52,10 +53,21 @@ def configure(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, configure: Callable[..., None]) -> sessionmaker[Session]:
     """An empty database of each kind at the newest schema, as the settings name it."""
+    # Migrated once and copied: that is several times as fast.
     if request.param == "postgresql":
-        configure(database_url=request.getfixturevalue("postgres_url"))
-    migrate.upgrade(settings().sqlalchemy_url)
+        configure(database_url=request.getfixturevalue("postgres_copy"))
+    else:
+        settings().home.mkdir()
+        shutil.copy(request.getfixturevalue("sqlite_template"), settings().home / "polymargin.db")
     return db.sessions()
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file at the newest schema."""
+    path = tmp_path_factory.mktemp("template") / "polymargin.db"
+    migrate.upgrade(f"sqlite:///{path}")
+    return path
 
 
 @pytest.fixture
@@ -96,14 +108,36 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
     """The URL of an empty database of its own."""
+    with _new_database(postgres_server, "template1") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str) -> Iterator[str]:
+    """The URL of a database at the newest schema."""
+    with _new_database(postgres_server, "template1") as url:
+        migrate.upgrade(url.replace("postgresql://", "postgresql+psycopg://"))
+        yield url
+
+
+@pytest.fixture
+def postgres_copy(postgres_server: str, postgres_template: str) -> Iterator[str]:
+    """The URL of an empty database of its own at the newest schema."""
+    with _new_database(postgres_server, str(make_url(postgres_template).database)) as url:
+        yield url
+
+
+@contextmanager
+def _new_database(server: str, template: str) -> Iterator[str]:
     name = f"polymargin_{secrets.token_hex(8)}"
-    server = make_url(postgres_server).set(drivername="postgresql")
-    with psycopg.connect(server.render_as_string(hide_password=False), autocommit=True) as admin:
-        admin.execute(f'CREATE DATABASE "{name}"')  # type: ignore[call-overload]
-    yield server.set(database=name).render_as_string(hide_password=False)
-    db.dispose()
-    with psycopg.connect(server.render_as_string(hide_password=False), autocommit=True) as admin:
-        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[call-overload]
+    url = make_url(server).set(drivername="postgresql")
+    with psycopg.connect(url.render_as_string(hide_password=False), autocommit=True) as admin:
+        admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')  # type: ignore[call-overload]
+        try:
+            yield url.set(database=name).render_as_string(hide_password=False)
+        finally:
+            db.dispose()
+            admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[call-overload]
 
 
 class RedisServer:

@@ -58,7 +58,7 @@ def drive(journal: Journal, solver: Solver[Any], problem: Problem, store: Files)
     resumed = run.resume()
     outcome = resumed
     started = time.monotonic()
-    for step in solver.steps(problem, resumed and resumed.state):
+    for step in solver.steps(problem, None if resumed is None else resumed.state):
         run.seconds += time.monotonic() - started
         outcome = Outcome(run.note(step), step.state)
         if not step.converged:

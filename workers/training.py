@@ -74,7 +74,7 @@ def _save(
     store.delete(path)
     manifest = {"kind": data.features.kind, "params": data.features.params_json()}
     features_sha256 = store.save_arrays(f"{path}/features", data.features.arrays(), manifest)
-    lineage = {
+    lineage: dict[str, Any] = {
         "job": lease.job_id,
         "dataset_sha256": dataset.sha256,
         "solver": request.solver,

@@ -196,7 +196,7 @@ def _show(row: tables.Dataset, job_id: str | None) -> Dataset:
         state=state,
         sha256=row.sha256,
         size_bytes=row.size_bytes,
-        kind=row.kind,  # type: ignore[arg-type]
+        kind=row.kind,
         n_rows=row.n_rows,
         n_train=row.n_train,
         n_classes=row.n_classes,

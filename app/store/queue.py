@@ -65,7 +65,7 @@ def ring(job_id: str, queue: str) -> bool:
     try:
         with _connection() as connection:
             celery = _celery(settings().redis_url)
-            producer = Producer(connection, serializer="json")
+            producer = Producer(connection, serializer="json")  # type: ignore[no-untyped-call]
             celery.amqp.send_task_message(
                 producer,
                 RUN_TASK,
@@ -101,7 +101,7 @@ def _celery(redis_url: str) -> Celery:
 def _connection() -> Any:
     # Its own short-lived connection: a pooled one may be dead since Redis was restarted, and kombu tries for ever by
     # default, which would hang the request that rings.
-    return Connection(
+    return Connection(  # type: ignore[no-untyped-call]
         _broker_url(settings().redis_url),
         transport_options={
             "max_retries": 0,

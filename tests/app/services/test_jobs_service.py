@@ -1,0 +1,124 @@
+"""Jobs: refused before they are queued, where that is possible."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, InvalidInput, NotFound
+from app.schemas.jobs import TextRecipe, TrainRequest
+from app.services import datasets, jobs
+from app.store import tables
+from app.store.files import files
+
+CSV = "text,label,split\none two,a,train\none six,b,train\nsix two,b,train\n"
+
+
+def _request(**changes: Any) -> TrainRequest:
+    return TrainRequest(**{"dataset": "digits", "model": "m", **changes})
+
+
+def _refused(session: Session, **changes: Any) -> InvalidInput:
+    with pytest.raises(InvalidInput) as refused:
+        jobs.submit(session, _request(**changes))
+    assert session.scalars(select(tables.Job).where(tables.Job.kind == "train")).all() == []
+    return refused.value
+
+
+def test_an_unknown_solver_is_refused_with_the_nearest(session: Session, dataset: Callable[..., str]) -> None:
+    dataset()
+    (item,) = _refused(session, solver="weston_watkin").errors
+    assert item.pointer == "/solver"
+    assert "weston_watkins" in item.detail
+
+
+def test_wrong_parameters_are_refused_with_their_places(session: Session, dataset: Callable[..., str]) -> None:
+    dataset()
+    errors = _refused(session, params={"C": -1, "toll": 1}).errors
+    assert {item.pointer for item in errors} == {"/params/C", "/params/toll"}
+    assert any("'tol'" in item.detail for item in errors)
+
+
+def test_a_dataset_of_one_class_is_refused(session: Session, dataset: Callable[..., str]) -> None:
+    dataset("a 1:1\na 1:2\n")
+    (item,) = _refused(session).errors
+    assert (item.pointer, "1 class" in item.detail) == ("/dataset", True)
+
+
+def test_labels_of_test_rows_alone_are_refused_unless_counted(session: Session, dataset: Callable[..., str]) -> None:
+    dataset(CSV + "one,c,test\nsix,d,test\ntwo,a,test\n", format="csv")
+    (item,) = _refused(session).errors
+    assert item.pointer == "/unseen_labels"
+    assert "2 such label(s), as 'c', 'd'" in item.detail
+    assert jobs.submit(session, _request(unseen_labels="count")).state == "queued"
+
+
+def test_a_text_recipe_for_a_dataset_without_texts_is_refused(session: Session, dataset: Callable[..., str]) -> None:
+    dataset()
+    (item,) = _refused(session, text=TextRecipe(min_df=1)).errors
+    assert item.pointer == "/text"
+
+
+def test_a_dataset_that_is_not_there_or_not_ready_is_refused(session: Session) -> None:
+    with pytest.raises(NotFound, match="digits"):
+        jobs.submit(session, _request())
+    upload = files().upload()
+    upload.write(b"a 1:1\nb 1:2\n")
+    datasets.register(session, "digits", "svmlight", upload)
+    with pytest.raises(Conflict, match="importing"):
+        jobs.submit(session, _request())
+
+
+def test_a_dataset_is_found_by_id_and_by_name(session: Session, dataset: Callable[..., str]) -> None:
+    id = dataset()
+    assert jobs.submit(session, _request()).dataset == id
+    assert jobs.submit(session, _request(dataset=id)).dataset == id
+
+
+def test_submitting_needs_no_redis(session: Session, dataset: Callable[..., str]) -> None:
+    dataset()
+    job = jobs.submit(session, _request())
+    row = session.get(tables.Job, job.id, populate_existing=True)
+    assert row is not None
+    assert (row.state, row.rung_at) == ("queued", None)
+
+
+def test_submitting_rings_with_the_id_alone(session: Session, dataset: Callable[..., str], redis_server: Any) -> None:
+    dataset()
+    job = jobs.submit(session, _request())
+    with redis_server.client() as client:
+        (message,) = [message for message in client.lrange("general", 0, -1) if job.id.encode() in message]
+    assert b"digits" not in message
+    row = session.get(tables.Job, job.id, populate_existing=True)
+    assert row is not None
+    assert row.rung_at is not None
+
+
+def test_a_queued_job_is_cancelled_at_once_and_can_be_tried_again(
+    session: Session, dataset: Callable[..., str]
+) -> None:
+    dataset()
+    id = jobs.submit(session, _request()).id
+    assert jobs.cancel(session, id).state == "cancelled"
+    assert jobs.cancel(session, id).state == "cancelled"
+    again = jobs.retry(session, id)
+    assert (again.state, again.finished_at) == ("queued", None)
+
+
+def test_jobs_are_listed_by_state(session: Session, dataset: Callable[..., str]) -> None:
+    dataset()
+    ids = [jobs.submit(session, _request()).id for _ in range(3)]
+    jobs.cancel(session, ids[1])
+    assert [job.id for job in jobs.page(session, state="queued").items] == [ids[2], ids[0]]
+    assert [job.id for job in jobs.page(session, state="cancelled").items] == [ids[1]]
+    assert jobs.page(session).items[-1].kind == "import"
+
+
+def test_what_is_not_there_is_not_found(session: Session) -> None:
+    for call in (jobs.get, jobs.cancel, jobs.retry, jobs.steps):
+        with pytest.raises(NotFound):
+            call(session, "0" * 32)
+    with pytest.raises(InvalidInput, match="limit"):
+        jobs.steps(session, "0" * 32, limit=0)

@@ -1,0 +1,114 @@
+"""Models: versions in order, aliases that move."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.errors import InvalidInput, NotFound, PreconditionFailed
+from app.services import models, versions
+from app.services.versions import Facts
+from app.store import tables
+from app.store.db import new_id, writing
+
+FACTS = Facts(
+    job_id="",
+    dataset_id=None,
+    dataset_sha256="0" * 64,
+    solver="weston_watkins",
+    params={"C": 1.0},
+    seed=0,
+    request={},
+    code_version="1",
+    n_classes=3,
+    n_features=5,
+    n_train=48,
+    epochs=7,
+    converged=True,
+    primal=2.0,
+    dual=1.0,
+    gap=0.5,
+    violation=None,
+    seconds=0.1,
+    path="models/x",
+    sha256="0" * 64,
+    size_bytes=10,
+)
+
+
+def _add(session: Session, model: str = "m") -> int:
+    with writing(session):
+        return versions.add(session, model, replace(FACTS, job_id=new_id()), {"test": {"error": 0.25}, "train": {}})
+
+
+def test_versions_are_numbered_from_one_and_the_latest_is_the_default(session: Session) -> None:
+    assert [_add(session), _add(session), _add(session, "other")] == [1, 2, 1]
+    assert models.version(session, "m").version == 2
+    assert models.version(session, "m", 1).version == 1
+    assert models.version(session, "m").metrics == {"test": {"error": 0.25}}
+    model = models.get(session, "m")
+    assert (model.versions, model.latest and model.latest.version) == ([2, 1], 2)
+    assert models.get(session, model.id) == model
+    assert [item.name for item in models.page(session).items] == ["other", "m"]
+    assert [version.version for version in models.versions(session, "m")] == [2, 1]
+
+
+def test_versions_made_at_once_get_different_numbers(database: sessionmaker[Session]) -> None:
+    barrier, numbers = threading.Barrier(4), []
+
+    def add() -> None:
+        with database() as session:
+            barrier.wait()
+            numbers.extend(_add(session) for _ in range(3))
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(numbers) == list(range(1, 13))
+    with database() as session:
+        assert session.scalars(select(func.count()).select_from(tables.Model)).one() == 1
+
+
+def test_an_alias_moves_and_its_revision_grows(session: Session) -> None:
+    _add(session)
+    _add(session)
+    assert models.set_alias(session, "m", "production", 2).revision == 1
+    moved = models.set_alias(session, "m", "production", 1, if_match=1)
+    assert (moved.version, moved.revision) == (1, 2)
+    assert models.version(session, "m", alias="production").version == 1
+    assert models.version(session, "m", 1).aliases == ["production"]
+    with pytest.raises(PreconditionFailed, match="revision 2"):
+        models.set_alias(session, "m", "production", 2, if_match=1)
+    with pytest.raises(PreconditionFailed):
+        models.set_alias(session, "m", "production", 2, if_match=0)
+    assert models.set_alias(session, "m", "candidate", 2, if_match=0).revision == 1
+    models.delete_alias(session, "m", "candidate")
+    with pytest.raises(NotFound):
+        models.delete_alias(session, "m", "candidate")
+
+
+def test_aliases_of_two_models_do_not_mix(session: Session) -> None:
+    _add(session)
+    _add(session, "other")
+    models.set_alias(session, "m", "production", 1)
+    with pytest.raises(NotFound):
+        models.version(session, "other", alias="production")
+
+
+def test_what_is_not_there_is_not_found(session: Session) -> None:
+    _add(session)
+    for arguments in (("none",), ("m", 2), ("m", None, "none")):
+        with pytest.raises(NotFound):
+            models.version(session, *arguments)  # type: ignore[arg-type]
+    with pytest.raises(NotFound):
+        models.set_alias(session, "m", "production", 9)
+    with pytest.raises(InvalidInput):
+        models.version(session, "m", 1, "production")
+    with pytest.raises(InvalidInput):
+        models.set_alias(session, "m", "a/b", 1)
+    with pytest.raises(NotFound):
+        models.artefact(session, "none")

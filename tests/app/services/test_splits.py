@@ -1,0 +1,38 @@
+"""Splits: by class, at random, and never at the cost of a class."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.services.splits import stratified
+
+
+@given(
+    counts=st.lists(st.integers(0, 30), min_size=1, max_size=30),
+    fraction=st.floats(0, 0.99),
+    seed=st.integers(0, 2**31 - 1),
+)
+def test_every_class_gives_about_its_share_and_keeps_a_row(counts: list[int], fraction: float, seed: int) -> None:
+    y = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
+    held_out = np.bincount(y[stratified(y, fraction, seed)], minlength=len(counts))
+    for held, count in zip(held_out, counts, strict=True):
+        assert held <= max(count - 1, 0)
+        assert held <= np.floor(fraction * count) + 1
+        assert held >= min(np.floor(fraction * count), max(count - 1, 0))
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.25, 0.5])
+def test_the_share_is_right_over_many_rare_classes(fraction: float) -> None:
+    y = np.repeat(np.arange(1000), 4)
+    assert abs(stratified(y, fraction, 1).mean() - fraction) < 0.002
+
+
+def test_the_seed_decides() -> None:
+    y = np.repeat(np.arange(10), 20)
+    np.testing.assert_array_equal(stratified(y, 0.3, 5), stratified(y, 0.3, 5))
+    assert (stratified(y, 0.3, 5) != stratified(y, 0.3, 6)).any()
+
+
+def test_nothing_is_held_out_on_request() -> None:
+    assert not stratified(np.repeat(np.arange(5), 7), 0.0, 1).any()
