@@ -54,9 +54,11 @@ class Window:
         """
         wanted = self._block_bytes
         if not self._consumed:
-            left = self._max_record_bytes + 1 - len(self._unread)
+            left = self._max_record_bytes - len(self._unread)
             if left <= 0:
-                raise row_error(line, f"a record is longer than {self._max_record_bytes} bytes")
+                self.at_end = not self._file.read(1)
+                if not self.at_end:
+                    raise row_error(line, f"a record is longer than {self._max_record_bytes} bytes")
             # Doubling keeps the repeated scans of one long record linear in its length.
             wanted = min(max(wanted, len(self._unread)), left)
         parts = [self._unread]
