@@ -10,14 +10,14 @@ ENV PYTHONUNBUFFERED=1 \
 WORKDIR /opt/polymargin
 
 # The dependencies change more rarely than the code: a layer of their own.
-COPY pyproject.toml constraints.txt README.md ./
-COPY solvers/version.py solvers/version.py
+COPY pyproject.toml constraints.txt ./
 RUN pip install --constraint constraints.txt setuptools wheel \
     && python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" \
        > /tmp/requirements.txt \
     && pip install --constraint constraints.txt --requirement /tmp/requirements.txt \
     && rm /tmp/requirements.txt
 
+COPY README.md LICENSE ./
 COPY solvers solvers
 COPY app app
 COPY workers workers

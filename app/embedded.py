@@ -16,6 +16,7 @@ from pathlib import Path
 
 import httpx
 import redis
+from sqlalchemy.exc import DBAPIError
 
 from app.config import settings
 from app.services import keys
@@ -89,7 +90,10 @@ def serving(
         The port is taken, another service runs on this data folder, or a part does not start or stay.
     """
     home = settings().home.expanduser().resolve()
-    home.mkdir(parents=True, exist_ok=True)
+    try:
+        (home / "run").mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SupervisorError(f"The data folder {home} cannot be made: {error.strerror}") from error
     with _lock(home), _socket_folder(home) as sockets:
         port = _free_port(host, port)
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -111,11 +115,21 @@ def serving(
 
 
 def prepare() -> None:
-    """Bring the database up to date; where there is no administrator, make one, with the key in the data folder."""
-    upgrade(settings().sqlalchemy_url)
-    with db.sessions()() as session:
-        keys.ensure_admin(session, settings().admin_key_file)
-    db.dispose()
+    """Bring the database up to date; where there is no administrator, make one, with the key in the data folder.
+
+    Raises
+    ------
+    SupervisorError
+        The database does not answer, or not as it should.
+    """
+    try:
+        upgrade(settings().sqlalchemy_url)
+        with db.sessions()() as session:
+            keys.ensure_admin(session, settings().admin_key_file)
+        db.dispose()
+    except DBAPIError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        raise SupervisorError(f"The database cannot be used: {reason}") from error
 
 
 def redis_server() -> str:
@@ -175,9 +189,7 @@ def _ready(url: str) -> bool:
 
 @contextmanager
 def _lock(home: Path) -> Iterator[None]:
-    folder = home / "run"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    with (folder / "lock").open("w") as file:
+    with (home / "run" / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -47,8 +47,12 @@ def worker(
 def migrate(json: Json = False) -> None:
     """Bring the database up to date; on the first run, write an administrator's key to POLYMARGIN_HOME/admin.key."""
     from app.embedded import prepare
+    from app.supervisor import SupervisorError
 
-    prepare()
+    try:
+        prepare()
+    except SupervisorError as error:
+        raise typer.Exit(fail(str(error), json)) from None
     if json:
         print_json({"migrated": True})
     else:

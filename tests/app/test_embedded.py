@@ -1,5 +1,6 @@
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,17 @@ def test_a_folder_with_a_long_name_gets_a_short_socket(tmp_path: Path) -> None:
         assert len(os.fsencode(folder / "redis.sock")) <= embedded.MAX_SOCKET_PATH_BYTES
         assert folder.stat().st_mode & 0o777 == 0o700
     assert not folder.exists()
+
+
+def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("POLYMARGIN_")}
+    environment |= {
+        "POLYMARGIN_HOME": str(tmp_path),
+        "POLYMARGIN_DATABASE_URL": "postgresql://nobody:secret@127.0.0.1:9/nothing",
+    }
+    command = [sys.executable, "-m", "app.cli", "migrate"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: The database cannot be used: ")
+    assert done.stderr.count("\n") == 1
+    assert "secret" not in done.stderr
