@@ -1,10 +1,11 @@
 """The web application: ``uvicorn --factory app.main:create_app``."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from app import logs
 from app.api import datasets, health, jobs, keys, models, openapi, predictions, problems, solvers
@@ -66,11 +67,8 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
     # Predictions come first: routes are tried in order.
-    v1 = APIRouter(prefix="/api/v1")
-    for part in (predictions, datasets, solvers, jobs, models, keys):
-        v1.include_router(part.router)
-    app.include_router(v1)
-    app.include_router(health.router)
+    for part in (predictions, datasets, solvers, jobs, models, keys, health):
+        app.include_router(part.router)
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, max_upload_bytes=config.max_upload_bytes)
     app.add_middleware(Envelope, metrics=metrics)
     return app
@@ -80,3 +78,12 @@ def create_app(config: Settings | None = None) -> FastAPI:
 async def _lifespan(_app: FastAPI) -> AsyncIterator[None]:
     yield
     dispose()
+
+
+def main() -> None:
+    """Print the API's description, as docs/openapi.json keeps it."""
+    print(json.dumps(create_app().openapi(), indent=1, ensure_ascii=False, sort_keys=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,7 @@ from solvers.version import VERSION
 router = APIRouter(tags=["operation"])
 
 
-@router.get("/healthz")
+@router.get("/healthz", responses=responses())
 async def get_health() -> Health:
     """Whether the process answers; needs no key."""
     return Health(version=VERSION)

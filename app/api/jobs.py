@@ -10,6 +10,7 @@ from app.api.auth import EDITOR, VIEWER
 from app.api.bodies import JsonBody
 from app.api.events import MEDIA_TYPE, follow
 from app.api.parameters import Db, Id, Once, PageSize, PageToken
+from app.api.paths import V1
 from app.api.problems import responses
 from app.api.replays import make_once
 from app.schemas.jobs import Job, JobState, JobSteps, TrainRequest
@@ -18,7 +19,7 @@ from app.services import jobs
 from app.services.idempotency import fingerprint
 from app.store import tables
 
-router = APIRouter(prefix="/jobs", tags=["jobs"])
+router = APIRouter(prefix=f"{V1}/jobs", tags=["jobs"])
 
 _train = JsonBody(TrainRequest)
 
@@ -34,7 +35,7 @@ def submit_job(session: Db, response: Response, token: Once, body: Annotated[Tra
     """Submit a training job; its model gets a new version when it has succeeded."""
     print_ = fingerprint("jobs", body.model_dump_json())
     job = make_once(session, response, token, print_, tables.Job, lambda: jobs.submit(session, body), jobs.get)
-    response.headers["Location"] = f"/api/v1/jobs/{job.id}"
+    response.headers["Location"] = f"{V1}/jobs/{job.id}"
     return job
 
 

@@ -7,12 +7,13 @@ from fastapi import APIRouter, Depends, Request, Response
 from app.api.auth import ADMIN
 from app.api.bodies import JsonBody
 from app.api.parameters import Db, Id, PageSize, PageToken
+from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.keys import Key, KeyRequest, NewKey
 from app.schemas.pages import Page
 from app.services import keys
 
-router = APIRouter(prefix="/keys", tags=["keys"], dependencies=[ADMIN])
+router = APIRouter(prefix=f"{V1}/keys", tags=["keys"], dependencies=[ADMIN])
 
 _key = JsonBody(KeyRequest)
 

@@ -6,10 +6,9 @@ import contextlib
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.paths import UPLOADS
 from app.api.problems import problem
 from app.errors import Malformed, TooLarge
-
-UPLOAD_PATH = "/api/v1/datasets"
 
 _LINGER_SECONDS = 2.0
 _QUIETLY_DISCARDED = 64 << 10
@@ -44,7 +43,7 @@ class BodyLimits:
         if not claim and not chunked:
             await self._app(scope, receive, send)
             return
-        upload = scope["method"] == "POST" and scope["path"] == UPLOAD_PATH
+        upload = scope["method"] == "POST" and scope["path"] == UPLOADS
         body = _Body(receive, send, self._max_upload_bytes if upload else self._max_body_bytes)
         request_id = scope.get("state", {}).get("request_id")
         if claim and not (claim.isascii() and claim.isdigit()):

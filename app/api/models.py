@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Header, Path, Response
 from app.api.auth import EDITOR, VIEWER
 from app.api.bodies import JsonBody
 from app.api.parameters import Db, Number, PageSize, PageToken, Ref
+from app.api.paths import V1
 from app.api.problems import responses
 from app.errors import PreconditionFailed
 from app.schemas.models import Alias, AliasTarget, Model, ModelVersion
@@ -15,7 +16,7 @@ from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
 from app.services import models
 
-router = APIRouter(prefix="/models", tags=["models"])
+router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 
 _target = JsonBody(AliasTarget)
 _ALIAS = Path(pattern=NAME_PATTERN)

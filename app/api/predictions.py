@@ -14,6 +14,7 @@ from app.api.auth import VIEWER, authorize
 from app.api.bodies import INLINE_BYTES, parse_object, require_json
 from app.api.metrics import Metrics
 from app.api.parameters import Ref
+from app.api.paths import V1
 from app.api.problems import NAME_RULE, responses
 from app.errors import InvalidInput, Item
 from app.schemas.names import NAME_PATTERN
@@ -38,7 +39,7 @@ class _Bare(APIRoute):
         return handler
 
 
-router = APIRouter(prefix="/models", tags=["predictions"], route_class=_Bare)
+router = APIRouter(prefix=f"{V1}/models", tags=["predictions"], route_class=_Bare)
 
 
 @router.post(

@@ -9,13 +9,14 @@ from fastapi import APIRouter
 
 from app.api.auth import VIEWER
 from app.api.parameters import Ref
+from app.api.paths import V1
 from app.api.problems import responses
 from app.errors import NotFound
 from app.schemas.solvers import Handles, SolverInfo, SolverList
 from solvers.base import Solver
 from solvers.registry import SOLVERS, UnknownSolverError, find
 
-router = APIRouter(prefix="/solvers", tags=["solvers"])
+router = APIRouter(prefix=f"{V1}/solvers", tags=["solvers"])
 
 
 @router.get("", dependencies=[VIEWER], responses=responses(401))
