@@ -55,8 +55,10 @@ def reading(session: Session) -> Iterator[Session]:
     session.connection(execution_options={"sqlite_begin": "DEFERRED"})
     try:
         yield session
-    finally:
+        session.commit()  # a rollback would make the session forget what it has read
+    except BaseException:
         session.rollback()
+        raise
 
 
 @contextmanager

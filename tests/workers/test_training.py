@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs import TrainRequest
+from app.features.load import load_features
+from app.schemas.jobs import TextRecipe, TrainRequest
 from app.services import jobs, models
-from app.store.files import files
+from app.store.files import Files, files
 from solvers.model import load_model
 from workers.tasks import run
 
@@ -41,3 +43,40 @@ def test_a_job_ends_with_a_version_that_can_be_traced(
     assert model.classes == ("class0", "class1", "class2")
     assert details["dataset_sha256"] == version.dataset_sha256
     assert not files().path(f"jobs/{job.id}").exists()
+
+
+def test_texts_are_learnt_from_the_training_part_alone(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    train = [("good fine", "a"), ("bad poor", "b"), ("good great", "a"), ("bad awful", "b")]
+    rows = [f"{text},{label},train" for text, label in train] + [
+        "good unseen,a,test",
+        "bad unseen,b,test",
+        "odd,c,test",
+    ]
+    dataset("text,label,split\n" + "\n".join(rows) + "\n", format="csv")
+    with database() as session:
+        request = TrainRequest(dataset="digits", model="m", text=TextRecipe(min_df=1), unseen_labels="count")
+        run(jobs.submit(session, request).id)
+        version = models.version(session, "m")
+        folder = models.artefact(session, version.id)
+    arrays, manifest = Files(folder).load_arrays("features")
+    features = load_features(manifest["kind"], manifest["params"], arrays)
+    names = features.names()
+    assert names is not None
+    assert sorted(names) == ["awful", "bad", "fine", "good", "great", "poor"]
+    assert (version.n_features, version.n_classes, version.n_train) == (6, 2, 4)
+    assert version.metrics["train"]["error"] == 0
+    assert version.metrics["test"]["error"] == pytest.approx(1 / 3), "the row of an unseen label is an error"
+    assert version.metrics["test"]["majority_error"] == pytest.approx(2 / 3)
+
+
+def test_without_a_test_part_only_the_training_part_is_measured(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset()
+    with database() as session:
+        run(jobs.submit(session, TrainRequest(dataset="digits", model="m", test_fraction=0)).id)
+        version = models.version(session, "m")
+    assert set(version.metrics) == {"train"}
+    assert version.n_train == 60

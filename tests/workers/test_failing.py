@@ -1,0 +1,73 @@
+"""Failures: told to the user in words that help, and never with what the data held."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.schemas.jobs import Job, TextRecipe, TrainRequest
+from app.services import jobs
+from solvers.problem import ProblemError
+from workers.tasks import run
+
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+
+def _failed(database: sessionmaker[Session], **changes: Any) -> tuple[str, str]:
+    with database() as session:
+        job: Job = jobs.submit(session, TrainRequest(**{"dataset": "digits", "model": "m", **changes}))
+        run(job.id)
+        job = jobs.get(session, job.id)
+    assert job.state == "failed"
+    assert job.error is not None
+    return job.error.code, job.error.detail
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "detail"),
+    [
+        (MemoryError(), "out_of_memory", "memory"),
+        (ProblemError("class 'a' has no example"), "invalid_input", "class 'a' has no example"),
+        (RuntimeError("the text of a row"), "internal", "see the worker's log for job"),
+    ],
+)
+def test_every_failure_has_a_code_and_words(
+    error: Exception,
+    code: str,
+    detail: str,
+    database: sessionmaker[Session],
+    dataset: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise error
+
+    dataset()
+    monkeypatch.setattr("workers.training.drive", fail)
+    told = _failed(database)
+    assert told[0] == code
+    assert detail in told[1]
+    assert "the text of a row" not in told[1]
+
+
+def test_texts_without_a_common_term_are_told(database: sessionmaker[Session], dataset: Callable[..., str]) -> None:
+    dataset("text,label\none,a\nsix,b\ntwo,a\nten,b\n", format="csv")
+    code, detail = _failed(database, text=TextRecipe(min_df=4))
+    assert code == "invalid_input"
+    assert "no term is left" in detail
+
+
+def test_a_message_for_a_job_that_is_not_there_does_nothing(database: sessionmaker[Session]) -> None:
+    run("0" * 32)
+    with database() as session:
+        assert jobs.page(session).items == []
+
+
+def test_a_second_message_for_a_job_does_nothing(database: sessionmaker[Session], dataset: Callable[..., str]) -> None:
+    dataset()
+    with database() as session:
+        job_id = jobs.submit(session, TrainRequest(dataset="digits", model="m")).id
+        run(job_id)
+        run(job_id)
+        assert jobs.get(session, job_id).attempt == 1

@@ -1,0 +1,165 @@
+"""The journal: heartbeats, patience with the database, and its end."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.schemas.jobs import TrainRequest
+from app.services import jobs, leases
+from app.services.leases import Fenced, Lease
+from app.store import tables
+from workers import draining
+from workers.journal import Cancelled, Drained, Journal
+
+STEP = {"epoch": 1, "primal": 2.0, "dual": 1.0, "gap": 0.5, "violation": None, "seconds": 0.1}
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def lease(database: sessionmaker[Session], dataset: Callable[..., str]) -> Lease:
+    dataset()
+    with database() as session:
+        lease = leases.claim(session, jobs.submit(session, TrainRequest(dataset="digits", model="m")).id, "me")
+    assert lease is not None
+    return lease
+
+
+@pytest.fixture(autouse=True)
+def _withdrawn() -> Iterator[None]:
+    yield
+    draining.withdraw()
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _away(_session: Session) -> Any:
+    raise OperationalError("SELECT 1", {}, Exception("away"))
+
+
+def test_the_heartbeat_keeps_the_lease_while_the_work_says_nothing(
+    database: sessionmaker[Session], lease: Lease, configure: Callable[..., None]
+) -> None:
+    configure(heartbeat_seconds=0.02)
+
+    def until() -> float:
+        with database() as session:
+            row = session.get(tables.Job, lease.job_id)
+            assert row is not None
+            assert row.lease_until is not None
+            return row.lease_until
+
+    before = until()
+    with Journal(lease, time.monotonic()) as journal:
+        _until(lambda: until() > before + 0.05)
+        journal.check()
+
+
+def test_a_wish_to_cancel_is_heard(
+    database: sessionmaker[Session], lease: Lease, configure: Callable[..., None]
+) -> None:
+    configure(heartbeat_seconds=0.02)
+    with Journal(lease, time.monotonic()) as journal:
+        journal.check()
+        with database() as session:
+            jobs.cancel(session, lease.job_id)
+        _until(lambda: _raises(journal.check, Cancelled))
+
+
+def test_work_that_cannot_be_interrupted_is_cancelled_in_its_stead(
+    database: sessionmaker[Session], lease: Lease, configure: Callable[..., None]
+) -> None:
+    configure(heartbeat_seconds=0.02)
+    with Journal(lease, time.monotonic()) as journal:
+        journal.phase("features")
+        with database() as session:
+            jobs.cancel(session, lease.job_id)
+            _until(lambda: jobs.get(session, lease.job_id).state == "cancelled")
+        _until(lambda: _raises(lambda: journal.phase("training"), Fenced))
+
+
+def test_work_that_cannot_be_interrupted_is_given_back_in_its_stead(
+    database: sessionmaker[Session], lease: Lease, configure: Callable[..., None]
+) -> None:
+    configure(heartbeat_seconds=0.02)
+    with Journal(lease, time.monotonic()) as journal, database() as session:
+        journal.phase("features")
+        draining.request()
+        _until(lambda: jobs.get(session, lease.job_id).state == "queued")
+    with pytest.raises(Fenced):
+        journal.end("failed")
+
+
+def test_a_worker_that_shall_end_finishes_what_it_cannot_keep(lease: Lease) -> None:
+    journal = Journal(lease, time.monotonic())
+    draining.request()
+    with pytest.raises(Drained):
+        journal.check()
+    journal.phase("testing", at_once=False)
+
+
+def test_a_worker_that_cannot_write_for_its_lease_gives_the_job_up(
+    lease: Lease, configure: Callable[..., None]
+) -> None:
+    configure(lease_seconds=0.2, heartbeat_seconds=0.02)
+    journal = Journal(lease, time.monotonic())
+    with pytest.raises(Fenced):
+        journal.write(_away)
+    with pytest.raises(Fenced):
+        journal.check()
+
+
+def test_a_lease_that_ran_out_by_this_workers_clock_ends_the_work_without_asking(lease: Lease) -> None:
+    with pytest.raises(Fenced):
+        Journal(lease, time.monotonic() - 31).check()
+
+
+def test_a_database_that_comes_back_in_time_is_waited_for(lease: Lease, configure: Callable[..., None]) -> None:
+    configure(heartbeat_seconds=0.02)
+    calls = []
+
+    def operation(session: Session) -> str:
+        calls.append(1)
+        return _away(session) if len(calls) < 3 else leases.heartbeat(session, lease)  # type: ignore[no-any-return]
+
+    assert Journal(lease, time.monotonic()).write(operation) == "running"
+    assert len(calls) == 3
+
+
+def test_steps_that_come_fast_are_written_together_and_none_is_lost(
+    database: sessionmaker[Session], lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, sizes = leases.record, []
+
+    def counting(session: Session, lease: Lease, steps: Any, progress: Any) -> Any:
+        sizes.append(len(steps))
+        return record(session, lease, steps, progress)
+
+    monkeypatch.setattr(leases, "record", counting)
+    monkeypatch.setattr("workers.journal._STEP_SECONDS", 1000.0)
+    journal = Journal(lease, time.monotonic())
+    for number in range(50):
+        journal.step({**STEP, "number": number}, {"epoch": number, "fraction": 0.5})
+    journal.succeed(lambda session: {"model": "m", "version": 1})
+    with database() as session:
+        assert [step.number for step in jobs.steps(session, lease.job_id).steps] == list(range(50))
+        progress = jobs.get(session, lease.job_id).progress
+    assert progress is not None
+    assert progress.epoch == 49
+    assert sizes == [1, 49]
+
+
+def _raises(call: Callable[[], object], error: type[Exception]) -> bool:
+    try:
+        call()
+    except error:
+        return True
+    return False

@@ -1,0 +1,35 @@
+"""Pace: an estimate that knows its limits."""
+
+import math
+
+import pytest
+
+from workers.pace import Pace
+
+
+def test_a_gap_that_falls_tenfold_a_second_ends_when_it_reaches_the_tolerance() -> None:
+    pace = Pace(tol=1e-6, max_epochs=None)
+    for second in range(4):
+        fraction, eta = pace.step(second + 1, 10.0**-second, float(second))
+    assert eta == pytest.approx(3.0)
+    assert fraction == pytest.approx(0.5)
+
+
+def test_the_limit_of_epochs_ends_training_too() -> None:
+    fraction, eta = Pace(tol=1e-6, max_epochs=10).step(2, math.nan, 4.0)
+    assert (fraction, eta) == (pytest.approx(0.2), pytest.approx(16.0))
+
+
+def test_without_a_trend_nothing_is_promised() -> None:
+    pace = Pace(tol=1e-3, max_epochs=None)
+    assert pace.step(1, math.nan, 1.0) == (0.0, None)
+    assert pace.step(2, 0.5, 2.0) == (0.0, None)
+    assert pace.step(3, 0.6, 3.0) == (0.0, None)
+
+
+def test_the_fraction_never_falls_and_never_says_done() -> None:
+    pace = Pace(tol=1e-3, max_epochs=None)
+    gaps = [1.0, 0.1, 0.5, 0.01, 0.3, 1e-4, 1e-5]
+    fractions = [pace.step(i, gap, float(i))[0] for i, gap in enumerate(gaps)]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] < 1

@@ -1,0 +1,159 @@
+"""Resuming: a job that was interrupted anywhere ends as if it had not been."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.schemas.jobs import TrainRequest
+from app.services import jobs, models, sweeping, versions
+from app.store import tables
+from app.store.db import db_now, writing
+from app.store.files import files
+from solvers.model import load_model
+from solvers.registry import SOLVERS
+from workers import draining
+from workers.tasks import run
+
+on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+
+class Crash(BaseException):
+    """The process is gone: nothing that handles errors sees this."""
+
+
+@pytest.fixture
+def interrupt(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """``interrupt(n)``: the n-th time that the worker asks whether it shall end, the answer is yes."""
+
+    def after(asked: int) -> None:
+        answers = iter([False] * (asked - 1))
+        monkeypatch.setattr(draining, "requested", lambda: next(answers, True))
+
+    yield after
+    draining.withdraw()
+
+
+def _submit(database: sessionmaker[Session], model: str, solver: str = "weston_watkins") -> str:
+    params = {"tol": 1e-9, "max_epochs": 60}
+    with database() as session:
+        return jobs.submit(session, TrainRequest(dataset="digits", solver=solver, model=model, params=params)).id
+
+
+def _outcome(database: sessionmaker[Session], model: str) -> Any:
+    with database() as session:
+        version = models.version(session, model)
+        loaded, _ = load_model(models.artefact(session, version.id) / "model", verify=True)
+        curve = jobs.steps(session, version.job, limit=10000).steps
+    return (
+        {name: array.tobytes() for name, array in loaded.arrays().items()},
+        version.metrics,
+        [(step.number, step.epoch, step.primal, step.dual, step.violation) for step in curve],
+    )
+
+
+def _expire(session: Session, job_id: str) -> None:
+    with writing(session):
+        session.execute(update(tables.Job).where(tables.Job.id == job_id).values(lease_until=db_now() - 1))
+    sweeping.sweep(session)
+
+
+@on_sqlite
+@pytest.mark.parametrize("solver", [name for name, solver in SOLVERS.items() if solver.handles.flat])
+def test_a_job_given_back_in_the_middle_ends_bit_for_bit_the_same(
+    solver: str,
+    database: sessionmaker[Session],
+    dataset: Callable[..., str],
+    interrupt: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dataset()
+    run(_submit(database, "whole", solver))
+    with monkeypatch.context():
+        job_id = _submit(database, "m", solver)
+        interrupt(8)
+        run(job_id)
+        with database() as session:
+            job = jobs.get(session, job_id)
+            row = session.get(tables.Checkpoint, job_id)
+            assert (job.state, job.attempt) == ("queued", 1)
+            assert row is not None
+            assert 1 <= row.step < len(_outcome(database, "whole")[2]) - 1
+    monkeypatch.setattr(draining, "requested", lambda: False)
+    run(job_id)
+    with database() as session:
+        assert jobs.get(session, job_id).attempt == 2
+    assert _outcome(database, "m") == _outcome(database, "whole")
+
+
+def test_a_crash_before_the_last_commit_leaves_nothing_and_the_job_ends_once(
+    database: sessionmaker[Session], dataset: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset()
+    job_id = _submit(database, "m")
+    add = versions.add
+
+    def crash(*arguments: Any) -> int:
+        add(*arguments)
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(versions, "add", crash)
+        with pytest.raises(Crash):
+            run(job_id)
+    with database() as session:
+        assert jobs.get(session, job_id).state == "running"
+        assert session.scalars(select(tables.ModelVersion)).all() == []
+        session.rollback()
+        _expire(session, job_id)
+    run(job_id)
+    with database() as session:
+        assert models.get(session, "m").versions == [1]
+        orphan = f"models/{job_id}.1"
+        assert files().path(orphan).exists()
+        assert sweeping.tidy(session, files()) == [orphan]
+        assert models.artefact(session, models.version(session, "m").id).exists()
+
+
+@on_sqlite
+def test_a_damaged_checkpoint_is_noticed_and_the_job_begins_again(
+    database: sessionmaker[Session],
+    dataset: Callable[..., str],
+    interrupt: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dataset()
+    job_id = _submit(database, "m")
+    interrupt(8)
+    run(job_id)
+    (path,) = files().path(f"jobs/{job_id}").glob("*/W.npy")
+    path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
+    monkeypatch.setattr(draining, "requested", lambda: False)
+    run(job_id)
+    whole = _submit(database, "whole")
+    run(whole)
+    assert _outcome(database, "m") == _outcome(database, "whole")
+
+
+@on_sqlite
+def test_an_import_that_crashed_is_done_again(
+    database: sessionmaker[Session], dataset: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: Any) -> Any:
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr("workers.importing.update", crash)
+        with pytest.raises(Crash):
+            dataset()
+    with database() as session:
+        ((job_id, dataset_id),) = session.execute(select(tables.Job.id, tables.Job.dataset_id)).all()
+        session.rollback()
+        _expire(session, job_id)
+    run(job_id)
+    with database() as session:
+        assert session.scalars(select(tables.Dataset.state)).one() == "ready"
+    folder = files().path(f"datasets/{dataset_id}")
+    assert sorted(path.name for path in folder.iterdir()) == ["arrays-2", "source"]
