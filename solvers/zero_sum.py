@@ -14,6 +14,8 @@ from solvers.kernels.absolute import Alpha, Margins
 class ZeroSum(DualAscent[A]):
     """A machine of this family is no more than its margins (Dogan et al. 2016, Table 1)."""
 
+    refinements = 0
+
     @abstractmethod
     def margins(self, n_classes: int) -> Margins:
         """The constraints of one example."""
@@ -40,6 +42,7 @@ class ZeroSum(DualAscent[A]):
         order: NDArray[np.int32],
         begin: int,
         end: int,
+        full: bool,
         W: NDArray[Any],
         duals: Alpha,
         rest: NDArray[np.uint8],

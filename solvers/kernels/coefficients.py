@@ -60,6 +60,18 @@ def put(pool: Coefficients, i: int, classes: NDArray[np.int32], values: NDArray[
 
 
 @njit(cache=True, nogil=True)
+def score_listed(rows: Rows, pool: Coefficients, i: int, W: NDArray[Any], f: NDArray[Any]) -> None:
+    """f_c = w_c' x_i for the classes in the list of example i alone; the rest of f stays as it is."""
+    begin, end = pool.start[i], pool.start[i] + pool.length[i]
+    for t in range(begin, end):
+        f[pool.classes[t]] = 0
+    for at in range(rows.indptr[i], rows.indptr[i + 1]):
+        w, x = W[rows.indices[at]], rows.data[at]
+        for t in range(begin, end):
+            f[pool.classes[t]] += x * w[pool.classes[t]]
+
+
+@njit(cache=True, nogil=True)
 def rebuild(rows: Rows, pool: Coefficients, W: NDArray[Any]) -> None:
     """W = sum_i v_i x_i' afresh, free of the rounding that many small updates have left."""
     W[:] = 0

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from solvers.ascent import AscentParams, DualAscent, Task
 from solvers.base import Handles
 from solvers.kernels.blocks import simplex_root
-from solvers.kernels.coefficients import Coefficients
+from solvers.kernels.coefficients import Coefficients, score_listed
 from solvers.kernels.rows import above, score
 from solvers.kernels.visit import give, scratch, take
 
@@ -46,25 +46,31 @@ def _visit(
     order: NDArray[np.int32],
     begin: int,
     end: int,
+    full: bool,
     W: NDArray[Any],
     pool: Coefficients,
     rest: NDArray[np.uint8],
     tally: NDArray[np.float64],
 ) -> int:
-    """Exact block steps on order[begin:end]; W, pool, rest and tally change in place."""
+    """Exact block steps on order[begin:end], over all classes or the listed ones; all else changes in place."""
     k, block = task.n_classes, scratch(W, task.n_classes)
     f, b, old, new = block.f, block.b, block.old, block.new
     for at in range(begin, end):
         if pool.used[0] + k > pool.classes.shape[0]:
             return at
         i = order[at]
+        if not full and pool.length[i] == 0:
+            continue
         y, C, K = task.y[i], task.bounds[i], task.rows.squares[i]
-        score(task.rows, i, W, f)
+        if full:
+            score(task.rows, i, W, f)
+        else:
+            score_listed(task.rows, pool, i, W, f)
         f_y = np.float64(f[y])
         f[y] = -np.inf
         m, S0 = take(pool, i, f_y, K, block)
         theta = simplex_root(b, m, C)
-        n = above(f, k, f_y - 1.0 + min(0.0, K * (theta - S0)), block.classes, m)
+        n = m if not full else above(f, k, f_y - 1.0 + min(0.0, K * (theta - S0)), block.classes, m)
         if n > m:
             for t in range(m, n):
                 b[t], old[t] = (1.0 - f_y + f[block.classes[t]]) / K + S0, 0.0
@@ -82,14 +88,18 @@ def _visit(
         if used > C:
             for t in range(n):
                 new[t] *= C / used
-        tally[0] += C * worst - held
-        tally[1] += C * worst
+        if full:
+            tally[0] += C * worst - held
+            tally[1] += C * worst
         # the slack C - sum alpha is one more variable, of gradient 0 (Crammer and Singer 2002, equation 24)
         if S0 < C * (1.0 - 1e-9):
             low = min(low, 0.0)
         if low < worst:
             tally[2] = max(tally[2], worst - low)
-        rest[i] = 0 if give(task.rows, i, y, W, pool, block, n) else min(rest[i] + 1, 255)
+        if give(task.rows, i, y, W, pool, block, n):
+            rest[i] = 0
+        elif full:
+            rest[i] = min(rest[i] + 1, 255)
     return end
 
 

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from solvers.ascent import AscentParams, DualAscent, Task
 from solvers.base import Handles
-from solvers.kernels.coefficients import Coefficients, put
+from solvers.kernels.coefficients import Coefficients, put, score_listed
 from solvers.kernels.rows import above, score, update
 from solvers.kernels.visit import NEGLIGIBLE, scratch
 
@@ -51,25 +51,31 @@ def _visit(
     order: NDArray[np.int32],
     begin: int,
     end: int,
+    full: bool,
     W: NDArray[Any],
     pool: Coefficients,
     rest: NDArray[np.uint8],
     tally: NDArray[np.float64],
     squared: bool,
 ) -> int:
-    """Exact steps on all variables of order[begin:end]; W, pool, rest and tally change in place."""
+    """Exact steps on all variables of order[begin:end], or on the listed ones; all but order changes in place."""
     k, block = task.n_classes, scratch(W, task.n_classes)
     f, classes, moved, moves = block.f, block.classes, block.moved, block.moves
     for at in range(begin, end):
         if pool.used[0] + k > pool.classes.shape[0]:
             return at
         i = order[at]
+        if not full and pool.length[i] == 0:
+            continue
         y, C, K = task.y[i], task.bounds[i], task.rows.squares[i]
         ridge = 0.5 / C if squared else 0.0
         top = np.inf if squared else C
-        score(task.rows, i, W, f)
+        own, n = 0.0, 0
+        if full:
+            score(task.rows, i, W, f)
+        else:
+            score_listed(task.rows, pool, i, W, f)
         f_y = f[y]
-        n, own = 0, 0.0
         for t in range(pool.start[i], pool.start[i] + pool.length[i]):
             c = pool.classes[t]
             if c == y:
@@ -79,11 +85,11 @@ def _visit(
             f[c] = -np.inf
             n += 1
         f[y] = -np.inf
-        m = above(f, k, -1.0, classes, n)
+        m = above(f, k, -1.0, classes, n) if full else n
         for t in range(n, m):
             block.old[t], block.b[t] = 0.0, 1.0 + f[classes[t]]
         n = m
-        if own > 0.0 or f_y < 1.0:
+        if own > 0.0 or (full and f_y < 1.0):
             classes[n], block.old[n], block.b[n] = y, own, 1.0 - f_y
             n += 1
 
@@ -91,8 +97,9 @@ def _visit(
         for t in range(n):
             margin, old = block.b[t], block.old[t]
             loss = C * max(margin, 0.0) ** (2 if squared else 1)
-            tally[0] += loss - old * margin + 0.5 * ridge * old * old
-            tally[1] += loss
+            if full:
+                tally[0] += loss - old * margin + 0.5 * ridge * old * old
+                tally[1] += loss
             g = margin - ridge * old
             if (g > 0.0 and old < top) or (g < 0.0 and old > 0.0):
                 tally[2] = max(tally[2], abs(g))
@@ -105,7 +112,8 @@ def _visit(
                 new = old
             block.new[t] = new
         if changes == 0:
-            rest[i] = min(rest[i] + 1, 255)
+            if full:
+                rest[i] = min(rest[i] + 1, 255)
             continue
         rest[i] = 0
         update(task.rows, i, W, moved, moves, changes)

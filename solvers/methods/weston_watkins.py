@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from solvers.ascent import AscentParams, DualAscent, Task
 from solvers.base import Handles
 from solvers.kernels.blocks import box_root
-from solvers.kernels.coefficients import Coefficients
+from solvers.kernels.coefficients import Coefficients, score_listed
 from solvers.kernels.rows import above, score
 from solvers.kernels.visit import give, scratch, take
 
@@ -46,38 +46,48 @@ def _visit(
     order: NDArray[np.int32],
     begin: int,
     end: int,
+    full: bool,
     W: NDArray[Any],
     pool: Coefficients,
     rest: NDArray[np.uint8],
     tally: NDArray[np.float64],
 ) -> int:
-    """Exact block steps on order[begin:end]; W, pool, rest and tally change in place."""
+    """Exact block steps on order[begin:end], over all classes or the listed ones; all else changes in place."""
     k, block = task.n_classes, scratch(W, task.n_classes)
     f, b, old, new = block.f, block.b, block.old, block.new
     for at in range(begin, end):
         if pool.used[0] + k > pool.classes.shape[0]:
             return at
         i = order[at]
+        if not full and pool.length[i] == 0:
+            continue
         y, C, K = task.y[i], task.bounds[i], task.rows.squares[i]
-        score(task.rows, i, W, f)
+        if full:
+            score(task.rows, i, W, f)
+        else:
+            score_listed(task.rows, pool, i, W, f)
         f_y = np.float64(f[y])
         f[y] = -np.inf
         # the variables that are not zero come first: their own root bounds the root of all from below
         m, S0 = take(pool, i, f_y, K, block)
         S = box_root(b, m, C, 1.0, S0)
-        n = above(f, k, f_y - 1.0 + min(0.0, K * (S - S0)), block.classes, m)
+        n = m if not full else above(f, k, f_y - 1.0 + min(0.0, K * (S - S0)), block.classes, m)
         if n > m:
             for t in range(m, n):
                 b[t], old[t] = (1.0 - f_y + f[block.classes[t]]) / K + S0, 0.0
             S = box_root(b, n, C, 1.0, S)
         for t in range(n):
             g = (b[t] - old[t] - S0) * K
-            tally[0] += C * max(g, 0.0) - old[t] * g
-            tally[1] += C * max(g, 0.0)
+            if full:
+                tally[0] += C * max(g, 0.0) - old[t] * g
+                tally[1] += C * max(g, 0.0)
             if (g > 0.0 and old[t] < C) or (g < 0.0 and old[t] > 0.0):
                 tally[2] = max(tally[2], abs(g))
             new[t] = min(max(b[t] - S, 0.0), C)
-        rest[i] = 0 if give(task.rows, i, y, W, pool, block, n) else min(rest[i] + 1, 255)
+        if give(task.rows, i, y, W, pool, block, n):
+            rest[i] = 0
+        elif full:
+            rest[i] = min(rest[i] + 1, 255)
     return end
 
 
