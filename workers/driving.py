@@ -65,10 +65,10 @@ def drive(journal: Journal, solver: Solver[Any], problem: Problem, store: Files)
             try:
                 journal.check()
             except Drained:
-                run.save(outcome)
+                run.try_to_save(outcome)
                 raise
             if run.checkpoint_due():
-                run.save(outcome)
+                run.try_to_save(outcome)
         started = time.monotonic()
     journal.flush()
     if outcome is None:
@@ -129,6 +129,14 @@ class _Run:
         """Whether enough time has passed since the last checkpoint."""
         wait = max(settings().checkpoint_seconds, self._saving_took / _CHECKPOINT_SHARE)
         return time.monotonic() - self._saved_at >= wait
+
+    def try_to_save(self, outcome: Outcome) -> None:
+        """As :meth:`save`; without room on the disk training goes on, and would resume from an older checkpoint."""
+        try:
+            self.save(outcome)
+        except OSError:
+            _log.exception("checkpoint_not_written", job_id=self._journal.lease.job_id)
+            self._saved_at = time.monotonic()
 
     def save(self, outcome: Outcome) -> None:
         """Make ``outcome`` the checkpoint: files first, then the row, then the older files go."""

@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 _STEP_SECONDS = 0.25
 _BACKOFF_SECONDS = 1.0
+_BEAT_ENDS_SECONDS = 5.0
 _log = structlog.get_logger("polymargin.worker")
 
 
@@ -68,7 +69,8 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop.set()
-        self._thread.join()
+        # A heartbeat that hangs in a dead connection must not hold up the next job; it can do no harm later.
+        self._thread.join(_BEAT_ENDS_SECONDS)
 
     def check(self, *, drain: bool = True) -> None:
         """Between two pieces of work: raise Fenced, Cancelled or (unless not ``drain``) Drained, if it is time."""

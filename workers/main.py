@@ -3,15 +3,15 @@
 import argparse
 import os
 import socket
+import warnings
 from typing import Any
 
 from celery import signals
 from celery.apps.worker import Worker
+from celery.exceptions import SecurityWarning
 
 from app.config import settings
-from app.services import fleet
 from app.store import migrate
-from app.store.db import sessions
 from app.store.queue import GENERAL, RUN_TASK, make_celery
 from workers import draining, logs, sweeper
 from workers.tasks import run
@@ -27,6 +27,8 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
         Jobs that may run at the same time, one process each.
     """
     logs.configure(settings().log_level)
+    # It warns of pickled messages under root; only JSON is accepted here.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
     migrate.upgrade(settings().sqlalchemy_url)
     celery = make_celery(settings().redis_url)
     celery.task(name=RUN_TASK, ignore_result=True)(run)
@@ -45,13 +47,11 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
         without_heartbeat=True,
         quiet=True,
     )
-    stop = sweeper.start(name, queue, concurrency)
+    end_sweeping = sweeper.start(name, queue, concurrency)
     try:
         worker.start()
     finally:
-        stop.set()
-        with sessions()() as session:
-            fleet.leave(session, name)
+        end_sweeping()
     raise SystemExit(worker.exitcode)
 
 

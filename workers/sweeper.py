@@ -1,8 +1,10 @@
 """The worker's main process sweeps: jobs of dead workers are given to living ones."""
 
+import contextlib
 import os
 import threading
 import time
+from collections.abc import Callable
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -14,16 +16,25 @@ from app.store.db import sessions
 from app.store.files import files
 
 _TIDY_SECONDS = 600.0
+_END_SECONDS = 5.0
 _log = structlog.get_logger("polymargin.sweeper")
 # A fork while this thread is inside the database driver would copy locks that nobody opens again.
 _no_fork = threading.Lock()
 
 
-def start(worker: str, queue: str, processes: int) -> threading.Event:
-    """Sweep and report in a thread until the event returned is set."""
+def start(worker: str, queue: str, processes: int) -> Callable[[], None]:
+    """Sweep and report in a thread; calling what is returned ends that."""
     stop = threading.Event()
-    threading.Thread(target=_run, args=(worker, queue, processes, stop), name="sweeper", daemon=True).start()
-    return stop
+    thread = threading.Thread(target=_run, args=(worker, queue, processes, stop), name="sweeper", daemon=True)
+    thread.start()
+
+    def end() -> None:
+        stop.set()
+        thread.join(_END_SECONDS)
+        with contextlib.suppress(SQLAlchemyError), sessions()() as session:
+            fleet.leave(session, worker)
+
+    return end
 
 
 def _run(worker: str, queue: str, processes: int, stop: threading.Event) -> None:
@@ -40,11 +51,10 @@ def _run(worker: str, queue: str, processes: int, stop: threading.Event) -> None
                     tidy(session, files())
         except SQLAlchemyError as error:
             _log.warning("database_away", error=type(error).__name__)
+        except Exception:
+            # The next sweep may fare better; without any, a dead worker's jobs would wait for ever.
+            _log.exception("sweep_failed")
         stop.wait(settings().sweep_seconds)
 
 
-def _after_in_child() -> None:
-    _no_fork.release()
-
-
-os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_after_in_child)
+os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)

@@ -69,6 +69,11 @@ def _work(journal: Journal) -> str:
     except MemoryError:
         journal.end("failed", _document("out_of_memory", "Memory ran out", "the worker has not enough memory for it"))
         return "out of memory"
+    except OSError as error:
+        _log.exception("files_failed", job_id=journal.lease.job_id)
+        detail = f"a file could not be read or written: {error.strerror or type(error).__name__}"
+        journal.end("failed", _document("files", "The data folder failed", detail))
+        return "files"
     except Exception as error:
         # The message may quote the data: it goes to the log alone.
         _log.exception("job_crashed", job_id=journal.lease.job_id, error=type(error).__name__)

@@ -16,12 +16,20 @@ from sqlalchemy.sql.functions import FunctionElement
 from app.config import settings
 
 _BUSY_SECONDS = 30.0
+# A server that vanished without a word shall be noticed within the default lease.
+_POSTGRES = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 20_000,
+}
 
 
 def make_engine(url: str) -> Engine:
     """An engine for ``url``: SQLite (WAL, synchronous=FULL, foreign keys) or PostgreSQL by psycopg 3."""
     if not url.startswith("sqlite"):
-        return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+        return create_engine(url, pool_pre_ping=True, connect_args=_POSTGRES)
     engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False})
     event.listen(engine, "connect", _on_sqlite_connect)
     event.listen(engine, "begin", _on_sqlite_begin)

@@ -1,13 +1,13 @@
 """The tables: the one truth about datasets, jobs, models and keys; times are seconds since 1970, UTC."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, Integer, String, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
 class Table(DeclarativeBase):
-    type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON, float: Double, int: BigInteger}
+    type_annotation_map: ClassVar[dict[Any, Any]] = {dict[str, Any]: JSON, list[Any]: JSON, float: Double, int: BigInteger}
 
 
 class Key(Table):
