@@ -66,11 +66,11 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.keyring = KeyRing(factory)
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
-    # Predictions come first: routes are tried in order.
-    for part in (predictions, datasets, solvers, jobs, models, keys, health):
+    predictions.install(app)  # first, as routes are tried in order
+    for part in (datasets, solvers, jobs, models, keys, health):
         app.include_router(part.router)
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, max_upload_bytes=config.max_upload_bytes)
-    app.add_middleware(Envelope, metrics=metrics)
+    app.add_middleware(Envelope, metrics=metrics, verbose=config.log_level == "debug")
     return app
 
 

@@ -23,12 +23,7 @@ class JsonBody(Generic[B]):
 
     def __init__(self, model: type[B]) -> None:
         self._model = model
-        self.schema = {
-            "requestBody": {
-                "required": True,
-                "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}},
-            }
-        }
+        self.schema = request_schema(model)
 
     async def __call__(self, request: Request) -> B:
         require_json(request)
@@ -50,6 +45,12 @@ class JsonBody(Generic[B]):
         except ValidationError as error:
             faults = error.errors(include_url=False, include_input=False)
             raise InvalidInput("The body does not fit its schema.", items(faults)) from None
+
+
+def request_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """What the API's description says of a body that is a ``model``."""
+    reference = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": reference}}}}
 
 
 def require_json(request: Request) -> None:

@@ -1,8 +1,8 @@
 """What surrounds every request: its id, its line in the log, its count, and the answer when all else fails."""
 
 import re
+import secrets
 import time
-import uuid
 
 import structlog
 from starlette.requests import ClientDisconnect
@@ -14,6 +14,7 @@ from app.errors import PolymarginError
 
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 _GONE = 499
+_QUIET = ("/predict", "/healthz", "/readyz", "/metrics")
 
 log = structlog.get_logger()
 
@@ -21,12 +22,14 @@ log = structlog.get_logger()
 class Envelope:
     """Gives each request an id (the client's own, if it is a plain word), logs it and counts it.
 
-    A prediction that succeeds is logged at debug level only: a line each would cost more than the prediction.
+    A prediction or a sign of life that succeeds is logged only where ``verbose``: a line each would cost a good part
+    of what the prediction costs.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, *, verbose: bool) -> None:
         self._app = app
         self._metrics = metrics
+        self._verbose = verbose
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -62,8 +65,9 @@ class Envelope:
         route = getattr(scope.get("route"), "path", "unknown")
         method = scope["method"] if route != "unknown" else "any"
         self._metrics.answered(method, route, status, seconds, streamed=route.endswith("/events"))
-        quiet = status < 400 and route.endswith(("/predict", "/healthz", "/readyz", "/metrics"))
-        (log.debug if quiet else log.info)(
+        if status < 400 and route.endswith(_QUIET) and not self._verbose:
+            return
+        log.info(
             "request",
             request_id=name,
             method=scope["method"],
@@ -77,7 +81,7 @@ def _request_id(scope: Scope) -> str:
     for key, value in scope["headers"]:
         if key == b"x-request-id" and _SANE_ID.fullmatch(value):
             return bytes(value).decode()
-    return uuid.uuid4().hex
+    return secrets.token_hex(16)
 
 
 def _path(scope: Scope) -> str:

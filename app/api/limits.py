@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.paths import UPLOADS
@@ -37,9 +36,11 @@ class BodyLimits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        claim = headers.get("content-length", "")
-        chunked = "transfer-encoding" in headers
+        claim, chunked = "", False
+        for key, value in scope["headers"]:
+            if key == b"content-length":
+                claim = value.decode("latin-1")
+            chunked = chunked or key == b"transfer-encoding"
         if not claim and not chunked:
             await self._app(scope, receive, send)
             return

@@ -6,19 +6,19 @@ from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from app.api.auth import VIEWER, authorize
-from app.api.bodies import INLINE_BYTES, parse_object, require_json
+from app.api.bodies import INLINE_BYTES, parse_object, request_schema, require_json
 from app.api.metrics import Metrics
 from app.api.parameters import Ref
 from app.api.paths import V1
 from app.api.problems import NAME_RULE, responses
 from app.errors import InvalidInput, Item
 from app.schemas.names import NAME_PATTERN
-from app.schemas.predictions import PredictResponse
+from app.schemas.predictions import PredictRequest, PredictResponse
 from app.services.model_cache import LoadedModel, ModelCache, Reference
 from app.services.predictions import predict
 
@@ -39,21 +39,6 @@ class _Bare(APIRoute):
         return handler
 
 
-router = APIRouter(prefix=f"{V1}/models", tags=["predictions"], route_class=_Bare)
-
-
-@router.post(
-    "/{ref}/predict",
-    dependencies=[VIEWER],
-    response_model=PredictResponse,
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PredictRequest"}}},
-        }
-    },
-    responses=responses(400, 401, 404, 409, 413, 415, 422, 503),
-)
 async def predict_labels(
     ref: Ref,
     version: Annotated[int | None, Query(ge=1, lt=2**31, description="The latest, if neither is given.")] = None,
@@ -61,6 +46,22 @@ async def predict_labels(
 ) -> Response:
     """Predict the label of every instance, with the scores of the `top_k` best labels."""
     raise NotImplementedError  # the route's handler answers
+
+
+def install(app: FastAPI) -> None:
+    """Add the route to the app itself: finding it inside a router took a tenth of a prediction's time."""
+    app.router.add_api_route(
+        f"{V1}/models/{{ref}}/predict",
+        predict_labels,
+        methods=["POST"],
+        tags=["predictions"],
+        dependencies=[VIEWER],
+        response_model=PredictResponse,
+        openapi_extra=request_schema(PredictRequest),
+        responses=responses(400, 401, 404, 409, 413, 415, 422, 503),
+        route_class_override=_Bare,
+        generate_unique_id_function=lambda route: route.name,
+    )
 
 
 async def answer(request: Request) -> Response:
