@@ -29,8 +29,9 @@ POSTGRES = "POLYMARGIN_TEST_POSTGRES_URL"
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty data folder; no setting of the machine is seen, and no Redis is there."""
-    for name in [name for name in os.environ if name.startswith("POLYMARGIN_") and name != POSTGRES]:
-        monkeypatch.delenv(name)
+    for name in list(os.environ):
+        if name.startswith("POLYMARGIN_") and not name.startswith("POLYMARGIN_TEST_"):
+            monkeypatch.delenv(name)
     monkeypatch.setenv("POLYMARGIN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("POLYMARGIN_REDIS_URL", f"unix://{tmp_path}/no-redis.sock")
     settings.cache_clear()

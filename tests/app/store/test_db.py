@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -83,7 +84,9 @@ def test_a_forked_child_makes_connections_of_its_own(
 ) -> None:
     with database() as session:
         session.execute(select(db_now()))
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the numerics may have threads, and hold no lock
+        child = os.fork()
     if child == 0:
         fresh = db.sessions() is not database
         with db.sessions()() as session:
