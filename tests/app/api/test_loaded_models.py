@@ -1,0 +1,68 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from asking import TestClient, problem
+
+from app.errors import NotFound
+from app.services import model_cache
+from app.services.model_cache import ModelCache
+from app.store.db import sessions
+
+NAMES = ("letters", "foods", "shapes")
+
+
+def test_models_that_do_not_fit_make_room_for_the_newest(models: TestClient) -> None:
+    sizes = {name: ModelCache(sessions(), 1 << 30).get((name, None, None)).nbytes for name in NAMES}
+    cache = ModelCache(sessions(), sizes["letters"] + sizes["shapes"])
+    for name in ("letters", "shapes"):
+        cache.get((name, None, None))
+    assert cache.nbytes == sizes["letters"] + sizes["shapes"]
+    cache.get(("foods", None, None))
+    assert cache.ready(("foods", None, None)) is not None
+    assert cache.ready(("letters", None, None)) is None
+    assert cache.nbytes <= max(sizes["letters"] + sizes["shapes"], sizes["foods"])
+
+
+def test_a_model_larger_than_the_bound_is_kept_alone(models: TestClient) -> None:
+    cache = ModelCache(sessions(), 1)
+    for name in NAMES:
+        loaded = cache.get((name, None, None))
+        assert cache.ready((name, None, None)) is loaded
+        assert cache.nbytes == loaded.nbytes
+
+
+def test_many_threads_load_a_model_once(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[str] = []
+    load = model_cache._load
+
+    def counted(session: object, version: object) -> object:
+        loads.append(threading.current_thread().name)
+        return load(session, version)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(model_cache, "_load", counted)
+    cache = ModelCache(sessions(), 1 << 30)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: cache.get(("letters", None, None)), range(16)))
+    assert len(loads) == 1
+    assert all(model is found[0] for model in found)
+
+
+def test_a_name_is_looked_up_again_after_a_second(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(model_cache.time, "monotonic", lambda: now[0])
+    cache = ModelCache(sessions(), 1 << 30)
+    loaded = cache.get(("letters", None, None))
+    assert cache.ready(("letters", None, None)) is loaded
+    now[0] += 1.1
+    assert cache.ready(("letters", None, None)) is None
+    assert cache.get(("letters", None, None)) is loaded
+
+
+def test_what_is_not_there_is_not_remembered(models: TestClient) -> None:
+    cache = ModelCache(sessions(), 1 << 30)
+    for reference in (("none", None, None), ("letters", 9, None), ("letters", None, "none")):
+        with pytest.raises(NotFound):
+            cache.get(reference)
+        assert cache.ready(reference) is None
+    problem(models.post("/api/v1/models/none/predict", json={"instances": [[1]]}), 404)
