@@ -226,41 +226,39 @@ class _Newton:
         return float(violation)
 
     def step(self, point: _Point) -> bool:
-        """Predictor and corrector (Mehrotra 1992, section 2); False if rounding leaves no direction to be trusted."""
+        """Go on to the next point; False if rounding leaves no direction to be trusted.
+
+        Where rounding spoils the directions, the largest scalings are cut off: rho added to 1 / D is a proximal term on
+        alpha, which leaves the optimum where it is and the systems better conditioned. Near the end with a large C it
+        makes the difference between gaps of 1e-8 and of less than 1e-9.
+        """
         if self.gap <= 0:
             return False
-        mu = self.gap / (2 * self.count)
-        Z = self._damped_direction()
-        if Z is None:
+        for attempt in range(DAMPINGS):
+            if attempt:
+                self.D /= 1.0 + (100.0**attempt / self.D.max()) * self.D
+            if self.equations.factor(self.D) and self._attempt(point):
+                return True
+        return False
+
+    def _attempt(self, point: _Point) -> bool:
+        """Predictor and corrector (Mehrotra 1992, section 2)."""
+        if self._direction(self.v) is None:
             return False
         length, cross = kernels.predict(*point[2:6], self.dalpha)
         length = min(1.0, length)
-        target = mu * max(0.0, 1.0 - length + length * length * cross / self.gap) ** 3
-        kernels.correct(target, *point[2:6], self.v, self.dalpha, self.r, self.q)
-        Z = self._direction(self.v)
+        share = max(0.0, 1.0 - length + length * length * cross / self.gap)
+        target = share**3 * self.gap / (2 * self.count)
+        kernels.correct(target, *point[2:6], self.v, self.dalpha, self.r, self.q, self.signed)
+        Z = self._direction(self.signed)
         if Z is None:
             return False
         length = min(1.0, BACK_OFF * kernels.finish(*point[2:6], self.dalpha, self.r, self.q))
         if not length > 1e-9:
             return False
         kernels.advance(length, self.spec[2], *point[2:6], self.dalpha, self.r, self.q)
-        point.weights[:] += length * Z
-        point.weights[:] = self.equations.centred(point.weights)
+        point.weights[:] = self.equations.centred(point.weights + length * Z)
         return True
-
-    def _damped_direction(self) -> Array | None:
-        """The predictor; where rounding spoils it, that of a problem with the largest scalings cut off.
-
-        Adding rho to 1 / D is a proximal term on alpha: the optimum stays where it is, the systems are better
-        conditioned. Near the end with a large C it makes the difference between gaps of 1e-8 and of 1e-11.
-        """
-        for attempt in range(DAMPINGS):
-            if attempt:
-                self.D /= 1.0 + (100.0**attempt / self.D.max()) * self.D
-            Z = self._direction(self.v) if self.equations.factor(self.D) else None
-            if Z is not None:
-                return Z
-        return None
 
     def _direction(self, q: Array) -> Array | None:
         """Solve for the changes of W, which it returns, and of alpha, refining until W and alpha agree again.

@@ -65,18 +65,20 @@ def predict(alpha: Any, beta: Any, slack: Any, xi: Any, dalpha: Any) -> tuple[fl
 
 
 @njit(cache=True, nogil=True)
-def correct(target: float, alpha: Any, beta: Any, slack: Any, xi: Any, v: Any, dalpha: Any, r: Any, q: Any) -> None:
-    """In place: r and q, what the two products still lack of the target, and v, the right side of the corrector."""
+def correct(
+    target: float, alpha: Any, beta: Any, slack: Any, xi: Any, v: Any, dalpha: Any, r: Any, q: Any, right: Any
+) -> None:
+    """In place: r and q, what the two products still lack of the target, and the right side of the corrector."""
     for i in range(alpha.shape[0]):
         for c in range(alpha.shape[1]):
             a, b, p, x, da = alpha[i, c], beta[i, c], slack[i, c], xi[i, c], dalpha[i, c]
             if a == 0.0:
-                r[i, c], q[i, c] = 0.0, 0.0
+                r[i, c], q[i, c], right[i, c] = 0.0, 0.0, 0.0
                 continue
             first = target + da * p * (1.0 + da / a)
             second = target - da * x * (1.0 - da / b)
             r[i, c], q[i, c] = first - a * p, second - b * x
-            v[i, c] += first / a - second / b
+            right[i, c] = v[i, c] + first / a - second / b
 
 
 @njit(cache=True, nogil=True)
