@@ -7,6 +7,8 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
+from solvers.kernels.lanes import above_mask, lowest_bit, sum_rows
+
 ALIGNMENT = 64
 
 
@@ -59,23 +61,10 @@ def weights(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     return raw[shift : shift + n_rows * padded].reshape(n_rows, padded)
 
 
-@njit(cache=True, nogil=True, inline="never")
+@njit(cache=True, nogil=True)
 def score(rows: Rows, i: int, W: NDArray[Any], f: NDArray[Any]) -> None:
-    """f = W' x_i; four rows of W a pass, so that f is loaded and stored a quarter as often."""
-    width = f.shape[0]
-    at, end = rows.indptr[i], rows.indptr[i + 1]
-    f[:] = 0
-    while at + 4 <= end:
-        w0, w1, w2, w3 = W[rows.indices[at]], W[rows.indices[at + 1]], W[rows.indices[at + 2]], W[rows.indices[at + 3]]
-        x0, x1, x2, x3 = rows.data[at], rows.data[at + 1], rows.data[at + 2], rows.data[at + 3]
-        for c in range(width):
-            f[c] += x0 * w0[c] + x1 * w1[c] + x2 * w2[c] + x3 * w3[c]
-        at += 4
-    while at < end:
-        w, x = W[rows.indices[at]], rows.data[at]
-        for c in range(width):
-            f[c] += x * w[c]
-        at += 1
+    """f = W' x_i, the padding included."""
+    sum_rows(W, rows.indices, rows.data, rows.indptr[i], rows.indptr[i + 1], f)
 
 
 @njit(cache=True, nogil=True)
@@ -89,17 +78,17 @@ def update(rows: Rows, i: int, W: NDArray[Any], classes: NDArray[np.int32], step
 
 @njit(cache=True, nogil=True)
 def above(f: NDArray[Any], n_classes: int, threshold: float, found: NDArray[np.int32], n: int) -> int:
-    """Append to found the classes whose score exceeds the threshold; the scan of each block is one SIMD count."""
-    for begin in range(0, n_classes, 64):
-        end = min(begin + 64, n_classes)
-        hits = 0
-        for c in range(begin, end):
-            hits += f[c] > threshold
-        if hits:
-            for c in range(begin, end):
-                if f[c] > threshold:
-                    found[n] = c
-                    n += 1
+    """Append to found the classes whose score exceeds the threshold; f is padded to whole vectors."""
+    lanes = ALIGNMENT // f.itemsize
+    level = f.dtype.type(threshold)
+    for begin in range(0, n_classes, lanes):
+        mask = above_mask(f, begin, level)
+        while mask:
+            c = begin + lowest_bit(mask)
+            mask &= mask - np.uint32(1)
+            if c < n_classes:
+                found[n] = c
+                n += 1
     return n
 
 

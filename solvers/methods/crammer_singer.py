@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from solvers.ascent import AscentParams, DualAscent, Task
 from solvers.base import Handles
 from solvers.kernels.blocks import simplex_root
-from solvers.kernels.coefficients import Coefficients, score_listed
+from solvers.kernels.coefficients import Coefficients, foresee, score_listed
 from solvers.kernels.rows import above, score
 from solvers.kernels.visit import give, scratch, take
 
@@ -59,6 +59,7 @@ def _visit(
         if pool.used[0] + k > pool.classes.shape[0]:
             return at
         i = order[at]
+        foresee(task.rows, pool, order, at, end, W, full)
         if not full and pool.length[i] == 0:
             continue
         y, C, K = task.y[i], task.bounds[i], task.rows.squares[i]

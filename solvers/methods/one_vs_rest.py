@@ -15,7 +15,7 @@ from pydantic import Field
 
 from solvers.ascent import AscentParams, DualAscent, Task
 from solvers.base import Handles
-from solvers.kernels.coefficients import Coefficients, put, score_listed
+from solvers.kernels.coefficients import Coefficients, foresee, put, score_listed
 from solvers.kernels.rows import above, score, update
 from solvers.kernels.visit import NEGLIGIBLE, scratch
 
@@ -65,6 +65,7 @@ def _visit(
         if pool.used[0] + k > pool.classes.shape[0]:
             return at
         i = order[at]
+        foresee(task.rows, pool, order, at, end, W, full)
         if not full and pool.length[i] == 0:
             continue
         y, C, K = task.y[i], task.bounds[i], task.rows.squares[i]
