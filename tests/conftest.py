@@ -131,12 +131,12 @@ def _new_database(server: str) -> Iterator[str]:
     name = f"polymargin_{secrets.token_hex(8)}"
     url = make_url(server).set(drivername="postgresql")
     with psycopg.connect(url.render_as_string(hide_password=False), autocommit=True) as admin:
-        admin.execute(f'CREATE DATABASE "{name}"')  # type: ignore[call-overload]
+        admin.execute(f'CREATE DATABASE "{name}"')
         try:
             yield url.set(database=name).render_as_string(hide_password=False)
         finally:
             db.dispose()
-            admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[call-overload]
+            admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 class RedisServer:

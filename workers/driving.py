@@ -14,6 +14,7 @@ from app.services.leases import Checkpoint
 from app.store.files import Files
 from solvers.base import Solver, Step
 from solvers.problem import Problem
+from solvers.version import VERSION
 from workers.journal import Drained, Journal
 from workers.pace import Pace
 
@@ -88,14 +89,16 @@ class _Run:
         self._saving_took = 0.0
 
     def resume(self) -> Outcome | None:
-        """Load the last checkpoint, or forget it if its files are not what was written."""
+        """Load the last checkpoint, or forget it if its files are not what this version has written."""
         checkpoint = self._journal.last_checkpoint()
         if checkpoint is None:
             return None
         try:
             arrays, manifest = self._store.load_arrays(checkpoint.path, mmap=False, sha256=checkpoint.sha256)
+            if manifest["code_version"] != VERSION:
+                raise ValueError(f"version {manifest['code_version']} wrote it; this is {VERSION}")
         except (OSError, ValueError):
-            _log.exception("checkpoint_unreadable", job_id=self._journal.lease.job_id)
+            _log.exception("checkpoint_unusable", job_id=self._journal.lease.job_id)
             self._journal.drop_checkpoint()
             return None
         reached = Reached(**manifest["reached"])
@@ -143,7 +146,7 @@ class _Run:
         started = time.monotonic()
         attempt, reached = self._journal.lease.attempt, outcome.reached
         path = f"{self._folder}/{attempt}-{reached.number}"
-        sha256 = self._store.save_arrays(path, outcome.state, {"reached": asdict(reached)})
+        sha256 = self._store.save_arrays(path, outcome.state, {"reached": asdict(reached), "code_version": VERSION})
         before = self._journal.checkpoint(Checkpoint(attempt, reached.number, reached.seconds, path, sha256))
         if before is not None:
             self._store.delete(before)

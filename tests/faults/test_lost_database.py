@@ -26,12 +26,12 @@ class Gate:
 
     def close(self) -> None:
         """End all connections, and take no new ones."""
-        self._admin.execute(f'ALTER DATABASE "{self._name}" ALLOW_CONNECTIONS false')  # type: ignore[call-overload]
+        self._admin.execute(f'ALTER DATABASE "{self._name}" ALLOW_CONNECTIONS false')
         self._admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [self._name])
 
     def open(self) -> None:
         """Take connections again."""
-        self._admin.execute(f'ALTER DATABASE "{self._name}" ALLOW_CONNECTIONS true')  # type: ignore[call-overload]
+        self._admin.execute(f'ALTER DATABASE "{self._name}" ALLOW_CONNECTIONS true')
 
     def end(self) -> None:
         """Leave the server."""

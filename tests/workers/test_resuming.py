@@ -118,7 +118,9 @@ def test_a_crash_before_the_last_commit_leaves_nothing_and_the_job_ends_once(
 
 
 @on_sqlite
-def test_a_damaged_checkpoint_is_noticed_and_the_job_begins_again(
+@pytest.mark.parametrize("fault", ["a damaged byte", "another version of the program"])
+def test_a_checkpoint_that_cannot_be_used_is_noticed_and_the_job_begins_again(
+    fault: str,
     database: sessionmaker[Session],
     dataset: Callable[..., str],
     interrupt: Callable[[int], None],
@@ -128,10 +130,15 @@ def test_a_damaged_checkpoint_is_noticed_and_the_job_begins_again(
     job_id = _submit(database, "m")
     interrupt(8)
     run(job_id)
-    (path,) = files().path(f"jobs/{job_id}").glob("*/W.npy")
-    path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
+    if fault == "a damaged byte":
+        (path,) = files().path(f"jobs/{job_id}").glob("*/W.npy")
+        path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
+    else:
+        monkeypatch.setattr("workers.driving.VERSION", "another")
     monkeypatch.setattr(draining, "requested", lambda: False)
     run(job_id)
+    with database() as session:
+        assert {step.attempt for step in jobs.steps(session, job_id, limit=10000).steps} == {2}
     whole = _submit(database, "whole")
     run(whole)
     assert _outcome(database, "m") == _outcome(database, "whole")

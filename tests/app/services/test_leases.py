@@ -65,6 +65,7 @@ def test_a_claim_holds_the_job_by_the_databases_clock(session: Session, job_id: 
     row = _row(session, job_id)
     left = session.scalars(select(tables.Job.lease_until - db_now()).where(tables.Job.id == job_id)).one()
     assert (row.state, row.worker) == ("running", "me")
+    assert left is not None
     assert 25 < left <= 30
     assert leases.claim(session, job_id, "another") is None
     assert leases.claim(session, "0" * 32, "another") is None

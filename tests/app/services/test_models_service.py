@@ -56,7 +56,8 @@ def test_versions_are_numbered_from_one_and_the_latest_is_the_default(session: S
 
 
 def test_versions_made_at_once_get_different_numbers(database: sessionmaker[Session]) -> None:
-    barrier, numbers = threading.Barrier(4), []
+    barrier = threading.Barrier(4)
+    numbers: list[int] = []
 
     def add() -> None:
         with database() as session:
@@ -103,7 +104,7 @@ def test_what_is_not_there_is_not_found(session: Session) -> None:
     _add(session)
     for arguments in (("none",), ("m", 2), ("m", None, "none")):
         with pytest.raises(NotFound):
-            models.version(session, *arguments)  # type: ignore[arg-type]
+            models.version(session, *arguments)
     with pytest.raises(NotFound):
         models.set_alias(session, "m", "production", 9)
     with pytest.raises(InvalidInput):

@@ -137,8 +137,8 @@ def test_files_that_no_row_names_are_removed_and_no_others(session: Session, job
     upload.write(b"x")
     stale = store.path("incoming/stale")
     stale.write_bytes(b"")
-    for path in (store.path("datasets/gone"), stale):
-        os.utime(path, (0, 0))
+    for old in (store.path("datasets/gone"), stale):
+        os.utime(old, (0, 0))
     assert sorted(sweeping.tidy(session, store)) == sorted([*orphans, "incoming/stale"])
     assert all(store.path(path).exists() for path in kept)
     assert not any(store.path(path).exists() for path in orphans)
