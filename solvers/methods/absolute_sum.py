@@ -6,20 +6,19 @@
 Dogan et al. 2016. It is one-vs-rest with hinge loss under the constraint.
 """
 
-from solvers.ascent import AscentParams
 from solvers.base import Handles
 from solvers.kernels.absolute import Margins
-from solvers.zero_sum import ZeroSum
+from solvers.zero_sum import SummedParams, SummedZeroSum
 
 
-class AbsoluteSum(ZeroSum[AscentParams]):
+class AbsoluteSum(SummedZeroSum[SummedParams]):
     """Sums the violations of the absolute margins of all classes."""
 
     name = "absolute_sum"
     title = "Absolute sum machine (ATS)"
     paper = "Dogan et al. 2016"
     handles = Handles(flat=True)
-    Params = AscentParams
+    Params = SummedParams
 
     def margins(self, n_classes: int) -> Margins:
         return Margins(own=1.0, other=1.0, own_share=1.0, other_share=1.0, shared=False)

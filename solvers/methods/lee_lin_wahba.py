@@ -7,20 +7,19 @@ Lee, Lin and Wahba 2004; Alber et al. 2017, equations (2) and (4), with margin 1
 the classes and their mean; here all variables of one example move together on W itself.
 """
 
-from solvers.ascent import AscentParams
 from solvers.base import Handles
 from solvers.kernels.absolute import Margins
-from solvers.zero_sum import ZeroSum
+from solvers.zero_sum import SummedParams, SummedZeroSum
 
 
-class LeeLinWahba(ZeroSum[AscentParams]):
+class LeeLinWahba(SummedZeroSum[SummedParams]):
     """All-in-one machine that keeps the scores of the wrong classes below -1; Fisher consistent."""
 
     name = "lee_lin_wahba"
     title = "Lee-Lin-Wahba SVM"
     paper = "Lee, Lin and Wahba 2004; Alber et al. 2017"
     handles = Handles(flat=True)
-    Params = AscentParams
+    Params = SummedParams
 
     def margins(self, n_classes: int) -> Margins:
         return Margins(own=0.0, other=1.0, own_share=0.0, other_share=1.0, shared=False)

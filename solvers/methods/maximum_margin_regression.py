@@ -6,20 +6,19 @@
 Szedmak, Shawe-Taylor and Parado-Hernandez 2006; as a member of the family, Dogan et al. 2016.
 """
 
-from solvers.ascent import AscentParams
 from solvers.base import Handles
 from solvers.kernels.absolute import Margins
-from solvers.zero_sum import ZeroSum
+from solvers.zero_sum import SummedParams, SummedZeroSum
 
 
-class MaximumMarginRegression(ZeroSum[AscentParams]):
+class MaximumMarginRegression(SummedZeroSum[SummedParams]):
     """The cheapest machine of the family: one constraint an example."""
 
     name = "maximum_margin_regression"
     title = "Maximum margin regression"
     paper = "Szedmak et al. 2006; Dogan et al. 2016"
     handles = Handles(flat=True)
-    Params = AscentParams
+    Params = SummedParams
 
     def margins(self, n_classes: int) -> Margins:
         return Margins(own=1.0, other=0.0, own_share=1.0, other_share=0.0, shared=False)

@@ -8,19 +8,18 @@ Liu and Yuan 2011; g = 0 is the machine of Lee, Lin and Wahba, g = 1/2 is their 
 
 from pydantic import Field
 
-from solvers.ascent import AscentParams
 from solvers.base import Handles
 from solvers.kernels.absolute import Margins
-from solvers.zero_sum import ZeroSum
+from solvers.zero_sum import SummedParams, SummedZeroSum
 
 
-class ReinforcedParams(AscentParams):
+class ReinforcedParams(SummedParams):
     """Parameters of :class:`Reinforced`."""
 
     g: float = Field(default=0.5, ge=0, le=1, description="Share of the own class's margin in the loss.")
 
 
-class Reinforced(ZeroSum[ReinforcedParams]):
+class Reinforced(SummedZeroSum[ReinforcedParams]):
     """Blends the machines of Lee, Lin and Wahba (g = 0) and of maximum margin regression (g = 1)."""
 
     name = "reinforced"
