@@ -1,17 +1,22 @@
 """Trained models: scores, labels and top-k, and their files: a JSON manifest beside plain arrays."""
 
 import hashlib
+import importlib
 import json
 import os
+import pkgutil
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+
+import solvers
 
 Floats = NDArray[np.floating[Any]]
 
@@ -25,17 +30,22 @@ class ModelError(ValueError):
 class Model(ABC):
     """What training leaves behind; a kind of model names itself in ``kind`` and keeps its state in arrays.
 
+    A kind that is not linear lives in ``solvers/<kind>_model.py``, where :func:`load_model` finds it.
+
     Attributes
     ----------
     classes : tuple of str
         Label names in the order of the scores' columns.
     n_features : int
         Columns that a matrix to be scored must have.
+    report : mapping of str to float
+        What the method has to tell of its model, finite numbers by name; saved and loaded with it.
     """
 
     kind: ClassVar[str]
     classes: tuple[str, ...]
     n_features: int
+    report: Mapping[str, float] = MappingProxyType({})
 
     def __init_subclass__(cls) -> None:
         _KINDS[cls.kind] = cls
@@ -107,6 +117,7 @@ class Model(ABC):
             "classes": list(self.classes),
             "n_features": self.n_features,
             "arrays": hashes,
+            "report": dict(self.report),
             "details": dict(details or {}),
         }
         text = json.dumps(manifest, ensure_ascii=False, allow_nan=False, sort_keys=True).encode()
@@ -190,7 +201,8 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
         manifest = json.loads((folder / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
         raise ModelError(f"{folder.name} holds no readable manifest.json") from error
-    if manifest.get("format") != 1 or manifest.get("kind") not in _KINDS:
+    kind = _find_kind(str(manifest.get("kind")))
+    if manifest.get("format") != 1 or kind is None:
         raise ModelError(f"{folder.name} was written by another version of the program")
     arrays = {}
     for name, digest in manifest["arrays"].items():
@@ -198,8 +210,17 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
         if verify and _digest(path) != digest:
             raise ModelError(f"{path.name} is not the array that was written")
         arrays[name] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    kind = _KINDS[manifest["kind"]]
-    return kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], arrays), manifest["details"]
+    model = kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], arrays)
+    model.report = manifest.get("report", {})
+    return model, manifest["details"]
+
+
+def _find_kind(name: str) -> type[Model] | None:
+    """The class of a kind; its module is imported when a first model of it is met."""
+    module = f"{name}_model"
+    if name not in _KINDS and any(found.name == module for found in pkgutil.iter_modules(solvers.__path__)):
+        importlib.import_module(f"{solvers.__name__}.{module}")
+    return _KINDS.get(name)
 
 
 def _write_array(path: Path, array: NDArray[Any]) -> str:

@@ -1,11 +1,15 @@
 """Small problems, and every objective written down a second time for a general convex solver."""
 
+from typing import Any
+
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.model import Model
 from solvers.problem import Problem
+from solvers.registry import SOLVERS
 
 
 def small(n: int = 50, d: int = 12, k: int = 5, seed: int = 0, density: float = 0.4) -> Problem:
@@ -15,6 +19,18 @@ def small(n: int = 50, d: int = 12, k: int = 5, seed: int = 0, density: float = 
     y = np.argmax(X @ rng.standard_normal((d, k)) + rng.standard_normal((n, k)), axis=1)
     y[:k] = np.arange(k)
     return Problem.check(X, y)
+
+
+def settings(name: str, **params: Any) -> dict[str, Any]:
+    """The parameters as the method takes them: a kernel machine is made linear, and knows no precision but float64."""
+    if SOLVERS[name].handles.kernels:
+        params = {"kernel": "linear"} | {key: value for key, value in params.items() if key != "dtype"}
+    return params
+
+
+def linear_map(model: Model) -> NDArray[np.float64]:
+    """W (k, d) of a model whose scores are linear, whatever it keeps."""
+    return np.asarray(model.scores(sp.identity(model.n_features, format="csr"))).T
 
 
 def _margins(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, cp.Expression]:
@@ -79,6 +95,9 @@ ORACLES = {
     "absolute_total": (absolute(one, 1, 1, 1, True), {}),
     "reinforced": (absolute(lambda k: k - 1, 1, 0.5, 0.5, False), {}),
     "reinforced, own class weighs little": (absolute(lambda k: k - 1, 1, 0.2, 0.8, False), {"g": 0.2}),
+    "spoc": (crammer_singer, {}),
+    "kernel_weston_watkins": (weston_watkins, {}),
+    "kernel_lee_lin_wahba": (absolute(one, 1, 0, 1, False), {}),
     "one_vs_rest, squared hinge": (one_vs_rest_squared, {"loss": "squared_hinge"}),
 }
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from problems import ORACLES, optimum, small
+from problems import ORACLES, linear_map, optimum, settings, small
 
 from solvers.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 
 def train(name, problem, **params):
-    solver = SOLVERS[name](parse_params(name, params))
+    solver = SOLVERS[name](parse_params(name, settings(name, **params)))
     for step in solver.steps(problem):
         last = step
     return last, solver.model(problem, last.state)
@@ -26,7 +26,7 @@ def test_the_bounds_enclose_the_optimum_and_meet_there(case, C):
     assert step.dual <= value * (1 + 1e-8)
     assert step.primal >= value * (1 - 1e-8)
     assert step.primal == pytest.approx(value, rel=1e-6)
-    np.testing.assert_allclose(model.coef, W, atol=2e-3 * np.abs(W).max())
+    np.testing.assert_allclose(linear_map(model), W, atol=2e-3 * np.abs(W).max())
 
 
 @pytest.mark.parametrize("case", ORACLES)

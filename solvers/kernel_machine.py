@@ -1,0 +1,179 @@
+"""Dual block ascent on a Gram matrix: the driver that the kernel machines share.
+
+It minimises ``P(w) = 1/2 sum_c |w_c|^2 + sum_i C_i loss(f(x_i), y_i)``, ``f_c(x) = <w_c, phi(x)>``, over the dual
+variables of one example at a time (Crammer and Singer 2002, Figure 4). The scores F of all examples are at hand, so
+that a survey of all of them gives the primal value, the dual value and every example's violation of the optimality
+conditions. A survey lists the worst fifth of the examples; they are taken up in working sets of 64, worst first, with
+exact block steps inside a set, and F learns of a set's changes at once. One example a survey, the greediest choice,
+needs a quarter of the block steps, but each of them then costs a survey.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from solvers import bounds
+from solvers.base import Params, Solver, State, Step, relative_gap
+from solvers.kernel_model import KernelModel
+from solvers.kernels.gram import Gram
+from solvers.kernels.kernel_function import KernelFunction, KernelName, scale_of, square_lengths
+from solvers.kernels.working_set import Machine, Training, ascend, cut_out, spread, survey
+from solvers.problem import Problem, ProblemError
+
+WORKING_SET = 64
+LISTED_SHARE = 5
+SLICE_PRODUCTS = 1 << 30
+ENOUGH = 0.3
+STEPS_PER_EXAMPLE = 10
+
+
+class KernelParams(Params):
+    """What the kernel machines have in common."""
+
+    C: float = Field(default=1.0, gt=0, allow_inf_nan=False, description="Weight of the losses against the norm.")
+    tol: float = Field(default=1e-3, gt=0, lt=1, description="Stop at this relative duality gap.")
+    max_epochs: int = Field(
+        default=10_000, ge=1, le=10**9, description="Stop after so many times n_samples block steps, converged or not."
+    )
+    kernel: KernelName = Field(
+        default="rbf",
+        description="linear x.z; poly (gamma x.z + coef0)^degree; rbf exp(-gamma |x - z|^2); precomputed: X is the "
+        "Gram matrix of the training examples, and later rows hold kernel values against them.",
+    )
+    degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
+    gamma: Literal["scale"] | Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default="scale", description="Of poly and rbf; scale takes 1 / (n_features * variance of X)."
+    )
+    coef0: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="Constant of the polynomial kernel.")
+    cache_mb: int = Field(
+        default=512, ge=1, description="Megabytes of kernel columns kept; never less than one working set of 64."
+    )
+
+
+class KernelMachine(Solver[KernelParams]):
+    """A kernel machine by dual block ascent; a method says which by its three numbers."""
+
+    Params: ClassVar[type[KernelParams]] = KernelParams
+
+    @abstractmethod
+    def machine(self, n_classes: int) -> Machine:
+        """The numbers of this method."""
+
+    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+        params, machine = self.params, self.machine(problem.n_classes)
+        n, k = problem.n_samples, problem.n_classes
+        gram = Gram(problem.X, self._function(problem), params.cache_mb << 20, WORKING_SET)
+        training = Training(problem.y, params.C * problem.weights, gram.diagonal)
+        if state is None:
+            F, alpha = np.zeros((k, n)), np.zeros((k, n))
+            listed, clock = np.empty(0, np.int64), np.zeros(3, np.int64)
+        else:
+            F, alpha, listed, clock = (np.array(state[name]) for name in ("F", "alpha", "listed", "clock"))
+        # of the clock: block steps made, the number of them at the last certificate handed out, place in the list
+        limit, violations = params.max_epochs * n, np.zeros(n)
+        cost = WORKING_SET * (problem.X.nnz + n * min(k, 8)) + k * n // LISTED_SHARE
+        work = 0
+
+        def step(primal: float, dual: float, violation: float, *, converged: bool) -> Step:
+            arrays = {"F": F, "alpha": alpha, "listed": listed, "clock": clock}
+            return Step(max(1, -(-int(clock[0]) // n)), primal, dual, violation, converged, arrays)
+
+        while clock[0] < limit or state is None:
+            if clock[2] == len(listed) or clock[0] >= limit:
+                losses, total, held = survey(machine, training, F, alpha, violations)
+                primal, dual = _certificate(losses, total, held)
+                converged = relative_gap(primal, dual) <= params.tol
+                listed, clock[2] = _worst(violations, gram.diagonal), 0
+                ended = converged or clock[0] >= limit or len(listed) == 0
+                if ended or clock[0] - clock[1] >= n:
+                    clock[1], work = clock[0], 0
+                    yield step(primal, dual, float(violations.max()), converged=converged)
+                if ended:
+                    return
+            picks = listed[clock[2] : clock[2] + WORKING_SET]
+            slots = gram.columns(picks)
+            local = cut_out(picks, slots, gram.store, F, alpha)
+            budget = min(STEPS_PER_EXAMPLE * len(picks), limit - int(clock[0]))
+            made = ascend(machine, training, local, budget, ENOUGH)
+            spread(local, slots, gram.store, F, alpha)
+            # a set that rounding alone called up counts too, so that the limit is reached in any case
+            clock[0] += max(1, made)
+            clock[2] += len(picks)
+            work += cost
+            if work >= SLICE_PRODUCTS and clock[0] < limit:
+                work = 0
+                yield step(np.nan, np.nan, np.nan, converged=False)
+
+    def model(self, problem: Problem, state: State) -> KernelModel:
+        function = self._function(problem)
+        diagonal = (
+            problem.X.diagonal() if function.name == "precomputed" else function.of_itself(square_lengths(problem.X))
+        )
+        coefficients = _coefficients(self.machine(problem.n_classes), problem.y, state["alpha"])
+        support = np.flatnonzero((coefficients != 0).any(axis=0) & (diagonal > 0))
+        model = KernelModel.of_training(
+            problem.classes, problem.X, function, support, np.ascontiguousarray(coefficients[:, support].T)
+        )
+        squares = (coefficients * state["F"]).sum(axis=1)
+        model.report = bounds.report(state["F"].T, problem.y, squares, float(np.sqrt(diagonal.max())), len(support))
+        return model
+
+    def _function(self, problem: Problem) -> KernelFunction:
+        params = self.params
+        if params.kernel == "precomputed":
+            _check_gram(problem)
+        given = params.gamma if params.kernel in ("poly", "rbf") else 1.0
+        gamma = scale_of(problem.X) if given == "scale" else float(given)
+        return KernelFunction(params.kernel, params.degree, gamma, params.coef0)
+
+
+def _certificate(losses: float, total: float, held: float) -> tuple[float, float]:
+    """Primal and dual value from the sums of a survey; ``|w|^2 = sum alpha - alpha' g``."""
+    square = total - held
+    if square < -1e-9 * total:
+        raise ProblemError(f"the kernel is not positive semidefinite: it gives w the squared norm {square:.3g}")
+    primal, dual = 0.5 * square + losses, total - 0.5 * square
+    if dual - primal > 1e-9 * abs(primal):
+        raise FloatingPointError(f"dual {dual} above primal {primal}: the scores have lost their precision")
+    return primal, min(dual, primal)
+
+
+def _worst(violations: NDArray[np.float64], diagonal: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The worst fifth of the violators, at least a working set, worst first.
+
+    A step along one violated pair gains in proportion to its square over K(x_i, x_i); examples without a length gain
+    without limit.
+    """
+    size = min(max(WORKING_SET, len(violations) // LISTED_SHARE), int(np.count_nonzero(violations > 0)))
+    if size == 0:
+        return np.empty(0, np.int64)
+    gains = np.full(len(violations), np.inf)
+    np.divide(violations**2, diagonal, out=gains, where=diagonal > 0)
+    gains[violations <= 0] = -1.0
+    chosen = np.argpartition(-gains, size - 1)[:size]
+    return chosen[np.argsort(-gains[chosen], kind="stable")].astype(np.int64)
+
+
+def _coefficients(machine: Machine, y: NDArray[np.int32], alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``w_c = sum_i v_ci phi(x_i)``: v, shape (n_classes, n_samples)."""
+    v, sums = -alpha, alpha.sum(axis=0)
+    if machine.own:
+        v[y, np.arange(len(y))] = sums
+    else:
+        v += sums / len(alpha)
+    return v
+
+
+def _check_gram(problem: Problem) -> None:
+    K, n = problem.X, problem.n_samples
+    if K.shape != (n, n):
+        raise ProblemError(f"X has shape {K.shape}; a precomputed kernel needs one row and one column an example")
+    if K.diagonal().min() < 0:
+        raise ProblemError(f"a precomputed kernel has {K.diagonal().min():.3g} on its diagonal; at least 0 is needed")
+    largest = float(abs(K).max())
+    if float(abs(K - K.T).max()) > 1e-10 * largest:
+        raise ProblemError("a precomputed kernel must be symmetric")

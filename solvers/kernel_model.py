@@ -1,0 +1,121 @@
+"""Models that score by kernel values against support vectors."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.kernels.kernel_function import KernelFunction, square_lengths
+from solvers.model import Floats, Model
+
+CHUNK_BYTES = 16 << 20
+
+
+class KernelModel(Model):
+    """``f_c(x) = sum_s coefficients[s, c] K(support vector s, x)``.
+
+    Parameters
+    ----------
+    classes : sequence of str
+    n_features : int
+        With a precomputed kernel the number of training examples: rows hold kernel values against all of them.
+    function : KernelFunction
+    features : int64 array, ascending
+        The features that some support vector has; with a precomputed kernel the support vectors' own numbers.
+    vectors : csr_matrix of float64, shape (n_support, n_used_features)
+        The support vectors in those features; empty with a precomputed kernel.
+    coefficients : float64 array, shape (n_support, n_classes)
+    """
+
+    kind = "kernel"
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        n_features: int,
+        function: KernelFunction,
+        features: NDArray[np.int64],
+        vectors: sp.csr_matrix,
+        coefficients: NDArray[np.float64],
+    ) -> None:
+        self.classes = tuple(classes)
+        self.n_features = n_features
+        self.function = function
+        self.features = features
+        self.vectors = vectors
+        self.coefficients = coefficients
+        self._squares = square_lengths(vectors)
+
+    @classmethod
+    def of_training(
+        cls,
+        classes: Sequence[str],
+        X: sp.csr_matrix,
+        function: KernelFunction,
+        support: NDArray[np.int64],
+        coefficients: NDArray[np.float64],
+    ) -> "KernelModel":
+        """The model whose support vectors are the rows ``support`` (ascending) of the training matrix X."""
+        if function.name == "precomputed":
+            return cls(classes, X.shape[1], function, support, sp.csr_matrix((len(support), 0)), coefficients)
+        vectors = X[support]
+        features = np.unique(vectors.indices).astype(np.int64)
+        return cls(classes, X.shape[1], function, features, vectors[:, features], coefficients)
+
+    @property
+    def n_support(self) -> int:
+        """How many support vectors there are."""
+        return len(self.coefficients)
+
+    def scores(self, X: sp.csr_matrix) -> Floats:
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+        size = max(1, CHUNK_BYTES // (8 * max(self.n_support, len(self.features), 1)))
+        scores = np.empty((X.shape[0], len(self.classes)))
+        for begin in range(0, X.shape[0], size):
+            rows = X[begin : begin + size]
+            known = rows[:, self.features].toarray()
+            squares = square_lengths(rows) if self.function.name == "rbf" else np.zeros(rows.shape[0])
+            scores[begin : begin + size] = self._of_dense(known, squares)
+        return scores
+
+    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+        known = np.zeros((1, len(self.features)))
+        if len(self.features):
+            at = np.searchsorted(self.features, indices)
+            at[at == len(self.features)] = 0
+            present = self.features[at] == indices
+            known[0, at[present]] = values[present]
+        return np.asarray(self._of_dense(known, np.array([values @ values]))[0])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        function = self.function
+        return {
+            "kernel": np.array([function.name]),
+            "numbers": np.array([function.degree, function.gamma, function.coef0], np.float64),
+            "features": self.features,
+            "indptr": self.vectors.indptr,
+            "indices": self.vectors.indices,
+            "data": self.vectors.data,
+            "coefficients": self.coefficients,
+        }
+
+    @classmethod
+    def from_arrays(
+        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
+    ) -> "KernelModel":
+        degree, gamma, coef0 = (float(number) for number in arrays["numbers"])
+        function = KernelFunction(str(arrays["kernel"][0]), int(degree), gamma, coef0)  # type: ignore[arg-type]
+        features, n_support = arrays["features"], len(arrays["coefficients"])
+        width = 0 if function.name == "precomputed" else len(features)
+        vectors = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n_support, width))
+        return cls(classes, n_features, function, features, vectors, arrays["coefficients"])
+
+    def _of_dense(self, known: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores from the used features of some examples, shape (n, n_used_features), and their squared lengths."""
+        if self.function.name == "precomputed":
+            return np.asarray(known @ self.coefficients)
+        products = np.asarray(self.vectors @ known.T)
+        return np.asarray(self.function.of_products(products, self._squares, squares).T @ self.coefficients)

@@ -1,0 +1,112 @@
+"""Columns of the Gram matrix on demand, the latest kept within a budget of bytes."""
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.kernels.kernel_function import KernelFunction, square_lengths
+
+# eight doubles are a cache line: a feature's values in eight picked examples come with one access
+LANES = 8
+
+
+class Gram:
+    """K(x_i, x_j) over the rows of X, column by column.
+
+    A column has the same bits whichever columns it is computed with, so that what the cache holds changes no result.
+
+    Parameters
+    ----------
+    X : csr_matrix of float64, shape (n_samples, n_features)
+        The Gram matrix itself, symmetric, if the kernel is ``precomputed``.
+    kernel : KernelFunction
+    cache_bytes : int
+        What the kept columns may take.
+    at_least : int
+        So many columns are kept in any case: as many as :meth:`columns` will be asked for at once.
+
+    Attributes
+    ----------
+    diagonal : float64 array, shape (n_samples,)
+    store : float64 array, shape (n_slots, n_samples)
+        The columns, each in the slot that :meth:`columns` names.
+    computed : int
+        Columns computed so far, those computed again included.
+    """
+
+    def __init__(self, X: sp.csr_matrix, kernel: KernelFunction, cache_bytes: int, at_least: int) -> None:
+        n = X.shape[0]
+        self.kernel = kernel
+        self._squares = square_lengths(X)
+        given = kernel.name == "precomputed"
+        self.diagonal = X.diagonal() if given else kernel.of_itself(self._squares)
+        self._X = X if given else _compact(X)
+        self._panel = np.zeros((self._X.shape[1], LANES))
+        self.store = np.empty((min(n, max(at_least, cache_bytes // (8 * n))), n))
+        self._slot = np.full(n, -1, np.int64)
+        self._owner = np.full(len(self.store), -1, np.int64)
+        self._asked = np.zeros(len(self.store), np.int64)
+        self._clock = 0
+        self.computed = 0
+
+    def columns(self, picks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The slots of the columns of ``picks`` (distinct), shape (n_picks,); they stay until the next call."""
+        self._clock += 1
+        self._asked[self._slot[picks][self._slot[picks] >= 0]] = self._clock
+        missing = picks[self._slot[picks] < 0]
+        if len(missing):
+            slots = np.argsort(self._asked, kind="stable")[: len(missing)]
+            evicted = self._owner[slots]
+            self._slot[evicted[evicted >= 0]] = -1
+            self._slot[missing], self._owner[slots], self._asked[slots] = slots, missing, self._clock
+            for at in range(0, len(missing), LANES):
+                self.store[slots[at : at + LANES]] = self._compute(missing[at : at + LANES])
+        return self._slot[picks]
+
+    def _compute(self, picks: NDArray[np.int64]) -> NDArray[np.float64]:
+        self.computed += len(picks)
+        X = self._X
+        if self.kernel.name == "precomputed":
+            return np.asarray(X[picks].toarray())
+        spans = [slice(X.indptr[i], X.indptr[i + 1]) for i in picks]
+        for lane, span in enumerate(spans):
+            self._panel[X.indices[span], lane] = X.data[span]
+        products = np.empty((LANES, X.shape[0]))
+        _products(X.indptr, X.indices, X.data, self._panel, products)
+        for span in spans:
+            self._panel[X.indices[span]] = 0.0
+        return self.kernel.of_products(products[: len(picks)], self._squares[picks], self._squares)
+
+
+def _compact(X: sp.csr_matrix) -> sp.csr_matrix:
+    """X without its empty columns."""
+    used = np.unique(X.indices)
+    number = np.empty(X.shape[1], X.indices.dtype)
+    number[used] = np.arange(len(used))
+    return sp.csr_matrix((X.data, number[X.indices], X.indptr), shape=(X.shape[0], max(len(used), 1)))
+
+
+@njit(cache=True, nogil=True)
+def _products(
+    indptr: NDArray[np.int32],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float64],
+    panel: NDArray[np.float64],
+    products: NDArray[np.float64],
+) -> None:
+    """products[lane, i] = x_i . panel[:, lane], always summed in the order of the features."""
+    for i in range(products.shape[1]):
+        s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for at in range(indptr[i], indptr[i + 1]):
+            x, p = data[at], panel[indices[at]]
+            s0 += x * p[0]
+            s1 += x * p[1]
+            s2 += x * p[2]
+            s3 += x * p[3]
+            s4 += x * p[4]
+            s5 += x * p[5]
+            s6 += x * p[6]
+            s7 += x * p[7]
+        products[0, i], products[1, i], products[2, i], products[3, i] = s0, s1, s2, s3
+        products[4, i], products[5, i], products[6, i], products[7, i] = s4, s5, s6, s7
