@@ -1,0 +1,171 @@
+"""Primal, dual and violations over all shards, by sums whose order depends on neither shards nor threads.
+
+Sums over examples are kept a class, in a fixed number of parts of the data; the classes are added up at the end, in
+their global order. Over classes, an example takes maxima and minima alone, which no order can change.
+"""
+
+import itertools
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.kernels.coefficients import Coefficients
+from solvers.kernels.rows import Rows, score
+from solvers.sharding.batch import Shard
+from solvers.sharding.crew import Crew
+from solvers.sharding.exchange import Exchange, gather
+from solvers.sharding.ordered import rebuild
+from solvers.sharding.subproblem import BOX
+
+PARTS = 16
+
+
+class Bounds(NamedTuple):
+    """Half the squared norm of W, the weighted losses, the dual variables' sum, and an example's f_y and violation."""
+
+    half: float
+    loss: float
+    total: float
+    f_y: NDArray[Any]
+    violation: NDArray[np.float64]
+
+
+class Data(NamedTuple):
+    """The examples as every shard holds them."""
+
+    rows: Rows
+    y: NDArray[np.int32]
+    bounds: NDArray[np.float64]
+    owner: NDArray[np.int32]
+
+
+def certify(kind: int, data: Data, shard: Shard, pool: Coefficients, crew: Crew, exchange: Exchange) -> Bounds:
+    """Rebuild the shard's weights from the dual variables and measure them with all others; two rounds.
+
+    Raises
+    ------
+    ExchangeError
+        A peer is lost.
+    """
+    rows, y, n, k = data.rows, data.y, len(data.y), len(data.owner)
+    stops, features = _parts(n), _parts(shard.W.shape[0])
+    crew.run(partial(rebuild, rows, shard, pool, a, b) for a, b in features)
+    f_y = np.zeros(n, shard.W.dtype)
+    crew.run(partial(_own_scores, rows, y, shard, f_y, a, b) for a, b in stops)
+    rank_of = data.owner[y]
+    for rank, (part,) in enumerate(gather(exchange, [f_y[rank_of == exchange.rank]])):
+        f_y[rank_of == rank] = part
+
+    width = shard.W.shape[1]
+    losses, norms = np.zeros((len(stops), width)), np.zeros((len(features), width))
+    up, low = np.full(n, -np.inf), np.full(n, np.inf)
+    args = (kind, rows, y, data.bounds, shard, pool, f_y)
+    crew.run(
+        [partial(_margins, *args, losses[p], up, low, a, b) for p, (a, b) in enumerate(stops)]
+        + [partial(_norms, shard.W, norms[p], a, b) for p, (a, b) in enumerate(features)]
+    )
+    own = len(shard.own)
+    message = [
+        shard.own,
+        losses.sum(axis=0)[:own],
+        norms.sum(axis=0)[:own],
+        up.astype(f_y.dtype),
+        low.astype(f_y.dtype),
+    ]
+    loss, norm = np.zeros(k), np.zeros(k)
+    for classes, part_loss, part_norm, part_up, part_low in gather(exchange, message):
+        loss[classes], norm[classes] = part_loss, part_norm
+        np.maximum(up, part_up, out=up)
+        np.minimum(low, part_low, out=low)
+    above, below = 1.0 - f_y + up, 1.0 - f_y + low
+    seen = rows.squares > 0
+    if kind == BOX:
+        violation = np.maximum(np.maximum(above, -below), 0.0)
+        weighted = float(loss.sum())
+    else:
+        worst = np.maximum(above, 0.0)
+        # the slack bound - sum alpha is a variable of gradient 0; sums of alpha below the bound leave it free
+        slack = _sums(pool) < data.bounds * (1.0 - 1e-9)
+        violation = np.maximum(worst - np.minimum(below, np.where(slack, 0.0, np.inf)), 0.0)
+        weighted = float((data.bounds * worst)[seen].sum())
+    violation[~seen] = 0.0
+    return Bounds(0.5 * float(norm.sum()), weighted, float(_sums(pool).sum()), f_y, violation)
+
+
+def _parts(n: int) -> list[tuple[int, int]]:
+    stops = np.linspace(0, n, min(n, PARTS) + 1).astype(int)
+    return [(int(a), int(b)) for a, b in itertools.pairwise(stops)]
+
+
+@njit(cache=True, nogil=True)
+def _own_scores(rows: Rows, y: NDArray[np.int32], shard: Shard, f_y: NDArray[Any], begin: int, end: int) -> None:
+    """f_y of the examples begin to end whose class the shard owns."""
+    for i in range(begin, end):
+        own = shard.local[y[i]]
+        if own >= 0:
+            total = 0.0
+            for p in range(rows.indptr[i], rows.indptr[i + 1]):
+                total += np.float64(rows.data[p]) * np.float64(shard.W[rows.indices[p], own])
+            f_y[i] = total
+
+
+@njit(cache=True, nogil=True)
+def _margins(
+    kind: int,
+    rows: Rows,
+    y: NDArray[np.int32],
+    bounds: NDArray[np.float64],
+    shard: Shard,
+    pool: Coefficients,
+    f_y: NDArray[Any],
+    losses: NDArray[np.float64],
+    up: NDArray[np.float64],
+    low: NDArray[np.float64],
+    begin: int,
+    end: int,
+) -> None:
+    """Losses a class, the highest score that could still gain, the lowest of a variable that is not zero."""
+    k = shard.own.shape[0]
+    f = np.empty(shard.W.shape[1], shard.W.dtype)
+    for i in range(begin, end):
+        if rows.squares[i] == 0.0:
+            continue
+        score(rows, i, shard.W, f)
+        own, bound = shard.local[y[i]], bounds[i]
+        if own >= 0:
+            f[own] = -np.inf
+        base = 1.0 - np.float64(f_y[i])
+        if kind == BOX:
+            for c in range(k):
+                losses[c] += bound * max(0.0, base + np.float64(f[c]))
+        for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
+            c = shard.local[pool.classes[t]]
+            if c >= 0:
+                low[i] = min(low[i], np.float64(f[c]))
+                if kind == BOX and -pool.values[t] >= bound:
+                    f[c] = -np.inf
+        highest = f[0]
+        for c in range(1, k):
+            highest = max(highest, f[c])
+        up[i] = highest
+
+
+@njit(cache=True, nogil=True)
+def _norms(W: NDArray[Any], norms: NDArray[np.float64], begin: int, end: int) -> None:
+    """Sums of squares a class over the rows begin to end."""
+    for j in range(begin, end):
+        for c in range(W.shape[1]):
+            norms[c] += np.float64(W[j, c]) * np.float64(W[j, c])
+
+
+@njit(cache=True, nogil=True)
+def _sums(pool: Coefficients) -> NDArray[np.float64]:
+    """Each example's sum of dual variables."""
+    sums = np.zeros(pool.start.shape[0])
+    for i in range(pool.start.shape[0]):
+        for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
+            sums[i] -= pool.values[t]
+    return sums
