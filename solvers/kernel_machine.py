@@ -82,7 +82,9 @@ class KernelMachine(Solver[KernelParams]):
             arrays = {"F": F, "alpha": alpha, "listed": listed, "clock": clock}
             return Step(max(1, -(-int(clock[0]) // n)), primal, dual, violation, converged, arrays)
 
-        while clock[0] < limit or state is None:
+        if clock[0] >= limit:
+            return
+        while True:
             if clock[2] == len(listed) or clock[0] >= limit:
                 losses, total, held = survey(machine, training, F, alpha, violations)
                 primal, dual = _certificate(losses, total, held)
