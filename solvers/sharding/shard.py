@@ -63,7 +63,7 @@ class Plan(NamedTuple):
     loss_at_zero: float
     refinements: int = 0
     batch: int = 0
-    width: int = 64
+    width: int = 16
 
 
 def deal(y: NDArray[np.int32], n_classes: int, size: int) -> NDArray[np.int32]:
