@@ -72,11 +72,8 @@ def main() -> None:
                 ratios.append(mine / peer)
                 ours_seconds.append(mine)
                 peer_seconds.append(peer)
-            middle = statistics.median
-            rows.append(
-                [name, machine, *X.shape, task.n_classes, f"{middle(peer_seconds):.3g}", f"{middle(ours_seconds):.3g}"]
-                + [f"{middle(ratios):.3f}", f"{target:.6g}", f"{value:.6g}", epochs]
-            )
+            times = [f"{statistics.median(values):.3g}" for values in (peer_seconds, ours_seconds, ratios)]
+            rows.append([name, machine, *X.shape, task.n_classes, *times, f"{target:.6g}", f"{value:.6g}", epochs])
             print(rows[-1], flush=True)
     header = ["set", "machine", "n", "d", "k", "LIBLINEAR s", "ours s", "ratio", "its objective", "ours", "epochs"]
     title = "Time to LIBLINEAR's objective" + (f" at eps {chosen.eps}" if chosen.eps else " at its default stop")

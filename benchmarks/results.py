@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 PATH = Path(__file__).with_name("RESULTS.md")
-HEAD = "# Results\n\nEvery table is written by the benchmark named above it; figures of different runs do not compare.\n"
+HEAD = (
+    "# Results\n\nEvery table is written by the benchmark named above it; figures of different runs do not compare.\n"
+)
 
 
 def write(title: str, header: Sequence[str], rows: Sequence[Sequence[object]], note: str = "") -> None:
@@ -27,7 +29,9 @@ def _origin() -> str:
     git = ["git", "-C", str(PATH.parent)]
     commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     dirty = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
-    command = "python -m " + Path(sys.argv[0]).with_suffix("").relative_to(PATH.parent.parent).as_posix().replace("/", ".")
+    command = "python -m " + Path(sys.argv[0]).with_suffix("").relative_to(PATH.parent.parent).as_posix().replace(
+        "/", "."
+    )
     load = "/".join(f"{value:.1f}" for value in os.getloadavg())
     return (
         f"`{' '.join([command, *sys.argv[1:]])}`, commit {commit or 'unknown'}{' with changes' if dirty else ''}, "

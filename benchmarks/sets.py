@@ -52,7 +52,8 @@ def _loader() -> Callable[[str], tuple[Any, ...]]:
     if folder is None:
         raise SystemExit("POLYMARGIN_BENCH_DATA is not set; only digits and docstrings are at hand")
     spec = importlib.util.spec_from_file_location("bench_data", folder / "load.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.bench  # type: ignore[no-any-return]

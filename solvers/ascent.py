@@ -2,12 +2,13 @@
 
 It minimises ``P(W) = 1/2 |W|^2 + sum_i C_i loss(W' x_i, y_i)`` by exact ascent on the dual variables of one example
 at a time (Keerthi et al. 2008, Algorithm 3.1, with the whole example as the block), in a fresh random order every
-epoch. Examples that needed no change three times in a row rest until a certificate calls them back. A certificate
+epoch. Examples that needed no change three times in a row rest, but for every fourth epoch. A certificate
 rebuilds W from the dual variables and measures P and D over all examples; training ends on nothing less.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,11 +17,14 @@ from pydantic import Field
 
 from solvers.base import Params, Solver, State, Step, relative_gap
 from solvers.kernels import coefficients
-from solvers.kernels.rows import Rows, arrange, square_norm, weights
+from solvers.kernels.rows import ALIGNMENT, Rows, arrange, square_norm, weights
 from solvers.model import LinearModel
 from solvers.problem import Problem
 
 REST_AFTER = 3
+REVISIT = 4
+MOST_REFINEMENTS = 20
+CERTIFY_SHARE = 0.1
 SLICE_PRODUCTS = 1 << 31
 ROOM = 1 << 16
 
@@ -51,13 +55,13 @@ A = TypeVar("A", bound=AscentParams)
 class DualAscent(Solver[A]):
     """A flat machine by dual block ascent; a method adds its kernels.
 
-    An epoch is one visit of every awake example with all classes, then ``refinements`` more with the classes alone
+    An epoch is one visit of every awake example with all classes, then, while they pay, more with the classes alone
     that its dual variables name: these cost a few gathers where the first costs a scan of W.
 
     The coefficients v of a machine are its dual variables, signed so that ``w_c = sum_i v_ic x_i``.
     """
 
-    refinements: ClassVar[int] = 4
+    refines: ClassVar[bool] = True
 
     @abstractmethod
     def visit(
@@ -75,7 +79,8 @@ class DualAscent(Solver[A]):
         """Ascend on the examples ``order[begin:end]``; returns where it stopped, before ``end`` when out of room.
 
         A ``full`` visit looks at all classes, any other at those that the example's dual variables name. ``rest[i]``
-        counts the full visits in a row that changed nothing; ``tally`` gathers their gap, loss and violation.
+        counts the full visits in a row that changed nothing; ``tally`` gathers their gap and loss, the largest
+        violation, and what the dual has gained.
         """
 
     @abstractmethod
@@ -99,72 +104,82 @@ class DualAscent(Solver[A]):
         """The loss of an example whose scores all vanish, as those of an empty row always do."""
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
-        params, dtype = self.params, self._dtype()
+        params, dtype, n = self.params, self._dtype(), problem.n_samples
         rows, _ = arrange(problem.X, dtype)
-        bounds = params.C * problem.weights
-        task = Task(rows, problem.y, bounds, problem.n_classes)
-        n = problem.n_samples
-        visited = np.flatnonzero(rows.squares > 0).astype(np.int32)
-        constant = float(bounds[rows.squares == 0].sum()) * self.loss_at_zero(problem.n_classes)
-        cuts = np.diff(rows.indptr)
-
-        if state is None:
-            W = weights(max(int(rows.indices.max(initial=0)) + 1, 1), problem.n_classes, dtype)
-            duals = self.duals(task)
-            rest, order = np.zeros(n, np.uint8), np.empty(0, np.int32)
-            tally, clock = np.zeros(3), np.zeros(3, np.int64)
-        else:
-            W = weights(state["W"].shape[0], state["W"].shape[1], dtype)
-            W[:] = state["W"]
-            kind = type(self.duals(task))
-            duals = kind(*(np.array(state[f"dual_{name}"]) for name in kind._fields))
-            rest, order, tally, clock = (np.array(state[name]) for name in ("rest", "order", "tally", "clock"))
+        task = Task(rows, problem.y, params.C * problem.weights, problem.n_classes)
+        filled = rows.squares > 0
+        constant = float(task.bounds[~filled].sum()) * self.loss_at_zero(problem.n_classes)
+        run = self._begin(task, dtype) if state is None else self._resume(task, state, dtype)
         gaps = np.zeros(n)
 
-        def step(primal: float, dual: float, *, converged: bool) -> Step:
-            arrays = {"W": W, "rest": rest, "order": order, "tally": tally, "clock": clock}
-            arrays |= {f"dual_{name}": array for name, array in duals._asdict().items()}
-            return Step(int(clock[0]), primal, dual, float(tally[2]), converged, arrays)
-
         while True:
-            epoch, position, certified = (int(value) for value in clock)
-            if position == len(order):
-                if epoch == params.max_epochs:
+            if run.position == len(run.order):
+                if self._shall_refine(task, run):
+                    run.refined += 1
+                    listed = np.flatnonzero(run.duals.length > 0).astype(np.int32)
+                    run.start(np.random.default_rng([self.seed, run.epoch, run.refined]).permutation(listed))
+                elif run.epoch == params.max_epochs:
                     return
-                clock[0] = epoch = epoch + 1
-                awake = visited[rest[visited] < REST_AFTER]
-                rng = np.random.default_rng([self.seed, epoch])
-                order = np.concatenate([rng.permutation(awake) for _ in range(1 + self.refinements)])
-                position, tally[:] = 0, 0.0
-            whole = len(order) // (1 + self.refinements)
-            full = position < whole
-            work = np.cumsum(cuts[order[position : whole if full else len(order)]]) * W.shape[1]
-            stop = position + min(len(work), max(1, int(np.searchsorted(work, SLICE_PRODUCTS))))
-            while position < stop:
-                duals = self.with_room(task, duals)
-                position = self.visit(task, order, position, stop, full, W, duals, rest, tally)
-            clock[1] = position
-            if position < len(order):
-                yield step(np.nan, np.nan, converged=False)
+                else:
+                    run.epoch, run.refined, run.tally[:] = run.epoch + 1, 0, 0.0
+                    awake = (run.rest < REST_AFTER) | ((np.arange(n) + run.epoch) % REVISIT == 0)
+                    awake = np.flatnonzero(filled & awake).astype(np.int32)
+                    run.start(np.random.default_rng([self.seed, run.epoch]).permutation(awake))
+            self._advance(task, run)
+            if run.position < len(run.order) or self._shall_refine(task, run):
+                yield run.step(np.nan, np.nan, converged=False)
                 continue
-
-            promising = tally[0] <= params.tol * (tally[1] + 0.5 * square_norm(W, problem.n_classes))
-            if not (promising or epoch == params.max_epochs or 10 * certified < epoch):
-                yield step(np.nan, np.nan, converged=False)
+            promising = run.tally[0] <= params.tol * (run.tally[1] + 0.5 * square_norm(run.W, problem.n_classes))
+            if not (promising or run.epoch == params.max_epochs or CERTIFY_SHARE * run.epoch >= 1 + run.certified):
+                yield run.step(np.nan, np.nan, converged=False)
                 continue
-            clock[2] += 1
-            self.rebuild(task, duals, W)
-            loss, total = self.certify(task, W, duals, gaps)
-            half = 0.5 * square_norm(W, problem.n_classes)
+            run.certified += 1
+            self.rebuild(task, run.duals, run.W)
+            loss, total = self.certify(task, run.W, run.duals, gaps)
+            half = 0.5 * square_norm(run.W, problem.n_classes)
             primal, dual = half + loss + constant, total - half + constant
             dual = _bounded(primal, dual, dtype)
             converged = relative_gap(primal, dual) <= params.tol
-            rest[gaps > 0.1 * params.tol * primal / n] = 0
-            if len(order) < len(visited) and promising:
-                rest[:] = 0
-            yield step(primal, dual, converged=converged)
+            run.rest[gaps > 0.1 * params.tol * primal / n] = 0
+            yield run.step(primal, dual, converged=converged)
             if converged:
                 return
+
+    def _advance(self, task: Task, run: "_Run") -> None:
+        """Visit on, for a bounded number of products of X and W."""
+        work = np.cumsum(np.diff(task.rows.indptr)[run.order[run.position :]]) * run.W.shape[1]
+        stop = run.position + min(len(work), max(1, int(np.searchsorted(work, SLICE_PRODUCTS))))
+        while run.position < stop:
+            run.duals = self.with_room(task, run.duals)
+            run.position = self.visit(
+                task, run.order, run.position, stop, run.refined == 0, run.W, run.duals, run.rest, run.tally
+            )
+
+    def _shall_refine(self, task: Task, run: "_Run") -> bool:
+        """Whether, at the end of a pass, visits of listed classes alone would gain more for their cost than full ones.
+
+        Cost is counted in vector operations, not in time, so that every run decides alike.
+        """
+        if not self.refines or run.epoch == 0:
+            return False
+        if run.refined > 0:
+            return run.refined < MOST_REFINEMENTS and run.gain_per_cost(task) > run.pace[0]
+        run.pace[0] = run.gain_per_cost(task)
+        return run.pace[1] > run.pace[0] or run.epoch % REVISIT == 1
+
+    def _begin(self, task: Task, dtype: np.dtype[Any]) -> "_Run":
+        n_rows = int(task.rows.indices.max(initial=0)) + 1
+        W = weights(n_rows, task.n_classes, dtype)
+        rest = np.zeros(len(task.y), np.uint8)
+        return _Run(W, self.duals(task), rest, np.empty(0, np.int32), np.zeros(4), np.zeros(2), 0, 0, 0, 0)
+
+    def _resume(self, task: Task, state: State, dtype: np.dtype[Any]) -> "_Run":
+        W = weights(state["W"].shape[0], state["W"].shape[1], dtype)
+        W[:] = state["W"]
+        kind = type(self.duals(task))
+        duals = kind(*(np.array(state[f"dual_{name}"]) for name in kind._fields))
+        rest, order, tally, pace = (np.array(state[name]) for name in ("rest", "order", "tally", "pace"))
+        return _Run(W, duals, rest, order, tally, pace, *(int(value) for value in state["clock"]))
 
     def model(self, problem: Problem, state: State) -> LinearModel:
         _, features = arrange(problem.X, self._dtype())
@@ -176,6 +191,45 @@ class DualAscent(Solver[A]):
         if self.params.dtype == "auto":
             return np.dtype(np.float32 if self.params.tol >= 1e-4 else np.float64)
         return np.dtype(self.params.dtype)
+
+
+@dataclass
+class _Run:
+    """What changes while a method trains: all of it is the state of a step."""
+
+    W: NDArray[Any]
+    duals: Any
+    rest: NDArray[np.uint8]
+    order: NDArray[np.int32]
+    tally: NDArray[np.float64]
+    pace: NDArray[np.float64]
+    epoch: int
+    position: int
+    certified: int
+    refined: int
+
+    def start(self, order: NDArray[np.int32]) -> None:
+        """Begin a pass over these examples."""
+        self.order, self.position, self.tally[3] = order, 0, 0.0
+
+    def gain_per_cost(self, task: Task) -> float:
+        """What the pass that has just ended gained, by vector operation."""
+        cuts = np.diff(task.rows.indptr)[self.order]
+        if self.refined == 0:
+            cost = float(cuts.sum()) * (1 + self.W.shape[1] * self.W.itemsize / ALIGNMENT)
+        else:
+            cost = float((cuts * (1.0 + 1.5 * self.duals.length[self.order])).sum())
+        rate: float = float(self.tally[3]) / max(cost, 1.0)
+        if self.refined == 1:
+            self.pace[1] = rate
+        return rate
+
+    def step(self, primal: float, dual: float, *, converged: bool) -> Step:
+        """The step at this point."""
+        clock = np.array([self.epoch, self.position, self.certified, self.refined])
+        arrays = {"W": self.W, "rest": self.rest, "order": self.order, "tally": self.tally, "pace": self.pace}
+        arrays |= {"clock": clock} | {f"dual_{name}": array for name, array in self.duals._asdict().items()}
+        return Step(self.epoch, primal, dual, float(self.tally[2]), converged, arrays)
 
 
 def _bounded(primal: float, dual: float, dtype: np.dtype[Any]) -> float:

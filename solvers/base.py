@@ -71,7 +71,7 @@ class Solver(ABC, Generic[P]):
     """One method with its parameters.
 
     The caller asks for steps as long as it likes, so progress, cancellation, time limits and checkpoints cost a
-    solver nothing. The last step is either converged or at the method's limit of epochs.
+    solver nothing. The last step is converged, at the method's limit of epochs, or where rounding leaves no way on.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ AUTO_FEATURES = 300
 class ZeroSum(DualAscent[A]):
     """A machine of this family is no more than its margins (Dogan et al. 2016, Table 1)."""
 
-    refinements = 0
+    refines = False
 
     @abstractmethod
     def margins(self, n_classes: int) -> Margins:

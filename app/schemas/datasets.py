@@ -67,5 +67,3 @@ class DatasetRows(BaseModel):
 
     rows: list[DatasetRow]
     n_rows: int
-
-

@@ -56,5 +56,3 @@ class PredictResponse(BaseModel):
     version: int
     gap: float | None
     predictions: list[Prediction]
-
-

@@ -61,22 +61,23 @@ def take(pool: Coefficients, i: int, f_y: float, K: float, block: Block) -> tupl
 
 
 @njit(cache=True, nogil=True)
-def give(rows: Rows, i: int, y: int, W: NDArray[Any], pool: Coefficients, block: Block, n: int) -> bool:
-    """Write the n new values to W and to the list of example i; false if none differs by more than rounding.
+def give(rows: Rows, i: int, y: int, W: NDArray[Any], pool: Coefficients, block: Block, n: int) -> float:
+    """Write the n new values to W and to the list of example i; returns the least that the step gains, or 0.
 
     w_y += (sum of the changes) x, w_c -= change x.
     """
-    moved, own, kept, total = 0, 0.0, 0, 0.0
+    moved, own, kept, total, squares = 0, 0.0, 0, 0.0, 0.0
     for t in range(n):
         change = block.new[t] - block.old[t]
         if abs(change) > NEGLIGIBLE * max(block.new[t], block.old[t]):
             block.moved[moved], block.moves[moved] = block.classes[t], -change
             moved += 1
             own += change
+            squares += change * change
         else:
             block.new[t] = block.old[t]
     if moved == 0:
-        return False
+        return 0.0
     block.moved[moved], block.moves[moved] = y, own
     update(rows, i, W, block.moved, block.moves, moved + 1)
     for t in range(n):
@@ -86,4 +87,5 @@ def give(rows: Rows, i: int, y: int, W: NDArray[Any], pool: Coefficients, block:
             total += block.new[t]
     block.moved[0], block.moves[0] = y, total
     put(pool, i, block.moved, block.moves, kept + 1 if kept else 0)
-    return True
+    gain: float = 0.5 * rows.squares[i] * (squares + own * own)
+    return gain

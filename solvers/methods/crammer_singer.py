@@ -97,7 +97,9 @@ def _visit(
             low = min(low, 0.0)
         if low < worst:
             tally[2] = max(tally[2], worst - low)
-        if give(task.rows, i, y, W, pool, block, n):
+        gain = give(task.rows, i, y, W, pool, block, n)
+        tally[3] += gain
+        if gain > 0.0:
             rest[i] = 0
         elif full:
             rest[i] = min(rest[i] + 1, 255)

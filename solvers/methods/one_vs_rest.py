@@ -109,6 +109,7 @@ def _visit(
                 moved[changes] = classes[t]
                 moves[changes] = new - old if classes[t] == y else old - new
                 changes += 1
+                tally[3] += 0.5 * (K + ridge) * (new - old) ** 2
             else:
                 new = old
             block.new[t] = new

@@ -85,7 +85,9 @@ def _visit(
             if (g > 0.0 and old[t] < C) or (g < 0.0 and old[t] > 0.0):
                 tally[2] = max(tally[2], abs(g))
             new[t] = min(max(b[t] - S, 0.0), C)
-        if give(task.rows, i, y, W, pool, block, n):
+        gain = give(task.rows, i, y, W, pool, block, n)
+        tally[3] += gain
+        if gain > 0.0:
             rest[i] = 0
         elif full:
             rest[i] = min(rest[i] + 1, 255)
