@@ -27,11 +27,11 @@ _BEAT_ENDS_SECONDS = 5.0
 _log = structlog.get_logger("polymargin.worker")
 
 
-class Cancelled(Exception):  # noqa: N818 - a wish, not a fault
+class Cancelled(Exception):  # a wish, not a fault
     """Somebody asked for the job to be cancelled."""
 
 
-class Drained(Exception):  # noqa: N818 - a wish, not a fault
+class Drained(Exception):  # a wish, not a fault
     """The worker shall end: the job is to be given back."""
 
 

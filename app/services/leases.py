@@ -18,7 +18,7 @@ Held = Literal["running", "cancelling"]
 HELD: tuple[Held, ...] = ("running", "cancelling")
 
 
-class Fenced(Exception):  # noqa: N818 - a verdict, not a fault
+class Fenced(Exception):  # a verdict, not a fault
     """The job is no longer this worker's: it must stop without writing anything more."""
 
 
