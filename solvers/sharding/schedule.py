@@ -1,9 +1,10 @@
 """The tournament of class blocks in which weights travel: who plays whom, where, and in which round.
 
 S shards hold 2S half-shards of classes. In a round every shard plays the two halves that it hosts: the examples of
-either half against the classes of the other. Then all halves but one move a seat, so that a shard sends at most two and
-receives as many (the circle method for 1-factorisations; Alber et al. 2017, Algorithm 5, plays whole blocks and gives a bye where their number is odd). After
-2S - 1 rounds each half has met every other once and sits where it sat, so dual variables never travel.
+either half against the classes of the other. Then all halves but one move a seat, so that a shard sends at most two
+and receives as many: the circle method for 1-factorisations (Alber et al. 2017, Algorithm 5, plays whole blocks and
+gives a bye where their number is odd). After 2S - 1 rounds each half has met every other once and sits where it sat,
+so dual variables never travel.
 """
 
 from collections.abc import Iterator
