@@ -21,6 +21,7 @@ from app.services import datasets
 from app.store import db, migrate
 from app.store.files import files
 from app.store.tables import Table
+from workers import draining
 from workers.tasks import run
 
 POSTGRES = "POLYMARGIN_TEST_POSTGRES_URL"
@@ -35,6 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("POLYMARGIN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("POLYMARGIN_REDIS_URL", f"unix://{tmp_path}/no-redis.sock")
     settings.cache_clear()
+    draining.withdraw()
     yield tmp_path / "home"
     db.dispose()
     settings.cache_clear()
