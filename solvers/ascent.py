@@ -2,7 +2,7 @@
 
 It minimises ``P(W) = 1/2 |W|^2 + sum_i C_i loss(W' x_i, y_i)`` by exact ascent on the dual variables of one example
 at a time (Keerthi et al. 2008, Algorithm 3.1, with the whole example as the block), in a fresh random order every
-epoch. Examples that needed no change three times in a row rest, but for every fourth epoch. A certificate
+epoch. Examples that needed no change three times in a row rest for two epochs, then four, then eight. A certificate
 rebuilds W from the dual variables and measures P and D over all examples; training ends on nothing less.
 """
 
@@ -22,8 +22,11 @@ from solvers.model import LinearModel
 from solvers.problem import Problem
 
 REST_AFTER = 3
-REVISIT = 4
-MOST_REFINEMENTS = 20
+LONGEST_REST = 8
+FIRST_CANDIDATES = 16
+FIRST_REFINEMENTS, MOST_REFINEMENTS = 4, 40
+LIVE_SHARE = 0.05
+WORTH = 0.3
 CERTIFY_SHARE = 0.1
 SLICE_PRODUCTS = 1 << 31
 ROOM = 1 << 16
@@ -71,15 +74,18 @@ class DualAscent(Solver[A]):
         begin: int,
         end: int,
         full: bool,
+        most: int,
         W: NDArray[Any],
         duals: Any,
         rest: NDArray[np.uint8],
+        gains: NDArray[np.float32],
         tally: NDArray[np.float64],
     ) -> int:
         """Ascend on the examples ``order[begin:end]``; returns where it stopped, before ``end`` when out of room.
 
-        A ``full`` visit looks at all classes, any other at those that the example's dual variables name. ``rest[i]``
-        counts the full visits in a row that changed nothing; ``tally`` gathers their gap and loss, the largest
+        A ``full`` visit looks at all classes, and stops looking once it has found ``most`` candidates; any other looks
+        at those that the example's dual variables name. ``gains[i]`` is what the example's last visit has gained,
+        ``rest[i]`` counts the full visits in a row that changed nothing; ``tally`` gathers their gap and loss, the worst
         violation, and what the dual has gained.
         """
 
@@ -104,9 +110,9 @@ class DualAscent(Solver[A]):
         """The loss of an example whose scores all vanish, as those of an empty row always do."""
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
-        params, dtype, n = self.params, self._dtype(), problem.n_samples
+        params, dtype, n = self.params, precision(self.params), problem.n_samples
         rows, _ = arrange(problem.X, dtype)
-        task = Task(rows, problem.y, params.C * problem.weights, problem.n_classes)
+        task = Task(rows, _rank(problem)[problem.y], params.C * problem.weights, problem.n_classes)
         filled = rows.squares > 0
         constant = float(task.bounds[~filled].sum()) * self.loss_at_zero(problem.n_classes)
         run = self._begin(task, dtype) if state is None else self._resume(task, state, dtype)
@@ -116,13 +122,14 @@ class DualAscent(Solver[A]):
             if run.position == len(run.order):
                 if self._shall_refine(task, run):
                     run.refined += 1
-                    listed = np.flatnonzero(run.duals.length > 0).astype(np.int32)
+                    live = (run.duals.length > 0) & (run.gains > LIVE_SHARE * run.mean_gain)
+                    listed = np.flatnonzero(live).astype(np.int32)
                     run.start(np.random.default_rng([self.seed, run.epoch, run.refined]).permutation(listed))
                 elif run.epoch == params.max_epochs:
                     return
                 else:
                     run.epoch, run.refined, run.tally[:] = run.epoch + 1, 0, 0.0
-                    awake = (run.rest < REST_AFTER) | ((np.arange(n) + run.epoch) % REVISIT == 0)
+                    awake = (np.arange(n) + run.epoch) % pause(run.rest, LONGEST_REST) == 0
                     awake = np.flatnonzero(filled & awake).astype(np.int32)
                     run.start(np.random.default_rng([self.seed, run.epoch]).permutation(awake))
             self._advance(task, run)
@@ -138,7 +145,7 @@ class DualAscent(Solver[A]):
             loss, total = self.certify(task, run.W, run.duals, gaps)
             half = 0.5 * square_norm(run.W, problem.n_classes)
             primal, dual = half + loss + constant, total - half + constant
-            dual = _bounded(primal, dual, dtype)
+            dual = bounded(primal, dual, dtype)
             converged = relative_gap(primal, dual) <= params.tol
             run.rest[gaps > 0.1 * params.tol * primal / n] = 0
             yield run.step(primal, dual, converged=converged)
@@ -151,46 +158,44 @@ class DualAscent(Solver[A]):
         stop = run.position + min(len(work), max(1, int(np.searchsorted(work, SLICE_PRODUCTS))))
         while run.position < stop:
             run.duals = self.with_room(task, run.duals)
+            most = FIRST_CANDIDATES if run.epoch == 1 else task.n_classes
             run.position = self.visit(
-                task, run.order, run.position, stop, run.refined == 0, run.W, run.duals, run.rest, run.tally
-            )
+                task, run.order, run.position, stop, run.refined == 0, most, run.W, run.duals, run.rest, run.gains,
+                run.tally,
+            )  # fmt: skip
 
     def _shall_refine(self, task: Task, run: "_Run") -> bool:
-        """Whether, at the end of a pass, visits of listed classes alone would gain more for their cost than full ones.
+        """Whether, at the end of a pass, visits of listed classes alone gain enough for their cost.
 
         Cost is counted in vector operations, not in time, so that every run decides alike.
         """
-        if not self.refines or run.epoch == 0:
+        if not self.refines or run.epoch == 0 or run.refined >= min(FIRST_REFINEMENTS + run.epoch, MOST_REFINEMENTS):
             return False
-        if run.refined > 0:
-            return run.refined < MOST_REFINEMENTS and run.gain_per_cost(task) > run.pace[0]
-        run.pace[0] = run.gain_per_cost(task)
-        return run.pace[1] > run.pace[0] or run.epoch % REVISIT == 1
+        if run.refined == 0:
+            run.pace[0] = run.gain_per_cost(task)
+            return True
+        return len(run.order) > 0 and run.gain_per_cost(task) > WORTH * run.pace[0]
 
     def _begin(self, task: Task, dtype: np.dtype[Any]) -> "_Run":
         n_rows = int(task.rows.indices.max(initial=0)) + 1
         W = weights(n_rows, task.n_classes, dtype)
-        rest = np.zeros(len(task.y), np.uint8)
-        return _Run(W, self.duals(task), rest, np.empty(0, np.int32), np.zeros(4), np.zeros(2), 0, 0, 0, 0)
+        rest, gains = np.zeros(len(task.y), np.uint8), np.zeros(len(task.y), np.float32)
+        return _Run(W, self.duals(task), rest, gains, np.empty(0, np.int32), np.zeros(4), np.zeros(1), 0, 0, 0, 0)
 
     def _resume(self, task: Task, state: State, dtype: np.dtype[Any]) -> "_Run":
         W = weights(state["W"].shape[0], state["W"].shape[1], dtype)
         W[:] = state["W"]
         kind = type(self.duals(task))
         duals = kind(*(np.array(state[f"dual_{name}"]) for name in kind._fields))
-        rest, order, tally, pace = (np.array(state[name]) for name in ("rest", "order", "tally", "pace"))
-        return _Run(W, duals, rest, order, tally, pace, *(int(value) for value in state["clock"]))
+        names = ("rest", "gains", "order", "tally", "pace")
+        rest, gains, order, tally, pace = (np.array(state[name]) for name in names)
+        return _Run(W, duals, rest, gains, order, tally, pace, *(int(value) for value in state["clock"]))
 
     def model(self, problem: Problem, state: State) -> LinearModel:
-        _, features = arrange(problem.X, self._dtype())
+        _, features = arrange(problem.X, precision(self.params))
         ascending = np.argsort(features)
-        W = np.ascontiguousarray(state["W"][ascending, : problem.n_classes])
+        W = np.ascontiguousarray(state["W"][np.ix_(ascending, _rank(problem))])
         return LinearModel(problem.classes, problem.n_features, features[ascending], W)
-
-    def _dtype(self) -> np.dtype[Any]:
-        if self.params.dtype == "auto":
-            return np.dtype(np.float32 if self.params.tol >= 1e-4 else np.float64)
-        return np.dtype(self.params.dtype)
 
 
 @dataclass
@@ -200,6 +205,7 @@ class _Run:
     W: NDArray[Any]
     duals: Any
     rest: NDArray[np.uint8]
+    gains: NDArray[np.float32]
     order: NDArray[np.int32]
     tally: NDArray[np.float64]
     pace: NDArray[np.float64]
@@ -212,27 +218,52 @@ class _Run:
         """Begin a pass over these examples."""
         self.order, self.position, self.tally[3] = order, 0, 0.0
 
+    @property
+    def mean_gain(self) -> float:
+        """What a visit of the pass that has just ended gained."""
+        return float(self.tally[3]) / max(1, len(self.order))
+
     def gain_per_cost(self, task: Task) -> float:
         """What the pass that has just ended gained, by vector operation."""
         cuts = np.diff(task.rows.indptr)[self.order]
         if self.refined == 0:
             cost = float(cuts.sum()) * (1 + self.W.shape[1] * self.W.itemsize / ALIGNMENT)
         else:
-            cost = float((cuts * (1.0 + 1.5 * self.duals.length[self.order])).sum())
-        rate: float = float(self.tally[3]) / max(cost, 1.0)
-        if self.refined == 1:
-            self.pace[1] = rate
-        return rate
+            cost = 1.5 * float((cuts * self.duals.length[self.order]).sum())
+        return float(self.tally[3]) / max(float(cost), 1.0)
 
     def step(self, primal: float, dual: float, *, converged: bool) -> Step:
         """The step at this point."""
         clock = np.array([self.epoch, self.position, self.certified, self.refined])
-        arrays = {"W": self.W, "rest": self.rest, "order": self.order, "tally": self.tally, "pace": self.pace}
-        arrays |= {"clock": clock} | {f"dual_{name}": array for name, array in self.duals._asdict().items()}
+        arrays = {"W": self.W, "rest": self.rest, "gains": self.gains, "order": self.order}
+        arrays |= {"tally": self.tally, "pace": self.pace, "clock": clock} | {
+            f"dual_{name}": array for name, array in self.duals._asdict().items()
+        }
         return Step(self.epoch, primal, dual, float(self.tally[2]), converged, arrays)
 
 
-def _bounded(primal: float, dual: float, dtype: np.dtype[Any]) -> float:
+def _rank(problem: Problem) -> NDArray[np.int32]:
+    """The column of W that belongs to each class: the frequent ones first, so that they share cache lines."""
+    rank = np.empty(problem.n_classes, np.int32)
+    order = np.argsort(-np.bincount(problem.y, minlength=problem.n_classes), kind="stable")
+    rank[order] = np.arange(problem.n_classes, dtype=np.int32)
+    return rank
+
+
+def precision(params: AscentParams) -> np.dtype[Any]:
+    """The floats that ``params`` ask for."""
+    if params.dtype == "auto":
+        return np.dtype(np.float32 if params.tol >= 1e-4 else np.float64)
+    return np.dtype(params.dtype)
+
+
+def pause(rest: NDArray[np.uint8], longest: int) -> NDArray[np.float32]:
+    """Every how many epochs an example is visited after ``rest`` visits in a row that changed nothing."""
+    doubled: NDArray[np.float32] = np.exp2(np.clip(rest.astype(np.float32) - (REST_AFTER - 1), 0, 8))
+    return np.minimum(np.float32(longest), doubled)
+
+
+def bounded(primal: float, dual: float, dtype: np.dtype[Any]) -> float:
     """The dual value; where it meets the primal, rounding alone may lift it above, and is taken off."""
     if dual - primal > 1e3 * float(np.finfo(dtype).eps) * abs(primal):
         raise FloatingPointError(f"dual {dual} above primal {primal}: the weights have lost their precision")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers import interior
-from solvers.ascent import A, AscentParams, DualAscent, Task
+from solvers.ascent import A, AscentParams, DualAscent, Task, precision
 from solvers.base import State, Step, relative_gap
 from solvers.kernels import absolute
 from solvers.kernels.absolute import Alpha, Margins
@@ -56,9 +56,11 @@ class ZeroSum(DualAscent[A]):
         begin: int,
         end: int,
         full: bool,
+        most: int,
         W: NDArray[Any],
         duals: Alpha,
         rest: NDArray[np.uint8],
+        gains: NDArray[np.float32],
         tally: NDArray[np.float64],
     ) -> int:
         margins = self.margins(task.n_classes)
@@ -103,7 +105,7 @@ class SummedZeroSum(ZeroSum[S]):
         features = _used(problem)
         if not self._interior(problem, features):
             return super().model(problem, state)
-        return LinearModel(problem.classes, problem.n_features, features, np.array(state["W"], self._dtype()))
+        return LinearModel(problem.classes, problem.n_features, features, np.array(state["W"], precision(self.params)))
 
     def _interior(self, problem: Problem, features: NDArray[np.int64]) -> bool:
         if self.params.algorithm != "auto":

@@ -43,13 +43,8 @@ def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, NDArray[np.in
     features = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
     number = np.empty(X.shape[1], np.int32)
     number[features] = np.arange(len(features), dtype=np.int32)
-    squares = np.zeros(X.shape[0])
-    np.add.at(squares, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.data**2)
-    moved = sp.csr_matrix(
-        (X.data.astype(dtype), number[X.indices], X.indptr), shape=(X.shape[0], max(len(features), 1))
-    )
-    moved.sort_indices()
-    return Rows(moved.indptr.astype(np.int64), moved.indices.astype(np.int32), moved.data, squares), features
+    squares = np.bincount(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.data**2, X.shape[0]).astype(np.float64)
+    return Rows(X.indptr.astype(np.int64), number[X.indices], X.data.astype(dtype), squares), features
 
 
 def weights(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> NDArray[Any]:

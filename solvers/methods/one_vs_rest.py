@@ -1,23 +1,32 @@
-"""One binary machine a class against all others, all classes of an example in one step.
+"""One binary machine a class against all others, trained for a block of classes at a time.
 
     minimise  1/2 sum_c |w_c|^2 + C sum_i sum_c max(0, 1 - s_ic w_c' x_i)^q,   s_ic = +1 if c = y_i else -1
 
-with q = 1 (hinge) or q = 2 (squared hinge). The dual step is that of Hsieh et al. 2008, Algorithm 1; the classes do
-not depend on each other, so that one reading of an example serves all of them.
+with q = 1 (hinge) or q = 2 (squared hinge). The dual step is that of Hsieh et al. 2008, Algorithm 1, for up to 64
+classes in the registers of the processor at once, so that one reading of an example serves all of them. Blocks do not
+depend on each other: threads take them in turn, and the result does not depend on how many there are.
 """
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.ascent import AscentParams, DualAscent, Task
-from solvers.base import Handles
-from solvers.kernels.coefficients import Coefficients, foresee, put, score_listed
-from solvers.kernels.rows import above, score, update
-from solvers.kernels.visit import NEGLIGIBLE, scratch
+from solvers.ascent import CERTIFY_SHARE, LONGEST_REST, AscentParams, bounded, pause, precision
+from solvers.base import Handles, Solver, State, Step, relative_gap
+from solvers.kernels import binary
+from solvers.kernels.rows import Rows, arrange, weights
+from solvers.model import LinearModel
+from solvers.problem import Problem
+
+REFINEMENTS = 4
+PROMISING = 0.3
+SLICE_PRODUCTS = 1 << 31
 
 
 class OneVsRestParams(AscentParams):
@@ -26,7 +35,7 @@ class OneVsRestParams(AscentParams):
     loss: Literal["hinge", "squared_hinge"] = Field(default="hinge", description="Loss of each binary machine.")
 
 
-class OneVsRest(DualAscent[OneVsRestParams]):
+class OneVsRest(Solver[OneVsRestParams]):
     """One linear SVM a class against the rest; the highest score wins."""
 
     name = "one_vs_rest"
@@ -35,123 +44,173 @@ class OneVsRest(DualAscent[OneVsRestParams]):
     handles = Handles(flat=True)
     Params = OneVsRestParams
 
-    def visit(self, *args: Any) -> int:
-        return int(_visit(*args, self.params.loss == "squared_hinge"))
+    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+        """Train; memory is ``n_samples x n_classes`` floats for the dual variables beside the weights.
 
-    def certify(self, *args: Any) -> tuple[float, float]:
-        return _certify(*args, self.params.loss == "squared_hinge")  # type: ignore[no-any-return]
+        An epoch visits every awake example of a block, then ``REFINEMENTS`` times those that its last visit moved.
+        """
+        task = _Task.of(problem, self.params)
+        run = _Run.begin(task) if state is None else _Run.resume(task, state)
+        slice_blocks = max(self.threads, SLICE_PRODUCTS // max(1, len(task.rows.data) * task.width))
+        with ThreadPoolExecutor(self.threads) as crew:
+            while run.epoch < self.params.max_epochs or run.block < task.n_blocks:
+                if run.block == task.n_blocks:
+                    run.epoch, run.block, run.violation = run.epoch + 1, 0, 0.0
+                    run.gain[:] = 0.0
+                blocks = range(run.block, min(run.block + slice_blocks, task.n_blocks))
+                orders = self._orders(task, run.epoch)
+                list(crew.map(partial(run.advance, task, orders), blocks))
+                run.block = blocks.stop
+                certificate = self._certificate(task, run, crew) if run.block == task.n_blocks else None
+                primal, dual = certificate or (np.nan, np.nan)
+                converged = relative_gap(primal, dual) <= self.params.tol
+                yield Step(run.epoch, primal, dual, run.largest(task), converged, run.state())
+                if converged:
+                    return
 
-    def loss_at_zero(self, n_classes: int) -> float:
-        return float(n_classes)
+    def model(self, problem: Problem, state: State) -> LinearModel:
+        _, features = arrange(problem.X, precision(self.params))
+        W = np.concatenate(list(state["W"]), axis=1)[np.argsort(features), : problem.n_classes]
+        return LinearModel(problem.classes, problem.n_features, np.sort(features), np.ascontiguousarray(W))
 
+    def _orders(self, task: "_Task", epoch: int) -> list[NDArray[np.int32]]:
+        rng = np.random.default_rng([self.seed, epoch])
+        return [rng.permutation(task.filled) for _ in range(1 + REFINEMENTS)]
 
-@njit(cache=True, nogil=True)
-def _visit(
-    task: Task,
-    order: NDArray[np.int32],
-    begin: int,
-    end: int,
-    full: bool,
-    W: NDArray[Any],
-    pool: Coefficients,
-    rest: NDArray[np.uint8],
-    tally: NDArray[np.float64],
-    squared: bool,
-) -> int:
-    """Exact steps on all variables of order[begin:end], or on the listed ones; all but order changes in place."""
-    k, block = task.n_classes, scratch(W, task.n_classes)
-    f, classes, moved, moves = block.f, block.classes, block.moved, block.moves
-    for at in range(begin, end):
-        if pool.used[0] + k > pool.classes.shape[0]:
-            return at
-        i = order[at]
-        foresee(task.rows, pool, order, at, end, W, full)
-        if not full and pool.length[i] == 0:
-            continue
-        y, C, K = task.y[i], task.bounds[i], task.rows.squares[i]
-        ridge = 0.5 / C if squared else 0.0
-        top = np.inf if squared else C
-        own, n = 0.0, 0
-        if full:
-            score(task.rows, i, W, f)
-        else:
-            score_listed(task.rows, pool, i, W, f)
-        f_y = f[y]
-        for t in range(pool.start[i], pool.start[i] + pool.length[i]):
-            c = pool.classes[t]
-            if c == y:
-                own = pool.values[t]
-                continue
-            classes[n], block.old[n], block.b[n] = c, -pool.values[t], 1.0 + f[c]
-            f[c] = -np.inf
-            n += 1
-        f[y] = -np.inf
-        m = above(f, k, -1.0, classes, n) if full else n
-        for t in range(n, m):
-            block.old[t], block.b[t] = 0.0, 1.0 + f[classes[t]]
-        n = m
-        if own > 0.0 or (full and f_y < 1.0):
-            classes[n], block.old[n], block.b[n] = y, own, 1.0 - f_y
-            n += 1
-
-        changes = 0
-        for t in range(n):
-            margin, old = block.b[t], block.old[t]
-            loss = C * max(margin, 0.0) ** (2 if squared else 1)
-            if full:
-                tally[0] += loss - old * margin + 0.5 * ridge * old * old
-                tally[1] += loss
-            g = margin - ridge * old
-            if (g > 0.0 and old < top) or (g < 0.0 and old > 0.0):
-                tally[2] = max(tally[2], abs(g))
-            new = min(max(old + g / (K + ridge), 0.0), top)
-            if abs(new - old) > NEGLIGIBLE * max(new, old):
-                moved[changes] = classes[t]
-                moves[changes] = new - old if classes[t] == y else old - new
-                changes += 1
-                tally[3] += 0.5 * (K + ridge) * (new - old) ** 2
-            else:
-                new = old
-            block.new[t] = new
-        if changes == 0:
-            if full:
-                rest[i] = min(rest[i] + 1, 255)
-            continue
-        rest[i] = 0
-        update(task.rows, i, W, moved, moves, changes)
-        kept = 0
-        for t in range(n):
-            if block.new[t] > 0.0:
-                moved[kept] = classes[t]
-                moves[kept] = block.new[t] if classes[t] == y else -block.new[t]
-                kept += 1
-        put(pool, i, moved, moves, kept)
-    return end
+    def _certificate(self, task: "_Task", run: "_Run", crew: ThreadPoolExecutor) -> tuple[float, float] | None:
+        run.dual += float(run.gain.sum())
+        promising = float(run.gain[:, 0].sum()) <= PROMISING * self.params.tol * run.dual
+        due = CERTIFY_SHARE * run.epoch >= 1 + run.certified or run.epoch == self.params.max_epochs
+        if not (promising or due):
+            return None
+        run.certified += 1
+        gaps = np.zeros((task.n_blocks, len(task.y)))
+        parts = np.array(list(crew.map(lambda block: run.certify(task, block, gaps[block]), range(task.n_blocks))))
+        losses, total, squares = parts.sum(axis=0)
+        primal, dual = 0.5 * squares + losses + task.constant, total - 0.5 * squares + task.constant
+        dual = bounded(primal, dual, task.rows.data.dtype)
+        run.dual = dual - task.constant
+        run.rest[gaps > 0.1 * self.params.tol * primal / gaps.size] = 0
+        return primal, dual
 
 
-@njit(cache=True, nogil=True)
-def _certify(
-    task: Task, W: NDArray[Any], pool: Coefficients, gaps: NDArray[np.float64], squared: bool
-) -> tuple[float, float]:
-    """Weighted losses and dual objective without its norm, over all examples that are not empty; gaps in place."""
-    f = np.empty(W.shape[1], W.dtype)
-    found = np.empty(task.n_classes, np.int32)
-    losses, total = 0.0, 0.0
-    for i in range(task.y.shape[0]):
-        if task.rows.squares[i] == 0.0:
-            continue
-        score(task.rows, i, W, f)
-        y, C = task.y[i], task.bounds[i]
-        f[y] = -f[y]
-        loss, dual, inner = 0.0, 0.0, 0.0
-        for t in range(above(f, task.n_classes, -1.0, found, 0)):
-            margin = 1.0 + f[found[t]]
-            loss += C * (margin * margin if squared else margin)
-        for t in range(pool.start[i], pool.start[i] + pool.length[i]):
-            v = abs(pool.values[t])
-            dual += v - (0.25 / C * v * v if squared else 0.0)
-            inner -= v * f[pool.classes[t]]
-        gaps[i] = loss + inner - dual
-        losses += loss
-        total += dual
-    return losses, total
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What stays fixed while training."""
+
+    rows: Rows
+    y: NDArray[np.int32]
+    bounds: NDArray[np.float64]
+    filled: NDArray[np.int32]
+    inverse: NDArray[Any]
+    ridge: NDArray[Any]
+    top: NDArray[Any]
+    squared: bool
+    n_classes: int
+    width: int
+    constant: float
+
+    @classmethod
+    def of(cls, problem: Problem, params: OneVsRestParams) -> "_Task":
+        dtype = precision(params)
+        rows, _ = arrange(problem.X, dtype)
+        bounds, squared = params.C * problem.weights, params.loss == "squared_hinge"
+        ridge = 0.5 / bounds if squared else np.zeros_like(bounds)
+        top = np.full_like(bounds, np.inf) if squared else bounds
+        filled = rows.squares > 0
+        inverse = np.zeros_like(bounds)
+        inverse[filled] = 1.0 / (rows.squares + ridge)[filled]
+        # the scores of an empty row vanish whatever W is, so each of its losses is 1
+        constant = float(bounds[~filled].sum()) * problem.n_classes
+        return cls(
+            rows, problem.y, bounds, np.flatnonzero(filled).astype(np.int32), inverse.astype(dtype),
+            ridge.astype(dtype), top.astype(dtype), squared, problem.n_classes,
+            binary.block_width(problem.n_classes, dtype), constant,
+        )  # fmt: skip
+
+    @property
+    def n_blocks(self) -> int:
+        return -(-self.n_classes // self.width)
+
+    def n_valid(self, block: int) -> int:
+        """Classes of a block that are not padding."""
+        return min(self.width, self.n_classes - block * self.width)
+
+    def own(self, block: int) -> NDArray[np.int32]:
+        """Where each example's class stands in a block; outside [0, width) if it is not there."""
+        return self.y - np.int32(block * self.width)
+
+
+@dataclass(eq=False)
+class _Run:
+    """What changes while training: the state of a step."""
+
+    W: NDArray[Any]
+    beta: NDArray[Any]
+    gains: NDArray[np.float32]
+    rest: NDArray[np.uint8]
+    gain: NDArray[np.float64]
+    epoch: int
+    block: int
+    certified: int
+    dual: float
+    violation: float
+
+    @classmethod
+    def begin(cls, task: _Task) -> "_Run":
+        n, blocks, dtype = len(task.y), task.n_blocks, task.rows.data.dtype
+        n_features = int(task.rows.indices.max(initial=0)) + 1
+        W = weights(blocks * n_features, task.width, dtype).reshape(blocks, n_features, task.width)
+        beta = weights(blocks * n, task.width, dtype).reshape(blocks, n, task.width)
+        gains, rest = np.zeros((blocks, n), np.float32), np.zeros((blocks, n), np.uint8)
+        return cls(W, beta, gains, rest, np.zeros((blocks, 2)), 0, blocks, 0, 0.0, 0.0)
+
+    @classmethod
+    def resume(cls, task: _Task, state: State) -> "_Run":
+        run = cls.begin(task)
+        for name in ("W", "beta", "gains", "rest", "gain"):
+            getattr(run, name)[:] = state[name]
+        run.epoch, run.block, run.certified = (int(value) for value in state["clock"])
+        run.dual, run.violation = (float(value) for value in state["sums"])
+        return run
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {
+            "W": self.W,
+            "beta": self.beta,
+            "gains": self.gains,
+            "rest": self.rest,
+            "gain": self.gain,
+            "clock": np.array([self.epoch, self.block, self.certified]),
+            "sums": np.array([self.dual, self.violation]),
+        }
+
+    def advance(self, task: _Task, orders: list[NDArray[np.int32]], block: int) -> None:
+        """One epoch of one block."""
+        gains, rest = self.gains[block], self.rest[block]
+        # a move below the precision of the numbers themselves is none
+        trifle = float(np.finfo(task.rows.data.dtype).eps * min(task.bounds.max(), 1.0)) ** 2
+        fixed = (task.rows, task.own(block), task.inverse, task.ridge, task.top)
+        n_valid, W, beta = task.n_valid(block), self.W[block], self.beta[block]
+        awake = (np.arange(len(rest)) + self.epoch) % pause(rest, LONGEST_REST) == 0
+        order = orders[0][awake[orders[0]]]
+        self.gain[block, 0] = binary.visit(*fixed, order, n_valid, trifle, W, beta, gains)
+        moved = gains[order] > 0
+        rest[order] = np.where(moved, 0, np.minimum(rest[order], 254) + 1)
+        for later in orders[1:]:
+            live = later[gains[later] > 0]
+            self.gain[block, 1] += binary.visit(*fixed, live, n_valid, trifle, W, beta, gains)
+
+    def largest(self, task: _Task) -> float:
+        """The largest move of the last visits times the curvature: how far an example is from its optimum."""
+        curvature = np.divide(1.0, task.inverse, out=np.zeros_like(task.inverse), where=task.inverse > 0)
+        return float(np.sqrt(2.0 * self.gains.max(axis=0) * curvature).max())
+
+    def certify(self, task: _Task, block: int, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
+        """Losses, dual without norm and squared norm of one block, whose W is made afresh."""
+        W, beta = self.W[block], self.beta[block]
+        squares = binary.rebuild(task.rows, W, beta)
+        losses, total = binary.certify(
+            task.rows, task.own(block), task.bounds, task.n_valid(block), task.squared, W, beta, gaps
+        )
+        return losses, total, squares
