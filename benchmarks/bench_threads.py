@@ -46,6 +46,7 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
     parts = [np.arange(t, n, threads, dtype=np.int32) for t in range(threads)]
     parts = [part[rows.squares[part] > 0] for part in parts]
     tallies, gaps, certified = np.zeros((threads, 4)), np.zeros(n), 0
+    gains = np.zeros(n, np.float32)
 
     def work(t: int, epoch: int) -> None:
         rng, awake = np.random.default_rng([0, epoch, t]), parts[t][rest[parts[t]] < REST_AFTER]
@@ -54,7 +55,7 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
             order, at = rng.permutation(awake), 0
             while at < len(order):
                 pools[t] = coefficients.with_room(pools[t], 1 << 16)
-                at = solver.visit(task, order, at, len(order), turn == 0, W, pools[t], rest, tallies[t])
+                at = solver.visit(task, order, at, len(order), turn == 0, k, W, pools[t], rest, gains, tallies[t])
 
     with ThreadPoolExecutor(threads) as crew:
         for epoch in range(1, 1000):

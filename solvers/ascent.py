@@ -85,8 +85,8 @@ class DualAscent(Solver[A]):
 
         A ``full`` visit looks at all classes, and stops looking once it has found ``most`` candidates; any other looks
         at those that the example's dual variables name. ``gains[i]`` is what the example's last visit has gained,
-        ``rest[i]`` counts the full visits in a row that changed nothing; ``tally`` gathers their gap and loss, the worst
-        violation, and what the dual has gained.
+        ``rest[i]`` counts the full visits in a row that changed nothing; ``tally`` gathers their gap and loss, the
+        worst violation, and what the dual has gained.
         """
 
     @abstractmethod
@@ -116,11 +116,12 @@ class DualAscent(Solver[A]):
         filled = rows.squares > 0
         constant = float(task.bounds[~filled].sum()) * self.loss_at_zero(problem.n_classes)
         run = self._begin(task, dtype) if state is None else self._resume(task, state, dtype)
-        gaps = np.zeros(n)
+        gaps, spent = np.zeros(n), 0
+        again = run.position == len(run.order) and self._shall_refine(run)
 
         while True:
             if run.position == len(run.order):
-                if self._shall_refine(task, run):
+                if again:
                     run.refined += 1
                     live = (run.duals.length > 0) & (run.gains > LIVE_SHARE * run.mean_gain)
                     listed = np.flatnonzero(live).astype(np.int32)
@@ -132,10 +133,14 @@ class DualAscent(Solver[A]):
                     awake = (np.arange(n) + run.epoch) % pause(run.rest, LONGEST_REST) == 0
                     awake = np.flatnonzero(filled & awake).astype(np.int32)
                     run.start(np.random.default_rng([self.seed, run.epoch]).permutation(awake))
-            self._advance(task, run)
-            if run.position < len(run.order) or self._shall_refine(task, run):
-                yield run.step(np.nan, np.nan, converged=False)
+            spent += self._advance(task, run, SLICE_PRODUCTS - spent)
+            again = run.position == len(run.order) and self._shall_refine(run)
+            if again or run.position < len(run.order):
+                if spent >= SLICE_PRODUCTS:
+                    spent = 0
+                    yield run.step(np.nan, np.nan, converged=False)
                 continue
+            spent = 0
             promising = run.tally[0] <= params.tol * (run.tally[1] + 0.5 * square_norm(run.W, problem.n_classes))
             if not (promising or run.epoch == params.max_epochs or CERTIFY_SHARE * run.epoch >= 1 + run.certified):
                 yield run.step(np.nan, np.nan, converged=False)
@@ -152,19 +157,22 @@ class DualAscent(Solver[A]):
             if converged:
                 return
 
-    def _advance(self, task: Task, run: "_Run") -> None:
-        """Visit on, for a bounded number of products of X and W."""
-        work = np.cumsum(np.diff(task.rows.indptr)[run.order[run.position :]]) * run.W.shape[1]
-        stop = run.position + min(len(work), max(1, int(np.searchsorted(work, SLICE_PRODUCTS))))
+    def _advance(self, task: Task, run: "_Run", budget: int) -> int:
+        """Visit on to the end of the pass, or until the products of X and W use up the budget; returns how many."""
+        each = run.W.shape[1] if run.refined == 0 else ALIGNMENT
+        work = np.cumsum(run.cuts[run.order[run.position :]]) * each
+        n = min(len(work), 1 + int(np.searchsorted(work, budget)))
+        stop = run.position + n
+        most = FIRST_CANDIDATES if run.epoch == 1 else task.n_classes
         while run.position < stop:
             run.duals = self.with_room(task, run.duals)
-            most = FIRST_CANDIDATES if run.epoch == 1 else task.n_classes
             run.position = self.visit(
                 task, run.order, run.position, stop, run.refined == 0, most, run.W, run.duals, run.rest, run.gains,
                 run.tally,
             )  # fmt: skip
+        return int(work[n - 1]) if n else 0
 
-    def _shall_refine(self, task: Task, run: "_Run") -> bool:
+    def _shall_refine(self, run: "_Run") -> bool:
         """Whether, at the end of a pass, visits of listed classes alone gain enough for their cost.
 
         Cost is counted in vector operations, not in time, so that every run decides alike.
@@ -172,15 +180,28 @@ class DualAscent(Solver[A]):
         if not self.refines or run.epoch == 0 or run.refined >= min(FIRST_REFINEMENTS + run.epoch, MOST_REFINEMENTS):
             return False
         if run.refined == 0:
-            run.pace[0] = run.gain_per_cost(task)
+            run.pace[0] = run.gain_per_cost()
             return True
-        return len(run.order) > 0 and run.gain_per_cost(task) > WORTH * run.pace[0]
+        return len(run.order) > 0 and run.gain_per_cost() > WORTH * run.pace[0]
 
     def _begin(self, task: Task, dtype: np.dtype[Any]) -> "_Run":
         n_rows = int(task.rows.indices.max(initial=0)) + 1
         W = weights(n_rows, task.n_classes, dtype)
         rest, gains = np.zeros(len(task.y), np.uint8), np.zeros(len(task.y), np.float32)
-        return _Run(W, self.duals(task), rest, gains, np.empty(0, np.int32), np.zeros(4), np.zeros(1), 0, 0, 0, 0)
+        return _Run(
+            np.diff(task.rows.indptr),
+            W,
+            self.duals(task),
+            rest,
+            gains,
+            np.empty(0, np.int32),
+            np.zeros(4),
+            np.zeros(1),
+            0,
+            0,
+            0,
+            0,
+        )
 
     def _resume(self, task: Task, state: State, dtype: np.dtype[Any]) -> "_Run":
         W = weights(state["W"].shape[0], state["W"].shape[1], dtype)
@@ -189,7 +210,17 @@ class DualAscent(Solver[A]):
         duals = kind(*(np.array(state[f"dual_{name}"]) for name in kind._fields))
         names = ("rest", "gains", "order", "tally", "pace")
         rest, gains, order, tally, pace = (np.array(state[name]) for name in names)
-        return _Run(W, duals, rest, gains, order, tally, pace, *(int(value) for value in state["clock"]))
+        return _Run(
+            np.diff(task.rows.indptr),
+            W,
+            duals,
+            rest,
+            gains,
+            order,
+            tally,
+            pace,
+            *(int(value) for value in state["clock"]),
+        )
 
     def model(self, problem: Problem, state: State) -> LinearModel:
         _, features = arrange(problem.X, precision(self.params))
@@ -200,8 +231,9 @@ class DualAscent(Solver[A]):
 
 @dataclass
 class _Run:
-    """What changes while a method trains: all of it is the state of a step."""
+    """What changes while a method trains: the state of a step, beside the length of each row."""
 
+    cuts: NDArray[np.int64]
     W: NDArray[Any]
     duals: Any
     rest: NDArray[np.uint8]
@@ -223,9 +255,9 @@ class _Run:
         """What a visit of the pass that has just ended gained."""
         return float(self.tally[3]) / max(1, len(self.order))
 
-    def gain_per_cost(self, task: Task) -> float:
+    def gain_per_cost(self) -> float:
         """What the pass that has just ended gained, by vector operation."""
-        cuts = np.diff(task.rows.indptr)[self.order]
+        cuts = self.cuts[self.order]
         if self.refined == 0:
             cost = float(cuts.sum()) * (1 + self.W.shape[1] * self.W.itemsize / ALIGNMENT)
         else:

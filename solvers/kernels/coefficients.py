@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels.lanes import prefetch
 from solvers.kernels.rows import Rows
 
 
@@ -58,38 +57,6 @@ def put(pool: Coefficients, i: int, classes: NDArray[np.int32], values: NDArray[
         pool.classes[at + t] = classes[t]
         pool.values[at + t] = values[t]
     pool.length[i] = n
-
-
-@njit(cache=True, nogil=True)
-def score_listed(rows: Rows, pool: Coefficients, i: int, W: NDArray[Any], f: NDArray[Any]) -> None:
-    """f_c = w_c' x_i for the classes in the list of example i alone; the rest of f stays as it is."""
-    begin, end = pool.start[i], pool.start[i] + pool.length[i]
-    for t in range(begin, end):
-        f[pool.classes[t]] = 0
-    for at in range(rows.indptr[i], rows.indptr[i + 1]):
-        w, x = W[rows.indices[at]], rows.data[at]
-        for t in range(begin, end):
-            f[pool.classes[t]] += x * w[pool.classes[t]]
-
-
-@njit(cache=True, nogil=True)
-def foresee(
-    rows: Rows, pool: Coefficients, order: NDArray[np.int32], at: int, end: int, W: NDArray[Any], full: bool
-) -> None:
-    """Ask ahead for what the visits after order[at] will read: rows of X some visits on, listed cells of W one on."""
-    if at + 4 < end:
-        i = order[at + 4]
-        for p in range(rows.indptr[i], rows.indptr[i + 1], 16):
-            prefetch(rows.indices, p)
-            prefetch(rows.data, p)
-        prefetch(pool.classes, pool.start[i])
-        prefetch(pool.values, pool.start[i])
-    if not full and at + 1 < end:
-        i = order[at + 1]
-        cells, width = W.reshape(-1), W.shape[1]
-        for t in range(pool.start[i], pool.start[i] + pool.length[i]):
-            for p in range(rows.indptr[i], rows.indptr[i + 1]):
-                prefetch(cells, np.int64(rows.indices[p]) * width + pool.classes[t])
 
 
 @njit(cache=True, nogil=True)

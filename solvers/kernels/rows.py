@@ -1,4 +1,4 @@
-"""Rows of a sparse matrix against feature-major weights: layout, scores and updates."""
+"""Rows of a sparse matrix against feature-major weights: layout and scores."""
 
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ class Rows(NamedTuple):
     squares: NDArray[np.float64]
 
 
-def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, NDArray[np.int64]]:
+def arrange(X: sp.csr_matrix, dtype: np.dtype[Any], *, ordered: bool = False) -> tuple[Rows, NDArray[np.int64]]:
     """Lay X out for training.
 
     Frequent features come first, so that their rows of W share cache lines and stay in cache; features without an
@@ -32,6 +32,8 @@ def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, NDArray[np.in
     X : csr_matrix, shape (n_samples, n_features)
     dtype : dtype
         float32 or float64, of the values and of the weights to come.
+    ordered : bool
+        Order the entries of each row by their new number, as products of rows need it.
 
     Returns
     -------
@@ -44,7 +46,12 @@ def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, NDArray[np.in
     number = np.empty(X.shape[1], np.int32)
     number[features] = np.arange(len(features), dtype=np.int32)
     squares = np.bincount(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.data**2, X.shape[0]).astype(np.float64)
-    return Rows(X.indptr.astype(np.int64), number[X.indices], X.data.astype(dtype), squares), features
+    indices, data = number[X.indices], X.data.astype(dtype)
+    if ordered:
+        moved = sp.csr_matrix((data, indices, X.indptr), shape=(X.shape[0], max(len(features), 1)))
+        moved.sort_indices()
+        indices, data = moved.indices.astype(np.int32), moved.data
+    return Rows(X.indptr.astype(np.int64), indices, data, squares), features
 
 
 def weights(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -60,15 +67,6 @@ def weights(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 def score(rows: Rows, i: int, W: NDArray[Any], f: NDArray[Any]) -> None:
     """f = W' x_i, the padding included."""
     sum_rows(W, rows.indices, rows.data, rows.indptr[i], rows.indptr[i + 1], f)
-
-
-@njit(cache=True, nogil=True)
-def update(rows: Rows, i: int, W: NDArray[Any], classes: NDArray[np.int32], steps: NDArray[np.float64], n: int) -> None:
-    """W[:, classes[t]] += steps[t] x_i for the first n entries."""
-    for at in range(rows.indptr[i], rows.indptr[i + 1]):
-        w, x = W[rows.indices[at]], rows.data[at]
-        for t in range(n):
-            w[classes[t]] += steps[t] * x
 
 
 @njit(cache=True, nogil=True)

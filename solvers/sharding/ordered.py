@@ -12,8 +12,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.kernels.coefficients import Coefficients, put
+from solvers.kernels.joint import NEGLIGIBLE
 from solvers.kernels.rows import Rows
-from solvers.kernels.visit import NEGLIGIBLE
 from solvers.sharding.batch import Batch, Shard
 from solvers.sharding.subproblem import solve
 
