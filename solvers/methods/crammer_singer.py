@@ -7,18 +7,12 @@ with b_c = (1 - f_y + f_c) / |x|^2 + alpha_c + S0 the optimum over alpha >= 0, s
 the root theta of sum_c (b_c - theta)_+ = min(theta, C).
 """
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from solvers.ascent import AscentParams, DualAscent, Task
+from solvers.ascent import AscentParams
 from solvers.base import Handles
-from solvers.kernels import joint
-from solvers.kernels.coefficients import Coefficients
+from solvers.relative_margins import RelativeMargins
 
 
-class CrammerSinger(DualAscent[AscentParams]):
+class CrammerSinger(RelativeMargins[AscentParams]):
     """All-in-one machine that takes the largest margin violation of an example."""
 
     name = "crammer_singer"
@@ -26,27 +20,4 @@ class CrammerSinger(DualAscent[AscentParams]):
     paper = "Crammer and Singer 2002"
     handles = Handles(flat=True)
     Params = AscentParams
-
-    def visit(
-        self,
-        task: Task,
-        order: NDArray[np.int32],
-        begin: int,
-        end: int,
-        full: bool,
-        most: int,
-        W: NDArray[Any],
-        duals: Coefficients,
-        rest: NDArray[np.uint8],
-        gains: NDArray[np.float32],
-        tally: NDArray[np.float64],
-    ) -> int:
-        return int(joint.visit(*task, order, begin, end, full, most, True, W, duals, rest, gains, tally))
-
-    def certify(
-        self, task: Task, W: NDArray[Any], duals: Coefficients, gaps: NDArray[np.float64]
-    ) -> tuple[float, float]:
-        return joint.certify(*task, True, W, duals, gaps)  # type: ignore[no-any-return]
-
-    def loss_at_zero(self, n_classes: int) -> float:
-        return 1.0
+    largest_loss = True

@@ -7,18 +7,12 @@ variable alpha_ic at a time; here all variables of one example move together, to
 b_c = (1 - f_y + f_c) / |x|^2 + alpha_c + S0 the optimum is clip(b_c - S, 0, C) at the root S of its own sum.
 """
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from solvers.ascent import AscentParams, DualAscent, Task
+from solvers.ascent import AscentParams
 from solvers.base import Handles
-from solvers.kernels import joint
-from solvers.kernels.coefficients import Coefficients
+from solvers.relative_margins import RelativeMargins
 
 
-class WestonWatkins(DualAscent[AscentParams]):
+class WestonWatkins(RelativeMargins[AscentParams]):
     """All-in-one machine that sums the margin violations of an example over the wrong classes."""
 
     name = "weston_watkins"
@@ -26,27 +20,4 @@ class WestonWatkins(DualAscent[AscentParams]):
     paper = "Weston and Watkins 1999; Alber et al. 2017"
     handles = Handles(flat=True)
     Params = AscentParams
-
-    def visit(
-        self,
-        task: Task,
-        order: NDArray[np.int32],
-        begin: int,
-        end: int,
-        full: bool,
-        most: int,
-        W: NDArray[Any],
-        duals: Coefficients,
-        rest: NDArray[np.uint8],
-        gains: NDArray[np.float32],
-        tally: NDArray[np.float64],
-    ) -> int:
-        return int(joint.visit(*task, order, begin, end, full, most, False, W, duals, rest, gains, tally))
-
-    def certify(
-        self, task: Task, W: NDArray[Any], duals: Coefficients, gaps: NDArray[np.float64]
-    ) -> tuple[float, float]:
-        return joint.certify(*task, False, W, duals, gaps)  # type: ignore[no-any-return]
-
-    def loss_at_zero(self, n_classes: int) -> float:
-        return n_classes - 1.0
+    largest_loss = False
