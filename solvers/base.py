@@ -107,4 +107,4 @@ def relative_gap(primal: float, dual: float) -> float:
     """``(primal - dual) / primal``, 0 where both vanish, nan where either is unknown."""
     if np.isnan(primal) or np.isnan(dual):
         return float("nan")
-    return (primal - dual) / primal if primal > 0 else 0.0
+    return float((primal - dual) / primal) if primal > 0 else 0.0

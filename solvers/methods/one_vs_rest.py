@@ -87,7 +87,8 @@ class OneVsRest(Solver[OneVsRestParams]):
         gaps = np.zeros((task.n_blocks, len(task.y)))
         parts = np.array(list(crew.map(lambda block: run.certify(task, block, gaps[block]), range(task.n_blocks))))
         losses, total, squares = parts.sum(axis=0)
-        primal, dual = 0.5 * squares + losses + task.constant, total - 0.5 * squares + task.constant
+        primal = float(0.5 * squares + losses + task.constant)
+        dual = float(total - 0.5 * squares + task.constant)
         dual = bounded(primal, dual, task.rows.data.dtype)
         run.dual = dual - task.constant
         run.rest[gaps > 0.1 * self.params.tol * primal / gaps.size] = 0

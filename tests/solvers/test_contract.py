@@ -84,6 +84,7 @@ def test_permuting_the_classes_permutes_the_scores(name):
 def test_the_limit_of_epochs_ends_training_unconverged_with_a_measured_gap(name):
     last = last_of(solver(name, tol=1e-9, max_epochs=3).steps(small()))
     assert (last.epoch, last.converged) == (3, False)
+    assert [type(value) for value in (last.epoch, last.converged, last.gap)] == [int, bool, float]
     assert 0 < last.gap < 1
 
 
