@@ -55,7 +55,7 @@ class OneVsRest(Solver[OneVsRestParams]):
         with ThreadPoolExecutor(self.threads) as crew:
             while run.epoch < self.params.max_epochs or run.block < task.n_blocks:
                 if run.block == task.n_blocks:
-                    run.epoch, run.block, run.violation = run.epoch + 1, 0, 0.0
+                    run.epoch, run.block = run.epoch + 1, 0
                     run.gain[:] = 0.0
                 blocks = range(run.block, min(run.block + slice_blocks, task.n_blocks))
                 orders = self._orders(task, run.epoch)
@@ -155,7 +155,6 @@ class _Run:
     block: int
     certified: int
     dual: float
-    violation: float
 
     @classmethod
     def begin(cls, task: _Task) -> "_Run":
@@ -164,7 +163,7 @@ class _Run:
         W = weights(blocks * n_features, task.width, dtype).reshape(blocks, n_features, task.width)
         beta = weights(blocks * n, task.width, dtype).reshape(blocks, n, task.width)
         gains, rest = np.zeros((blocks, n), np.float32), np.zeros((blocks, n), np.uint8)
-        return cls(W, beta, gains, rest, np.zeros((blocks, 2)), 0, blocks, 0, 0.0, 0.0)
+        return cls(W, beta, gains, rest, np.zeros((blocks, 2)), 0, blocks, 0, 0.0)
 
     @classmethod
     def resume(cls, task: _Task, state: State) -> "_Run":
@@ -172,7 +171,7 @@ class _Run:
         for name in ("W", "beta", "gains", "rest", "gain"):
             getattr(run, name)[:] = state[name]
         run.epoch, run.block, run.certified = (int(value) for value in state["clock"])
-        run.dual, run.violation = (float(value) for value in state["sums"])
+        run.dual = float(state["dual"])
         return run
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -183,7 +182,7 @@ class _Run:
             "rest": self.rest,
             "gain": self.gain,
             "clock": np.array([self.epoch, self.block, self.certified]),
-            "sums": np.array([self.dual, self.violation]),
+            "dual": np.array(self.dual),
         }
 
     def advance(self, task: _Task, orders: list[NDArray[np.int32]], block: int) -> None:
