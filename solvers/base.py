@@ -23,13 +23,14 @@ class Params(BaseModel):
 
 @dataclass(frozen=True)
 class Handles:
-    """Which problems a method takes, and how it may be run."""
+    """Which problems a method takes, how it may be run, and whether its steps end in a certified gap."""
 
     flat: bool = True
     tree: bool = False
     multilabel: bool = False
     shards: bool = False
     kernels: bool = False
+    certified: bool = True
 
 
 @dataclass(frozen=True)

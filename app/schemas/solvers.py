@@ -13,6 +13,7 @@ class Handles(BaseModel):
     multilabel: bool
     shards: bool
     kernels: bool
+    certified: bool
 
 
 class SolverInfo(BaseModel):

@@ -10,7 +10,9 @@ from solvers.base import Solver
 from solvers.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
-pytestmark = pytest.mark.parametrize("name", SOLVERS)
+CERTIFIED = [name for name, method in SOLVERS.items() if method.handles.certified]
+everywhere = pytest.mark.parametrize("name", SOLVERS)
+where_certified = pytest.mark.parametrize("name", CERTIFIED)
 
 
 def solver(name: str, seed: int = 0, **params) -> Solver:
@@ -27,6 +29,7 @@ def last_of(steps):
     return last
 
 
+@where_certified
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_gap_is_never_negative_and_the_dual_never_falls(name, dtype):
     problem = small(n=80)
@@ -37,12 +40,14 @@ def test_the_gap_is_never_negative_and_the_dual_never_falls(name, dtype):
     assert (np.diff(duals) >= -1e-6 * np.abs(duals[1:])).all()
 
 
+@where_certified
 def test_a_tighter_tolerance_gives_a_smaller_gap(name):
     gaps = [last_of(solver(name, tol=tol, dtype="float64").steps(small())).gap for tol in (1e-1, 1e-3, 1e-5)]
     assert gaps[0] > gaps[1] > gaps[2]
     assert all(gap <= tol for gap, tol in zip(gaps, (1e-1, 1e-3, 1e-5), strict=True))
 
 
+@everywhere
 @pytest.mark.parametrize("slices", [1 << 31, 2000])
 def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, slices, monkeypatch):
     monkeypatch.setattr(solvers.ascent, "SLICE_PRODUCTS", slices)
@@ -59,6 +64,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, slices, m
             np.testing.assert_array_equal(resumed[-1][2][key], array, err_msg=key)
 
 
+@everywhere
 def test_the_same_seed_gives_the_same_bits_and_another_seed_another_path_where_there_is_chance(name):
     problem = small(n=80)
     scores = []
@@ -70,6 +76,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_another_path_where_t
     assert np.array_equal(scores[0], scores[2]) == SOLVERS[name].handles.kernels
 
 
+@everywhere
 def test_permuting_the_classes_permutes_the_scores(name):
     problem = small()
     turn = np.array([3, 0, 4, 1, 2])
@@ -81,6 +88,7 @@ def test_permuting_the_classes_permutes_the_scores(name):
     np.testing.assert_allclose(maps[1][turn], maps[0], atol=1e-3 * np.abs(maps[0]).max())
 
 
+@where_certified
 def test_the_limit_of_epochs_ends_training_unconverged_with_a_measured_gap(name):
     last = last_of(solver(name, tol=1e-9, max_epochs=3).steps(small()))
     assert (last.epoch, last.converged) == (3, False)
@@ -88,6 +96,7 @@ def test_the_limit_of_epochs_ends_training_unconverged_with_a_measured_gap(name)
     assert 0 < last.gap < 1
 
 
+@where_certified
 def test_the_certificate_belongs_to_the_model_that_is_handed_out(name):
     problem = small()
     method = solver(name, tol=1e-3, dtype="float64", C=2.0)
@@ -99,6 +108,7 @@ def test_the_certificate_belongs_to_the_model_that_is_handed_out(name):
     np.testing.assert_allclose(problem.X @ W, model.scores(problem.X), atol=1e-12)
 
 
+@where_certified
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("C", [1e-8, 1e8])
 def test_an_extreme_weight_of_the_losses_ends_with_true_bounds(name, C, dtype):
@@ -107,6 +117,7 @@ def test_an_extreme_weight_of_the_losses_ends_with_true_bounds(name, C, dtype):
     assert C > 1 or measured[-1].converged
 
 
+@everywhere
 def test_empty_rows_duplicate_rows_unused_features_and_two_classes_are_no_trouble(name):
     base = small(n=20, k=2)
     X = np.vstack([base.X.toarray(), base.X.toarray()[:5], np.zeros((3, base.n_features))])
@@ -119,12 +130,14 @@ def test_empty_rows_duplicate_rows_unused_features_and_two_classes_are_no_troubl
     assert not linear_map(method.model(problem, last.state))[:, [0, 1, -1]].any()
 
 
+@where_certified
 def test_one_example_a_class_converges(name):
     rng = np.random.default_rng(0)
     last = last_of(solver(name, tol=1e-3).steps(Problem.check(rng.standard_normal((40, 60)), np.arange(40))))
     assert last.converged
 
 
+@where_certified
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_features_of_another_scale_give_true_bounds(name, scale):
     problem = small()
@@ -135,6 +148,7 @@ def test_features_of_another_scale_give_true_bounds(name, scale):
     assert ratio == pytest.approx(1.0 / scale**2, rel=2e-2)
 
 
+@everywhere
 def test_titles_papers_and_schemas_are_there_for_the_reader(name):
     method = SOLVERS[name]
     assert method.title
