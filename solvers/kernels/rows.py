@@ -21,19 +21,18 @@ class Rows(NamedTuple):
     squares: NDArray[np.float64]
 
 
-def arrange(X: sp.csr_matrix, dtype: np.dtype[Any], *, ordered: bool = False) -> tuple[Rows, NDArray[np.int64]]:
+def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, NDArray[np.int64]]:
     """Lay X out for training.
 
     Frequent features come first, so that their rows of W share cache lines and stay in cache; features without an
-    entry are dropped.
+    entry are dropped. Each row is in the order of the new numbers, as products of rows need it, and as it takes to
+    tell its frequent features from the others.
 
     Parameters
     ----------
     X : csr_matrix, shape (n_samples, n_features)
     dtype : dtype
         float32 or float64, of the values and of the weights to come.
-    ordered : bool
-        Order the entries of each row by their new number, as products of rows need it.
 
     Returns
     -------
@@ -41,17 +40,16 @@ def arrange(X: sp.csr_matrix, dtype: np.dtype[Any], *, ordered: bool = False) ->
     features : int64 array, shape (n_used,)
         ``features[j]`` is the column of X that became j.
     """
-    count = np.bincount(X.indices, minlength=X.shape[1])
+    count = _count(X.indices, X.shape[1])
     features = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
-    number = np.empty(X.shape[1], np.int32)
-    number[features] = np.arange(len(features), dtype=np.int32)
-    squares = np.bincount(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.data**2, X.shape[0]).astype(np.float64)
-    indices, data = number[X.indices], X.data.astype(dtype)
-    if ordered:
-        moved = sp.csr_matrix((data, indices, X.indptr), shape=(X.shape[0], max(len(features), 1)))
-        moved.sort_indices()
-        indices, data = moved.indices.astype(np.int32), moved.data
-    return Rows(X.indptr.astype(np.int64), indices, data, squares), features
+    starts = np.zeros(X.shape[1], np.int64)
+    starts[features[1:]] = np.cumsum(count[features[:-1]])
+    indptr, n_entries = X.indptr.astype(np.int64), len(X.indices)
+    row, value, squares = np.empty(n_entries, np.int32), np.empty(n_entries, dtype), np.empty(X.shape[0])
+    _to_columns(indptr, X.indices, X.data, starts, row, value, squares)
+    indices, data = np.empty(n_entries, np.int32), np.empty(n_entries, dtype)
+    _to_rows(count[features], row, value, indptr[:-1].copy(), indices, data)
+    return Rows(indptr, indices, data, squares), features
 
 
 def weights(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -95,3 +93,53 @@ def square_norm(W: NDArray[Any], n_classes: int) -> float:
             part += np.float64(W[j, c]) * np.float64(W[j, c])
         total += part
     return total
+
+
+@njit(cache=True, nogil=True)
+def _count(indices: NDArray[Any], n_features: int) -> NDArray[np.int64]:
+    """How many entries each feature has."""
+    count = np.zeros(n_features, np.int64)
+    for p in range(indices.shape[0]):
+        count[indices[p]] += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _to_columns(
+    indptr: NDArray[np.int64],
+    indices: NDArray[Any],
+    data: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    row: NDArray[np.int32],
+    value: NDArray[Any],
+    squares: NDArray[np.float64],
+) -> None:
+    """The entries by feature, those of j from starts[j] on, which moves to their end; squared norms of the rows."""
+    for i in range(squares.shape[0]):
+        square = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            j, x = indices[p], data[p]
+            to = starts[j]
+            row[to], value[to] = i, x
+            starts[j] = to + 1
+            square += x * x
+        squares[i] = square
+
+
+@njit(cache=True, nogil=True)
+def _to_rows(
+    count: NDArray[np.int64],
+    row: NDArray[np.int32],
+    value: NDArray[Any],
+    free: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[Any],
+) -> None:
+    """The entries by row again, each row by rising feature; free[i] is the start of row i and moves to its end."""
+    p = 0
+    for j in range(count.shape[0]):
+        for _ in range(count[j]):
+            to = free[row[p]]
+            indices[to], data[to] = j, value[p]
+            free[row[p]] = to + 1
+            p += 1

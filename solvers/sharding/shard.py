@@ -123,7 +123,7 @@ def train(
 class _Training:
     def __init__(self, problem: Problem, plan: Plan, exchange: Exchange, crew: Crew, state: State | None) -> None:
         self.plan, self.exchange, self.crew = plan, exchange, crew
-        rows, _ = arrange(problem.X, plan.dtype, ordered=True)
+        rows, _ = arrange(problem.X, plan.dtype)
         n, k = problem.n_samples, problem.n_classes
         d = max(int(rows.indices.max(initial=0)) + 1, 1)
         self.data = Data(rows, problem.y, plan.C * problem.weights, deal(problem.y, k, exchange.size))

@@ -54,6 +54,23 @@ def test_frequent_features_come_first_and_unused_ones_go():
     assert rows.squares.tolist() == [5.0, 1.0, 26.0]
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_arranged_rows_hold_the_same_numbers_in_the_order_of_the_new_features(index):
+    X = sp.random(40, 60, density=0.15, random_state=3, format="csr")
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    rows, features = arrange(X, np.dtype(np.float64))
+    frequency = np.bincount(rows.indices)
+    assert (np.diff(frequency) <= 0).all()
+    assert frequency.all()
+    dense = np.zeros(X.shape)
+    for i in range(40):
+        entries = slice(rows.indptr[i], rows.indptr[i + 1])
+        assert (np.diff(rows.indices[entries]) > 0).all()
+        dense[i, features[rows.indices[entries]]] = rows.data[entries]
+    np.testing.assert_array_equal(dense, X.toarray())
+    np.testing.assert_allclose(rows.squares, (dense**2).sum(axis=1))
+
+
 @settings(deadline=None, max_examples=100, derandomize=True)
 @given(st.lists(st.floats(-2, 2), min_size=1, max_size=200), st.floats(-2, 2))
 def test_above_finds_exactly_the_classes_above(f, threshold):
