@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.base import Params, Solver, State, Step, relative_gap
+from solvers.base import State, Step, relative_gap
+from solvers.flat import FlatParams, LinearMachine
 from solvers.kernels import coefficients
 from solvers.kernels.rows import ALIGNMENT, Rows, arrange, square_norm, weights
 from solvers.model import LinearModel
@@ -32,10 +33,9 @@ SLICE_PRODUCTS = 1 << 31
 ROOM = 1 << 16
 
 
-class AscentParams(Params):
+class AscentParams(FlatParams):
     """What the flat linear machines have in common."""
 
-    C: float = Field(default=1.0, gt=0, allow_inf_nan=False, description="Weight of the losses against the norm of W.")
     tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
     max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Stop after so many passes, converged or not.")
     dtype: Literal["auto", "float32", "float64"] = Field(
@@ -55,7 +55,7 @@ class Task(NamedTuple):
 A = TypeVar("A", bound=AscentParams)
 
 
-class DualAscent(Solver[A]):
+class DualAscent(LinearMachine[A]):
     """A flat machine by dual block ascent; a method adds its kernels.
 
     An epoch is one visit of every awake example with all classes, then, while they pay, more with the classes alone
@@ -109,7 +109,7 @@ class DualAscent(Solver[A]):
     def loss_at_zero(self, n_classes: int) -> float:
         """The loss of an example whose scores all vanish, as those of an empty row always do."""
 
-    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         params, dtype, n = self.params, precision(self.params), problem.n_samples
         rows, _ = arrange(problem.X, dtype)
         task = Task(rows, _rank(problem)[problem.y], params.C * problem.weights, problem.n_classes)
@@ -222,7 +222,7 @@ class DualAscent(Solver[A]):
             *(int(value) for value in state["clock"]),
         )
 
-    def model(self, problem: Problem, state: State) -> LinearModel:
+    def fitted(self, problem: Problem, state: State) -> LinearModel:
         _, features = arrange(problem.X, precision(self.params))
         ascending = np.argsort(features)
         W = np.ascontiguousarray(state["W"][np.ix_(ascending, _rank(problem))])

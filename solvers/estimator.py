@@ -1,6 +1,7 @@
 """Every method behind one scikit-learn classifier."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.base import Params, Step, relative_gap
+from solvers.kernel_model import KernelModel
 from solvers.model import LinearModel, Model
 from solvers.problem import Problem
 from solvers.registry import SOLVERS, find, parse_params
@@ -44,7 +46,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Decides the order in which examples are visited.
     **params
         Parameters of the method (``C``, ``tol``, ...); those left out have the method's defaults. They can be read and
-        set like all others, so that grid searches work.
+        set like all others, so that grid searches work. The keys of ``class_weight`` are labels as ``y`` has them.
 
     Attributes
     ----------
@@ -52,6 +54,8 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     n_features_in_ : int
     model_ : solvers.model.Model
     coef_ : array, shape (n_classes, n_features), or (1, n_features) for two classes; linear models only
+    intercept_ : array, shape (n_classes,), or (1,) for two classes
+        Zeros where ``bias`` is 0.
     history_ : list of Record
     gap_ : float
         Relative duality gap (primal - dual) / primal of the model; nan for methods without a certificate.
@@ -114,7 +118,6 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         ProblemError
             The data cannot be trained on.
         """
-        params: Params = parse_params(self.method, {name: getattr(self, name) for name in self._given})
         X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
         check_classification_targets(labels)
         weights = None
@@ -127,6 +130,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 raise ValueError("every sample_weight is zero; at least two examples need a positive weight")
             X, labels, weights = X[keep], labels[keep], weights[keep]
         self.classes_, index = np.unique(labels, return_inverse=True)
+        params: Params = parse_params(self.method, self._params())
         if len(self.classes_) < 2:
             raise ValueError(f"y has {len(self.classes_)} class; at least two are needed")
         problem = Problem.check(X, index, [str(label) for label in self.classes_], weights)
@@ -164,6 +168,26 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         coef = self.model_.coef
         return coef[1:] - coef[:1] if len(self.classes_) == 2 else coef
 
+    @property
+    def intercept_(self) -> NDArray[np.floating[Any]]:
+        """What is added to the scores, one number a class; for two classes their difference."""
+        check_is_fitted(self)
+        if not isinstance(self.model_, LinearModel | KernelModel):
+            raise AttributeError(f"{self.method} has no intercept_")
+        given = self.model_.intercept
+        intercept = np.zeros(len(self.classes_)) if given is None else np.asarray(given)
+        return intercept[1:] - intercept[:1] if len(self.classes_) == 2 else intercept
+
+    def _params(self) -> dict[str, Any]:
+        """The parameters given, as the method takes them: labels by their names."""
+        params = {name: getattr(self, name) for name in self._given}
+        weights = params.get("class_weight")
+        if isinstance(weights, Mapping):
+            # 1, 1.0 and True are one key of a mapping, as they are one label
+            names = {label: str(label) for label in self.classes_.tolist()}
+            params["class_weight"] = {names.get(label, str(label)): _plain(weights[label]) for label in weights}
+        return params
+
     def _fields(self) -> dict[str, FieldInfo]:
         """The method's parameters; none while the method is unknown, which only ``fit`` complains of."""
         solver = SOLVERS.get(self.method) if isinstance(self.method, str) else None
@@ -174,6 +198,10 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         return tags
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _record(step: Step, seconds: float) -> Record:

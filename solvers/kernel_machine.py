@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers import bounds
-from solvers.base import Params, Solver, State, Step, relative_gap
+from solvers.base import State, Step, relative_gap
+from solvers.flat import FlatMachine, FlatParams
 from solvers.kernel_model import KernelModel
 from solvers.kernels.gram import Gram
 from solvers.kernels.kernel_function import KernelFunction, KernelName, scale_of, square_lengths
@@ -31,10 +32,9 @@ ENOUGH = 0.3
 STEPS_PER_EXAMPLE = 10
 
 
-class KernelParams(Params):
+class KernelParams(FlatParams):
     """What the kernel machines have in common."""
 
-    C: float = Field(default=1.0, gt=0, allow_inf_nan=False, description="Weight of the losses against the norm.")
     tol: float = Field(default=1e-3, gt=0, lt=1, description="Stop at this relative duality gap.")
     max_epochs: int = Field(
         default=10_000, ge=1, le=10**9, description="Stop after so many times n_samples block steps, converged or not."
@@ -54,8 +54,12 @@ class KernelParams(Params):
     )
 
 
-class KernelMachine(Solver[KernelParams]):
-    """A kernel machine by dual block ascent; a method says which by its three numbers."""
+class KernelMachine(FlatMachine[KernelParams]):
+    """A kernel machine by dual block ascent; a method says which by its three numbers.
+
+    ``bias`` is one more coordinate in the space of the kernel: its square is added to every kernel value, those of a
+    precomputed matrix included. A positive semidefinite matrix stays one, so that holds for every kernel alike.
+    """
 
     Params: ClassVar[type[KernelParams]] = KernelParams
 
@@ -63,10 +67,10 @@ class KernelMachine(Solver[KernelParams]):
     def machine(self, n_classes: int) -> Machine:
         """The numbers of this method."""
 
-    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         params, machine = self.params, self.machine(problem.n_classes)
         n, k = problem.n_samples, problem.n_classes
-        gram = Gram(problem.X, self._function(problem), params.cache_mb << 20, WORKING_SET)
+        gram = Gram(problem.X, self._function(problem), params.cache_mb << 20, WORKING_SET, params.bias**2)
         training = Training(problem.y, params.C * problem.weights, gram.diagonal)
         if state is None:
             F, alpha = np.zeros((k, n)), np.zeros((k, n))
@@ -110,15 +114,14 @@ class KernelMachine(Solver[KernelParams]):
                 work = 0
                 yield step(np.nan, np.nan, np.nan, converged=False)
 
-    def model(self, problem: Problem, state: State) -> KernelModel:
-        function = self._function(problem)
-        diagonal = (
-            problem.X.diagonal() if function.name == "precomputed" else function.of_itself(square_lengths(problem.X))
-        )
+    def fitted(self, problem: Problem, state: State) -> KernelModel:
+        function, offset = self._function(problem), self.params.bias**2
+        given = function.name == "precomputed"
+        diagonal = (problem.X.diagonal() if given else function.of_itself(square_lengths(problem.X))) + offset
         coefficients = _coefficients(self.machine(problem.n_classes), problem.y, state["alpha"])
         support = np.flatnonzero((coefficients != 0).any(axis=0) & (diagonal > 0))
         model = KernelModel.of_training(
-            problem.classes, problem.X, function, support, np.ascontiguousarray(coefficients[:, support].T)
+            problem.classes, problem.X, function, support, np.ascontiguousarray(coefficients[:, support].T), offset
         )
         squares = (coefficients * state["F"]).sum(axis=1)
         model.report = bounds.report(state["F"].T, problem.y, squares, float(np.sqrt(diagonal.max())), len(support))

@@ -27,6 +27,8 @@ class KernelModel(Model):
     vectors : csr_matrix of float64, shape (n_support, n_used_features)
         The support vectors in those features; empty with a precomputed kernel.
     coefficients : float64 array, shape (n_support, n_classes)
+    intercept : float64 array, shape (n_classes,), optional
+        What is added to the scores; None adds nothing, and is not written.
     """
 
     kind = "kernel"
@@ -39,6 +41,7 @@ class KernelModel(Model):
         features: NDArray[np.int64],
         vectors: sp.csr_matrix,
         coefficients: NDArray[np.float64],
+        intercept: NDArray[np.float64] | None = None,
     ) -> None:
         self.classes = tuple(classes)
         self.n_features = n_features
@@ -46,6 +49,7 @@ class KernelModel(Model):
         self.features = features
         self.vectors = vectors
         self.coefficients = coefficients
+        self.intercept = intercept
         self._squares = square_lengths(vectors)
 
     @classmethod
@@ -56,13 +60,19 @@ class KernelModel(Model):
         function: KernelFunction,
         support: NDArray[np.int64],
         coefficients: NDArray[np.float64],
+        offset: float = 0.0,
     ) -> "KernelModel":
-        """The model whose support vectors are the rows ``support`` (ascending) of the training matrix X."""
+        """The model whose support vectors are the rows ``support`` (ascending) of the training matrix X.
+
+        ``offset`` was added to every kernel value in training.
+        """
+        intercept = offset * coefficients.sum(axis=0) if offset else None
         if function.name == "precomputed":
-            return cls(classes, X.shape[1], function, support, sp.csr_matrix((len(support), 0)), coefficients)
+            none = sp.csr_matrix((len(support), 0))
+            return cls(classes, X.shape[1], function, support, none, coefficients, intercept)
         vectors = X[support]
         features = np.unique(vectors.indices).astype(np.int64)
-        return cls(classes, X.shape[1], function, features, vectors[:, features], coefficients)
+        return cls(classes, X.shape[1], function, features, vectors[:, features], coefficients, intercept)
 
     @property
     def n_support(self) -> int:
@@ -92,7 +102,7 @@ class KernelModel(Model):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         function = self.function
-        return {
+        arrays = {
             "kernel": np.array([function.name]),
             "numbers": np.array([function.degree, function.gamma, function.coef0], np.float64),
             "features": self.features,
@@ -101,6 +111,7 @@ class KernelModel(Model):
             "data": self.vectors.data,
             "coefficients": self.coefficients,
         }
+        return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
 
     @classmethod
     def from_arrays(
@@ -111,11 +122,13 @@ class KernelModel(Model):
         features, n_support = arrays["features"], len(arrays["coefficients"])
         width = 0 if function.name == "precomputed" else len(features)
         vectors = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n_support, width))
-        return cls(classes, n_features, function, features, vectors, arrays["coefficients"])
+        intercept = arrays.get("intercept")
+        return cls(classes, n_features, function, features, vectors, arrays["coefficients"], intercept)
 
     def _of_dense(self, known: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores from the used features of some examples, shape (n, n_used_features), and their squared lengths."""
-        if self.function.name == "precomputed":
-            return np.asarray(known @ self.coefficients)
-        products = np.asarray(self.vectors @ known.T)
-        return np.asarray(self.function.of_products(products, self._squares, squares).T @ self.coefficients)
+        values = known
+        if self.function.name != "precomputed":
+            values = self.function.of_products(np.asarray(self.vectors @ known.T), self._squares, squares).T
+        scores = np.asarray(values @ self.coefficients)
+        return scores if self.intercept is None else scores + self.intercept

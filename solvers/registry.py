@@ -4,7 +4,7 @@ import difflib
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -51,13 +51,22 @@ def parse_params(name: str, params: Mapping[str, Any]) -> Params:
     except ValidationError as error:
         items = []
         for fault in error.errors(include_url=False, include_input=False, include_context=False):
-            path = [str(part) for part in fault["loc"]]
+            path = _path(fault["loc"], params)
             detail = fault["msg"]
             if fault["type"] == "extra_forbidden":
                 detail = f"{name} has no such parameter{_nearest(path[0], schema.model_fields)}"
                 path[0] = path[0][:80]
             items.append(("/" + "/".join(path), detail))
         raise ParamsError(items) from None
+
+
+def _path(place: Sequence[int | str], params: Mapping[str, Any]) -> list[str]:
+    """The keys that lead to a fault; names of alternatives, which pydantic puts between them, are left out."""
+    path, value = [str(place[0])], params.get(str(place[0]))
+    for part in place[1:]:
+        if isinstance(value, Mapping) and part in value:
+            path, value = [*path, str(part)[:80].replace("~", "~0").replace("/", "~1")], value[part]
+    return path
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

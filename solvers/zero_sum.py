@@ -88,7 +88,7 @@ S = TypeVar("S", bound=SummedParams)
 class SummedZeroSum(ZeroSum[S]):
     """A machine of this family that sums its losses, by block ascent or by interior point."""
 
-    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """Train; ``max_epochs`` bounds the iterations of the interior point method too, which may also stall.
 
         Raises
@@ -99,12 +99,12 @@ class SummedZeroSum(ZeroSum[S]):
         features = _used(problem)
         if self._interior(problem, features):
             return self._interior_steps(problem, features, state)
-        return super().steps(problem, state)
+        return super().train(problem, state)
 
-    def model(self, problem: Problem, state: State) -> LinearModel:
+    def fitted(self, problem: Problem, state: State) -> LinearModel:
         features = _used(problem)
         if not self._interior(problem, features):
-            return super().model(problem, state)
+            return super().fitted(problem, state)
         return LinearModel(problem.classes, problem.n_features, features, np.array(state["W"], precision(self.params)))
 
     def _interior(self, problem: Problem, features: NDArray[np.int64]) -> bool:

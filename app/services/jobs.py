@@ -15,6 +15,8 @@ from app.services.lookup import by_id, by_ref, moment, moment_or_none, newest
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from solvers import registry
+from solvers.base import Params
+from solvers.flat import FlatParams, unknown_labels
 
 MAX_STEPS = 10_000
 _NAMED_LABELS = 5
@@ -32,11 +34,11 @@ def submit(session: Session, request: TrainRequest) -> Job:
     InvalidInput
         Unknown solver or parameters, or a dataset that the request cannot be trained on.
     """
-    _check_solver(request)
+    params = _check_solver(request)
     with writing(session):
         # Locked, so that the dataset cannot be deleted between this check and the job's row.
         dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
-        _check_dataset(dataset, request)
+        _check_dataset(dataset, request, params)
         row = doorbell.add(session, "train", dataset.id, request.model_dump(mode="json"))
         session.refresh(row)
         job = show(row)
@@ -192,10 +194,10 @@ def _set(session: Session, id: str, **values: Any) -> None:
     session.execute(statement.execution_options(synchronize_session=False))
 
 
-def _check_solver(request: TrainRequest) -> None:
+def _check_solver(request: TrainRequest) -> Params:
     try:
         solver = registry.find(request.solver)
-        registry.parse_params(request.solver, request.params)
+        params = registry.parse_params(request.solver, request.params)
     except registry.UnknownSolverError as error:
         raise InvalidInput("the solver is not known", [Item(str(error), "/solver")]) from None
     except registry.ParamsError as error:
@@ -206,9 +208,10 @@ def _check_solver(request: TrainRequest) -> None:
             "the solver needs labels that the dataset does not have",
             [Item(f"{request.solver} takes no flat labels", "/solver")],
         )
+    return params
 
 
-def _check_dataset(dataset: tables.Dataset, request: TrainRequest) -> None:
+def _check_dataset(dataset: tables.Dataset, request: TrainRequest, params: Params) -> None:
     if dataset.state != "ready" or dataset.statistics is None:
         raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
     statistics = DatasetStatistics.model_validate(dataset.statistics)
@@ -232,5 +235,9 @@ def _check_dataset(dataset: tables.Dataset, request: TrainRequest) -> None:
                 )
             ],
         )
+    if isinstance(params, FlatParams):
+        fault = unknown_labels(params.class_weight, [count.label for count in trained])
+        if fault is not None:
+            raise InvalidInput("the parameters do not fit the dataset", [Item(fault, "/params/class_weight")])
     if dataset.kind != "text" and "text" in request.model_fields_set:
         raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])

@@ -25,6 +25,8 @@ class Gram:
         What the kept columns may take.
     at_least : int
         So many columns are kept in any case: as many as :meth:`columns` will be asked for at once.
+    offset : float
+        Added to every kernel value, as a constant in the space of the kernel does.
 
     Attributes
     ----------
@@ -35,12 +37,15 @@ class Gram:
         Columns computed so far, those computed again included.
     """
 
-    def __init__(self, X: sp.csr_matrix, kernel: KernelFunction, cache_bytes: int, at_least: int) -> None:
+    def __init__(
+        self, X: sp.csr_matrix, kernel: KernelFunction, cache_bytes: int, at_least: int, offset: float = 0.0
+    ) -> None:
         n = X.shape[0]
         self.kernel = kernel
+        self._offset = offset
         self._squares = square_lengths(X)
         given = kernel.name == "precomputed"
-        self.diagonal = X.diagonal() if given else kernel.of_itself(self._squares)
+        self.diagonal = (X.diagonal() if given else kernel.of_itself(self._squares)) + offset
         self._X = X if given else _compact(X)
         self._panel = np.zeros((self._X.shape[1], LANES))
         self.store = np.empty((min(n, max(at_least, cache_bytes // (8 * n))), n))
@@ -61,7 +66,7 @@ class Gram:
             self._slot[evicted[evicted >= 0]] = -1
             self._slot[missing], self._owner[slots], self._asked[slots] = slots, missing, self._clock
             for at in range(0, len(missing), LANES):
-                self.store[slots[at : at + LANES]] = self._compute(missing[at : at + LANES])
+                self.store[slots[at : at + LANES]] = self._compute(missing[at : at + LANES]) + self._offset
         return self._slot[picks]
 
     def _compute(self, picks: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.ascent import CERTIFY_SHARE, LONGEST_REST, AscentParams, bounded, pause, precision
-from solvers.base import Handles, Solver, State, Step, relative_gap
+from solvers.base import Handles, State, Step, relative_gap
+from solvers.flat import LinearMachine
 from solvers.kernels import binary
 from solvers.kernels.rows import Rows, arrange, weights
 from solvers.model import LinearModel
@@ -35,7 +36,7 @@ class OneVsRestParams(AscentParams):
     loss: Literal["hinge", "squared_hinge"] = Field(default="hinge", description="Loss of each binary machine.")
 
 
-class OneVsRest(Solver[OneVsRestParams]):
+class OneVsRest(LinearMachine[OneVsRestParams]):
     """One linear SVM a class against the rest; the highest score wins."""
 
     name = "one_vs_rest"
@@ -44,7 +45,7 @@ class OneVsRest(Solver[OneVsRestParams]):
     handles = Handles(flat=True)
     Params = OneVsRestParams
 
-    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """Train; memory is ``n_samples x n_classes`` floats for the dual variables beside the weights.
 
         An epoch visits every awake example of a block, then ``REFINEMENTS`` times those that its last visit moved.
@@ -68,7 +69,7 @@ class OneVsRest(Solver[OneVsRestParams]):
                 if converged:
                     return
 
-    def model(self, problem: Problem, state: State) -> LinearModel:
+    def fitted(self, problem: Problem, state: State) -> LinearModel:
         _, features = arrange(problem.X, precision(self.params))
         W = np.concatenate(list(state["W"]), axis=1)[np.argsort(features), : problem.n_classes]
         return LinearModel(problem.classes, problem.n_features, np.sort(features), np.ascontiguousarray(W))

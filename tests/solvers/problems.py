@@ -1,6 +1,6 @@
 """Small problems, and every objective written down a second time for a general convex solver."""
 
-from typing import Any
+from typing import Any, Literal
 
 import cvxpy as cp
 import numpy as np
@@ -29,8 +29,13 @@ def settings(name: str, **params: Any) -> dict[str, Any]:
 
 
 def linear_map(model: Model) -> NDArray[np.float64]:
-    """W (k, d) of a model whose scores are linear, whatever it keeps."""
-    return np.asarray(model.scores(sp.identity(model.n_features, format="csr"))).T
+    """W (k, d) of a model whose scores are linear, whatever it keeps, without its intercept."""
+    return np.asarray(model.scores(sp.identity(model.n_features, format="csr")) - intercept(model)).T
+
+
+def intercept(model: Model) -> NDArray[np.float64]:
+    """The scores (k,) of an example without features."""
+    return np.asarray(model.scores(sp.csr_matrix((1, model.n_features)))[0])
 
 
 def _margins(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, cp.Expression]:
@@ -106,11 +111,26 @@ ORACLES = {
 }
 
 
-def optimum(name: str, problem: Problem, C: float) -> tuple[float, NDArray[np.float64]]:
-    """The optimal value and W (k, d) of an objective, by an interior point method."""
+def optimum(
+    name: str,
+    problem: Problem,
+    C: float,
+    bias: float = 0.0,
+    class_weight: dict[str, float] | Literal["balanced"] | None = None,
+) -> tuple[float, NDArray[np.float64]]:
+    """The optimal value and W (k, d) of an objective, by an interior point method; with a bias W is (k, d + 1)."""
     losses_of, _ = ORACLES[name]
-    W, losses = losses_of(problem.X.toarray(), problem.y, problem.n_classes)
-    weighted = cp.sum(cp.multiply(problem.weights, cp.hstack(losses)))
+    X, weights = problem.X.toarray(), problem.weights.copy()
+    if bias > 0:
+        X = np.hstack([X, np.full((len(X), 1), bias)])
+    for c, label in enumerate(problem.classes):
+        mine = problem.y == c
+        if class_weight == "balanced":
+            weights[mine] *= problem.weights.sum() / (problem.n_classes * problem.weights[mine].sum())
+        elif class_weight is not None:
+            weights[mine] *= class_weight.get(label, 1.0)
+    W, losses = losses_of(X, problem.y, problem.n_classes)
+    weighted = cp.sum(cp.multiply(weights, cp.hstack(losses)))
     task = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(W) + C * weighted))
     value = task.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
     return float(value), np.asarray(W.value)

@@ -10,15 +10,18 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_class_weight_classifiers, parametrize_with_checks
 
 from solvers.estimator import PolymarginClassifier
+from solvers.flat import FlatParams
+from solvers.problem import ProblemError
 from solvers.registry import SOLVERS, ParamsError, UnknownSolverError
 
 EXPECTED_FAILURES = {
     "check_no_attributes_set_in_init": "the methods' parameters are attributes, so that they can be read and searched",
     "check_sample_weight_equivalence_on_dense_data": "equal to the duality gap asked for, not to 1e-7",
     "check_sample_weight_equivalence_on_sparse_data": "equal to the duality gap asked for, not to 1e-7",
+    "check_class_weight_classifiers": "it takes an intercept, which linear machines have only with a bias",
 }
 
 
@@ -28,6 +31,12 @@ EXPECTED_FAILURES = {
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_takes_it_for_one_of_its_own(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if issubclass(SOLVERS[name].Params, FlatParams)])
+@pytest.mark.filterwarnings("ignore")
+def test_with_a_bias_weights_of_classes_do_what_scikit_learn_expects(name):
+    check_class_weight_classifiers(name, PolymarginClassifier(name, bias=1.0))
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -41,6 +50,43 @@ def test_weights_equal_repeated_rows(name):
         problem.X[np.repeat(np.arange(30), times)], np.repeat(problem.y, times)
     )
     np.testing.assert_allclose(linear_map(weighted.model_), linear_map(repeated.model_), atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["crammer_singer", "one_vs_rest", "spoc"])
+def test_a_bias_gives_an_intercept(name):
+    problem = small(n=60, k=3)
+    params = settings(name, bias=1.0, tol=1e-3)
+    many = PolymarginClassifier(name, **params).fit(problem.X, problem.y)
+    assert many.intercept_.shape == (3,)
+    assert np.abs(many.intercept_).max() > 1e-3
+    np.testing.assert_allclose(many.decision_function(np.zeros((1, 12)))[0], many.intercept_, rtol=1e-6)
+    two = PolymarginClassifier(name, **params).fit(problem.X, problem.y > 0)
+    assert two.intercept_.shape == (1,)
+    np.testing.assert_allclose(two.decision_function(np.zeros((1, 12))), two.intercept_, rtol=1e-6)
+    assert not PolymarginClassifier(name, **settings(name)).fit(problem.X, problem.y).intercept_.any()
+
+
+@pytest.mark.parametrize(("labels", "keys"), [([10, 20, 30], [20, 30.0]), (["a", "b", "c"], ["b", "c"])])
+def test_weights_of_classes_are_given_by_label(labels, keys):
+    problem = small(n=60, k=3)
+    y = np.array(labels)[problem.y]
+    times = np.array([1.0, 3.0, 0.5])
+    by_label = PolymarginClassifier(class_weight=dict(zip(keys, times[1:], strict=True))).fit(problem.X, y)
+    by_example = PolymarginClassifier().fit(problem.X, y, sample_weight=times[problem.y])
+    np.testing.assert_array_equal(by_label.coef_, by_example.coef_)
+    with pytest.raises(ProblemError, match="'rose'"):
+        PolymarginClassifier(class_weight={"rose": 2.0}).fit(problem.X, y)
+
+
+def test_balanced_is_what_scikit_learn_calls_so():
+    problem = small(n=80, k=4)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 80)
+    ours = PolymarginClassifier("crammer_singer", bias=1.0, class_weight="balanced", tol=1e-9, max_epochs=100_000)
+    peer = LinearSVC(multi_class="crammer_singer", class_weight="balanced", tol=1e-10, max_iter=1_000_000)
+    ours.fit(problem.X, problem.y, sample_weight=weights)
+    peer.fit(problem.X, problem.y, sample_weight=weights)
+    np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-4)
+    np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-4)
 
 
 def test_sparse_and_dense_input_give_the_same_bits():

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from problems import ORACLES, linear_map, optimum, settings, small
+from problems import ORACLES, intercept, linear_map, optimum, settings, small
 
+from solvers.flat import FlatMachine
 from solvers.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
@@ -38,6 +39,24 @@ def test_weights_of_examples_multiply_their_losses(case):
     value, _ = optimum(case, problem, 1.0)
     step, _ = train(name, problem, C=1.0, tol=1e-7, max_epochs=200_000, **extra)
     assert step.primal == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {"1": 3.0, "4": 0.25}])
+@pytest.mark.parametrize("case", [case for case in ORACLES if issubclass(SOLVERS[case.split(",")[0]], FlatMachine)])
+def test_a_constant_feature_and_weights_of_classes_are_part_of_the_objective(case, class_weight):
+    plain = small(n=30)
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, plain.n_samples)
+    problem = Problem.check(plain.X, plain.y, plain.classes, weights)
+    name, extra = case.split(",")[0], ORACLES[case][1]
+    value, W = optimum(case, problem, 1.0, bias=2.0, class_weight=class_weight)
+    step, model = train(
+        name, problem, C=1.0, bias=2.0, class_weight=class_weight, tol=1e-7, max_epochs=200_000, **extra
+    )
+    assert step.converged
+    assert step.dual <= value * (1 + 1e-8)
+    assert step.primal == pytest.approx(value, rel=1e-6)
+    np.testing.assert_allclose(linear_map(model), W[:, :-1], atol=2e-3 * np.abs(W).max())
+    np.testing.assert_allclose(intercept(model), 2.0 * W[:, -1], atol=4e-3 * np.abs(W).max())
 
 
 @pytest.mark.parametrize("name", SOLVERS)

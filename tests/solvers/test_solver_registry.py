@@ -28,3 +28,12 @@ def test_faults_are_pointed_at():
     for bad in (float("nan"), float("inf")):
         with pytest.raises(ParamsError):
             parse_params("weston_watkins", {"C": bad})
+
+
+def test_a_fault_within_a_parameter_is_pointed_at_by_keys_alone():
+    with pytest.raises(ParamsError) as caught:
+        parse_params("weston_watkins", {"class_weight": {"a/b": 0.0, "c": 1.0}})
+    assert {pointer for pointer, _ in caught.value.items} == {"/class_weight", "/class_weight/a~1b"}
+    with pytest.raises(ParamsError) as caught:
+        parse_params("spoc", {"gamma": "big"})
+    assert {pointer for pointer, _ in caught.value.items} == {"/gamma"}

@@ -41,6 +41,16 @@ def test_wrong_parameters_are_refused_with_their_places(session: Session, datase
     assert any("'tol'" in item.detail for item in errors)
 
 
+def test_weights_of_labels_that_the_dataset_does_not_have_are_refused_by_name(
+    session: Session, dataset: Callable[..., str]
+) -> None:
+    dataset()
+    (item,) = _refused(session, params={"class_weight": {"class1": 2.0, "rose": 3.0}}).errors
+    assert item.pointer == "/params/class_weight"
+    assert "1 label(s) that no training row has: 'rose'" in item.detail
+    assert jobs.submit(session, _request(params={"class_weight": {"class1": 2.0}})).state == "queued"
+
+
 def test_a_dataset_of_one_class_is_refused(session: Session, dataset: Callable[..., str]) -> None:
     dataset("a 1:1\na 1:2\n")
     (item,) = _refused(session).errors

@@ -1,0 +1,128 @@
+"""What all flat machines share: weights of classes, and a constant feature that gives every class an intercept.
+
+Both only change the problem that is solved, so they stand here once, between the caller and the algorithm: a machine
+trains the prepared problem, and every step and certificate is of that problem's objective.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Annotated, Literal, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from solvers.base import Params, Solver, State, Step
+from solvers.model import LinearModel, Model
+from solvers.problem import Problem, ProblemError
+
+NAMED = 5
+
+ClassWeight = Literal["balanced"] | dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None
+
+
+class FlatParams(Params):
+    """What the flat machines have in common."""
+
+    C: float = Field(
+        default=1.0, gt=0, allow_inf_nan=False, description="Weight of the losses against the norm of the weights."
+    )
+    class_weight: ClassWeight = Field(
+        default=None,
+        description="Multiplies the weights of each class's examples: balanced takes n / (n_classes * n_c), counted "
+        "with the examples' own weights; an object gives positive numbers by label, 1 where a label is left out.",
+    )
+    bias: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="Value of a constant feature that is appended to every example, as LIBLINEAR's -B; its weights are "
+        "regularised like all others. Kernel machines add its square to the kernel. 0: none.",
+    )
+
+
+F = TypeVar("F", bound=FlatParams)
+
+
+class FlatMachine(Solver[F]):
+    """A machine that trains on the problem which its shared parameters make of the given one."""
+
+    def prepared(self, problem: Problem) -> Problem:
+        """The problem that is solved.
+
+        Raises
+        ------
+        ProblemError
+            ``class_weight`` names labels that the problem does not have, or a product of C and weights is beyond
+            the range of floats.
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            weights = problem.weights * class_weights(problem, self.params.class_weight)[problem.y]
+            bounds = self.params.C * weights
+        if not (np.isfinite(bounds).all() and (bounds > 0).all()):
+            raise ProblemError("C times the weight of an example and of its class is not a positive, finite number")
+        return problem if self.params.class_weight is None else replace(problem, weights=weights)
+
+    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+        return self.train(self.prepared(problem), state)
+
+    def model(self, problem: Problem, state: State) -> Model:
+        return self.fitted(self.prepared(problem), state)
+
+    @abstractmethod
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
+        """As :meth:`steps`, on the prepared problem."""
+
+    @abstractmethod
+    def fitted(self, problem: Problem, state: State) -> Model:
+        """As :meth:`model`, for the prepared problem."""
+
+
+class LinearMachine(FlatMachine[F]):
+    """A machine with one weight vector a class; the constant feature is the last column of the prepared problem."""
+
+    def prepared(self, problem: Problem) -> Problem:
+        problem = super().prepared(problem)
+        if self.params.bias == 0:
+            return problem
+        constant = sp.csr_matrix(np.full((problem.n_samples, 1), self.params.bias))
+        return replace(problem, X=sp.csr_matrix(sp.hstack([problem.X, constant], format="csr")))
+
+    def model(self, problem: Problem, state: State) -> LinearModel:
+        model = self.fitted(self.prepared(problem), state)
+        return model if self.params.bias == 0 else model.with_last_as_intercept(self.params.bias)
+
+    @abstractmethod
+    def fitted(self, problem: Problem, state: State) -> LinearModel: ...
+
+
+def class_weights(problem: Problem, given: ClassWeight) -> NDArray[np.float64]:
+    """The weight of every class, shape (n_classes,).
+
+    Raises
+    ------
+    ProblemError
+        A label has a weight that the problem does not have.
+    """
+    if given is None:
+        return np.ones(problem.n_classes)
+    if given == "balanced":
+        counts = np.bincount(problem.y, problem.weights, problem.n_classes)
+        return np.asarray(counts.sum() / (problem.n_classes * counts))
+    assert isinstance(given, Mapping)
+    fault = unknown_labels(given, problem.classes)
+    if fault is not None:
+        raise ProblemError(fault)
+    return np.array([given.get(label, 1.0) for label in problem.classes])
+
+
+def unknown_labels(given: ClassWeight, known: Iterable[str]) -> str | None:
+    """What is wrong with weights by label where only the ``known`` labels are there; None if nothing is."""
+    unknown = sorted(set(given) - set(known)) if isinstance(given, Mapping) else []
+    if not unknown:
+        return None
+    named = ", ".join(f"{label!r:.80}" for label in unknown[:NAMED])
+    more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+    return f"class_weight names {len(unknown)} label(s) that no training row has: {named}{more}"
