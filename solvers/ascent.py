@@ -18,6 +18,7 @@ from pydantic import Field
 from solvers.base import State, Step, relative_gap
 from solvers.flat import FlatParams, LinearMachine
 from solvers.kernels import coefficients
+from solvers.kernels.orders import live
 from solvers.kernels.rows import ALIGNMENT, Rows, arrange, square_norm, weights
 from solvers.model import LinearModel
 from solvers.problem import Problem
@@ -123,16 +124,18 @@ class DualAscent(LinearMachine[A]):
             if run.position == len(run.order):
                 if again:
                     run.refined += 1
-                    live = (run.duals.length > 0) & (run.gains > LIVE_SHARE * run.mean_gain)
-                    listed = np.flatnonzero(live).astype(np.int32)
-                    run.start(np.random.default_rng([self.seed, run.epoch, run.refined]).permutation(listed))
+                    draw = (LIVE_SHARE * run.mean_gain, self.seed, run.epoch, run.refined)
+                    run.start(
+                        *live(run.gains, run.duals.length, run.cuts, *draw)
+                    )
                 elif run.epoch == params.max_epochs:
                     return
                 else:
                     run.epoch, run.refined, run.tally[:] = run.epoch + 1, 0, 0.0
                     awake = (np.arange(n) + run.epoch) % pause(run.rest, LONGEST_REST) == 0
                     awake = np.flatnonzero(filled & awake).astype(np.int32)
-                    run.start(np.random.default_rng([self.seed, run.epoch]).permutation(awake))
+                    order = np.random.default_rng([self.seed, run.epoch]).permutation(awake)
+                    run.start(order, float(run.cuts[order].sum()))
             spent += self._advance(task, run, SLICE_PRODUCTS - spent)
             again = run.position == len(run.order) and self._shall_refine(run)
             if again or run.position < len(run.order):
@@ -160,9 +163,11 @@ class DualAscent(LinearMachine[A]):
     def _advance(self, task: Task, run: "_Run", budget: int) -> int:
         """Visit on to the end of the pass, or until the products of X and W use up the budget; returns how many."""
         each = run.W.shape[1] if run.refined == 0 else ALIGNMENT
-        work = np.cumsum(run.cuts[run.order[run.position :]]) * each
-        n = min(len(work), 1 + int(np.searchsorted(work, budget)))
-        stop = run.position + n
+        stop, spent = len(run.order), each * run.cost
+        if run.position > 0 or spent > budget:
+            work = np.cumsum(run.cuts[run.order[run.position :]]) * each
+            n = min(len(work), 1 + int(np.searchsorted(work, budget)))
+            stop, spent = run.position + n, int(work[n - 1]) if n else 0
         most = FIRST_CANDIDATES if run.epoch == 1 else task.n_classes
         while run.position < stop:
             run.duals = self.with_room(task, run.duals)
@@ -170,7 +175,7 @@ class DualAscent(LinearMachine[A]):
                 task, run.order, run.position, stop, run.refined == 0, most, run.W, run.duals, run.rest, run.gains,
                 run.tally,
             )  # fmt: skip
-        return int(work[n - 1]) if n else 0
+        return int(spent)
 
     def _shall_refine(self, run: "_Run") -> bool:
         """Whether, at the end of a pass, visits of listed classes alone gain enough for their cost.
@@ -196,7 +201,7 @@ class DualAscent(LinearMachine[A]):
             gains,
             np.empty(0, np.int32),
             np.zeros(4),
-            np.zeros(1),
+            np.zeros(2),
             0,
             0,
             0,
@@ -246,9 +251,14 @@ class _Run:
     certified: int
     refined: int
 
-    def start(self, order: NDArray[np.int32]) -> None:
-        """Begin a pass over these examples."""
-        self.order, self.position, self.tally[3] = order, 0, 0.0
+    def start(self, order: NDArray[np.int32], cost: float) -> None:
+        """Begin a pass over these examples, at a cost of so many entries of rows, times coefficients if it refines."""
+        self.order, self.position, self.tally[3], self.pace[1] = order, 0, 0.0, cost
+
+    @property
+    def cost(self) -> float:
+        """Entries of the rows that the pass reads, times coefficients if it refines."""
+        return float(self.pace[1])
 
     @property
     def mean_gain(self) -> float:
@@ -257,12 +267,8 @@ class _Run:
 
     def gain_per_cost(self) -> float:
         """What the pass that has just ended gained, by vector operation."""
-        cuts = self.cuts[self.order]
-        if self.refined == 0:
-            cost = float(cuts.sum()) * (1 + self.W.shape[1] * self.W.itemsize / ALIGNMENT)
-        else:
-            cost = 1.5 * float((cuts * self.duals.length[self.order]).sum())
-        return float(self.tally[3]) / max(float(cost), 1.0)
+        each = 1 + self.W.shape[1] * self.W.itemsize / ALIGNMENT if self.refined == 0 else 1.5
+        return float(self.tally[3]) / max(each * self.cost, 1.0)
 
     def step(self, primal: float, dual: float, *, converged: bool) -> Step:
         """The step at this point."""

@@ -1,0 +1,61 @@
+"""Which examples a pass visits, in which order: planned in one call, since a pass may last a few microseconds."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)
+def live(
+    gains: NDArray[np.float32],
+    lengths: NDArray[np.int32],
+    cuts: NDArray[np.int64],
+    threshold: float,
+    seed: int,
+    epoch: int,
+    number: int,
+) -> tuple[NDArray[np.int32], float]:
+    """The examples with dual variables whose last visit gained more than the threshold, shuffled.
+
+    Parameters
+    ----------
+    gains, lengths, cuts : array, shape (n_samples,)
+        What the last visit gained; how many coefficients an example has; how many entries its row has.
+    threshold : float
+    seed, epoch, number : int
+        Decide the order.
+
+    Returns
+    -------
+    order : int32 array
+    cost : float
+        Entries times coefficients, summed over the order.
+    """
+    n = gains.shape[0]
+    found, count, cost = np.empty(n, np.int32), 0, 0.0
+    for i in range(n):
+        if gains[i] > threshold and lengths[i] > 0:
+            found[count] = i
+            count += 1
+            cost += cuts[i] * lengths[i]
+    order = found[:count].copy()
+    shuffle(order, mixed(mixed(mixed(np.uint64(seed)) + np.uint64(epoch)) + np.uint64(number)))
+    return order, cost
+
+
+@njit(cache=True, nogil=True)
+def shuffle(order: NDArray[np.int32], word: np.uint64) -> None:
+    """Shuffle in place (Fisher and Yates); the same word gives the same order."""
+    for last in range(order.shape[0] - 1, 0, -1):
+        word += np.uint64(0x9E3779B97F4A7C15)
+        draw = mixed(word) >> np.uint64(32)
+        other = np.int64((draw * np.uint64(last + 1)) >> np.uint64(32))
+        order[last], order[other] = order[other], order[last]
+
+
+@njit(inline="always")
+def mixed(word: np.uint64) -> np.uint64:
+    """The output function of SplitMix64 (Steele, Lea and Flood 2014)."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
