@@ -228,11 +228,11 @@ def _wait(ready: Callable[[], bool], process: subprocess.Popen[bytes], seconds: 
 def dataset(database: sessionmaker[Session]) -> Callable[..., str]:
     """``dataset(rows)`` uploads svmlight rows (or any ``format``), imports them here, and returns the dataset's id."""
 
-    def make(text: str | None = None, name: str = "digits", format: str = "svmlight") -> str:
+    def make(text: str | None = None, name: str = "digits", format: str = "svmlight", **options: str) -> str:
         upload = files().upload()
         upload.write((_three_classes() if text is None else text).encode())
         with database() as session:
-            shown = datasets.register(session, name, format, upload)
+            shown = datasets.register(session, name, format, upload, **options)
         assert shown.job is not None
         run(shown.job)
         return shown.id

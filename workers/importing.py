@@ -25,7 +25,7 @@ def import_dataset(journal: Journal) -> None:
         parsed = parse(
             store.path(f"{folder}/source"),
             lease.request["format"],
-            Options(label_column=lease.request["label_column"]),
+            Options(label_column=lease.request["label_column"], weight_column=lease.request.get("weight_column")),
         )
     except FormatError as error:
         raise _not_readable(error) from error

@@ -23,6 +23,8 @@ class Rows:
         The labels of the training rows, sorted.
     y_train, y_test : int32 arrays
         Indices into ``classes``; -1 for a test row whose label no training row has.
+    weights : float64 array, shape (n_train,), or None
+        Of the training rows; None where the dataset gives none.
     """
 
     train: NDArray[np.int64]
@@ -30,6 +32,7 @@ class Rows:
     classes: list[str]
     y_train: NDArray[np.int32]
     y_test: NDArray[np.int32]
+    weights: NDArray[np.float64] | None
 
 
 def split_rows(corpus: Corpus, request: TrainRequest) -> Rows:
@@ -51,4 +54,5 @@ def split_rows(corpus: Corpus, request: TrainRequest) -> Rows:
     y_test = index[y[test]]
     if request.unseen_labels == "refuse" and (y_test < 0).any():
         raise InvalidInput(f"{int((y_test < 0).sum())} test row(s) have labels that no training row has")
-    return Rows(train, test, [corpus.labels[c] for c in present], index[y[train]], y_test)
+    weights = None if corpus.weights is None else np.asarray(corpus.weights)[train]
+    return Rows(train, test, [corpus.labels[c] for c in present], index[y[train]], y_test, weights)

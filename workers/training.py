@@ -35,7 +35,7 @@ def train(journal: Journal) -> None:
     rows = split_rows(corpus, request)
     journal.phase("features")
     data = featured(corpus, rows, request.text)
-    problem = Problem.check(data.X_train, rows.y_train, rows.classes)
+    problem = Problem.check(data.X_train, rows.y_train, rows.classes, rows.weights)
     params = parse_params(request.solver, request.params)
     solver: Solver[Any] = find(request.solver)(params, seed=request.seed, threads=request.threads)
 

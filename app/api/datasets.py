@@ -28,6 +28,7 @@ class Options(NamedTuple):
     name: str
     format: DatasetFormat
     label_column: str
+    weight_column: str | None
 
 
 @router.post(
@@ -43,14 +44,24 @@ async def upload_dataset(
     name: Annotated[Name, Query(description="Unique; how jobs and URLs call the dataset.")],
     format: DatasetFormat,
     token: Once,
-    label_column: Annotated[str, Query(min_length=1, max_length=200, description="Of a CSV file.")] = "label",
+    label_column: Annotated[str, Query(min_length=1, max_length=200, description="Or key of a JSON line.")] = "label",
+    weight_column: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=200,
+            description="Or key of a JSON line: positive numbers that multiply the losses of their rows. By default no "
+            "column, the key weight where it is there, and cost:number in svmlight files.",
+        ),
+    ] = None,
 ) -> Dataset:
     """Upload a dataset; a job imports it, and finds the faults of its rows."""
-    await run_in_threadpool(_refuse_early, request, name, format, token)
+    options = Options(name, format, label_column, weight_column)
+    await run_in_threadpool(_refuse_early, request, token, options)
     upload = await run_in_threadpool(files().upload)
     try:
         await uploads.receive(request, upload)
-        return await run_in_threadpool(_register, request, response, token, upload, Options(name, format, label_column))
+        return await run_in_threadpool(_register, request, response, token, upload, options)
     finally:
         upload.abort()
 
@@ -92,10 +103,10 @@ def delete_dataset(
     datasets.delete(session, ref, force)
 
 
-def _refuse_early(request: Request, name: str, format: str, token: Token | None) -> None:
+def _refuse_early(request: Request, token: Token | None, options: Options) -> None:
     with request.app.state.sessions() as session:
         if token is None or not idempotency.known(session, token):
-            datasets.check_new(session, name, format)
+            datasets.check_new(session, *options)
 
 
 def _register(request: Request, response: Response, token: Token | None, upload: Upload, options: Options) -> Dataset:
@@ -105,9 +116,16 @@ def _register(request: Request, response: Response, token: Token | None, upload:
             session,
             response,
             token,
-            fingerprint("datasets", *options, upload.sha256),
+            fingerprint("datasets", *(part or "" for part in options), upload.sha256),
             tables.Dataset,
-            lambda: datasets.register(session, options.name, options.format, upload, label_column=options.label_column),
+            lambda: datasets.register(
+                session,
+                options.name,
+                options.format,
+                upload,
+                label_column=options.label_column,
+                weight_column=options.weight_column,
+            ),
             datasets.get,
         )
     response.headers["Location"] = f"{V1}/datasets/{dataset.id}"

@@ -19,13 +19,18 @@ def upload(
     path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True)],
     name: Annotated[str | None, typer.Option(help="Default: the file's name without its ending.")] = None,
     format: Annotated[str | None, typer.Option(help="svmlight, csv or jsonl; default: by the file's ending.")] = None,
+    label_column: Annotated[str | None, typer.Option(help="CSV column or JSON key; default: label.")] = None,
+    weight_column: Annotated[
+        str | None, typer.Option(help="CSV column or JSON key of the rows' weights; default: the JSON key weight.")
+    ] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has read the file.")] = True,
     json: Json = False,
 ) -> None:
     """Upload a file."""
     out = console(json)
     with Polymargin() as client, out.status("Uploading"):
-        dataset = client.datasets.upload(path, name or path.stem, cast(DatasetFormat | None, format))
+        chosen = cast(DatasetFormat | None, format)
+        dataset = client.datasets.upload(path, name or path.stem, chosen, label_column, weight_column)
         if wait:
             dataset.wait()
     _show(dataset, json)

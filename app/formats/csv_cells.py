@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from app.formats.decimals import EXACT, LONG, read_decimal
+from app.formats.decimals import EMPTY, EXACT, LONG, read_decimal
 
 MAX_ERRORS = 20
-RAGGED, AFTER_QUOTE, UNCLOSED, EMPTY = 20, 21, 22, 23
+RAGGED, AFTER_QUOTE, UNCLOSED = 20, 21, 22
 
 
 class Records(NamedTuple):

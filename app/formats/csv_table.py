@@ -2,7 +2,8 @@
 
 UTF-8 (a byte order mark is skipped), commas, cells quoted as RFC 4180 says, newlines allowed in quotes. Columns:
 `label` (or another name, see Options), `split` (train or test) and `id` (ignored) if wanted, and then either `text` and
-nothing else, or features that are all numbers. Labels are taken as they are written, without white space around them.
+nothing else, or features that are all numbers. A column of weights, positive numbers, is there only if Options name it.
+Labels are taken as they are written, without white space around them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import numpy.typing as npt
 
 from app.formats.csv_cells import (
     AFTER_QUOTE,
-    EMPTY,
     RAGGED,
     UNCLOSED,
     Numbers,
@@ -26,12 +26,13 @@ from app.formats.csv_cells import (
     read_texts,
     split_records,
 )
-from app.formats.decimals import NOT_A_NUMBER, NOT_FINITE, long_decimals
+from app.formats.decimals import EMPTY, NOT_A_NUMBER, NOT_FINITE, long_decimals
 from app.formats.labels import Labels, Splits, distinct
 from app.formats.matrix import Rows
 from app.formats.options import Options
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
+from app.formats.weights import Weights
 from app.formats.window import Window, as_array
 
 _CELL_DETAILS = {
@@ -51,6 +52,7 @@ class _Header:
     names: list[str]
     label: int
     split: int | None
+    weight: int | None
     text: int | None
     numeric: list[int]
 
@@ -63,7 +65,7 @@ def parse_csv(path: Path, options: Options) -> Parsed:
     path : Path
         The file.
     options : Options
-        `label_column` is the label's column.
+        `label_column` is the label's column, `weight_column` that of the weights.
 
     Returns
     -------
@@ -78,12 +80,16 @@ def parse_csv(path: Path, options: Options) -> Parsed:
     labels, splits, rows, texts, problems = Labels(), Splits(), Rows(), TextBlob(), Problems()
     with Window(path) as window:
         header, line = _read_header(window, options)
+        weights = Weights(header.names[header.weight]) if header.weight is not None else None
         while unread := window.fill(line):
             data = as_array(unread)
             records = Records(*split_records(data, window.at_end, len(header.names), line))
             _check_utf8(unread, records, line, problems)
             _note_record_errors(records, len(header.names), problems)
             _add_names(data, records, header, labels, splits, problems)
+            if weights is not None and header.weight is not None:
+                starts, ends, _ = _column(records, header, header.weight)
+                weights.add_decimals(data, starts, ends, records.lines, problems)
             if header.text is None:
                 _add_numbers(unread, records, header, rows, problems)
             else:
@@ -96,10 +102,11 @@ def parse_csv(path: Path, options: Options) -> Parsed:
     if len(y) == 0:
         raise row_error(1, "the file has a header and no rows")
     split = None if header.split is None else splits.take()
+    given = None if weights is None else weights.take()
     if header.text is not None:
-        return Parsed("text", label_names, y, split, texts=texts.take())
-    feature_names = [header.names[column] for column in header.numeric]
-    return Parsed("sparse", label_names, y, split, X=rows.take(len(feature_names)), feature_names=feature_names)
+        return Parsed("text", label_names, y, split, texts=texts.take(), weights=given)
+    names = [header.names[column] for column in header.numeric]
+    return Parsed("sparse", label_names, y, split, X=rows.take(len(names)), feature_names=names, weights=given)
 
 
 def _read_header(window: Window, options: Options) -> tuple[_Header, int]:
@@ -138,25 +145,26 @@ def _check_header(names: list[str], options: Options) -> _Header:
         if name in seen:
             raise row_error(1, f"two columns are called '{shorten(name)}'", name)
         seen.add(name)
-    if options.label_column not in seen:
+    if options.weight_column == options.label_column:
+        raise row_error(1, "one column cannot hold both labels and weights", options.label_column)
+    for wanted in (options.label_column, options.weight_column):
+        if wanted is None or wanted in seen:
+            continue
         separator = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0]), None)
         hint = "" if separator is None else "; cells are separated by commas"
-        raise row_error(
-            1, f"no column '{shorten(options.label_column)}' among the {len(names)} columns of the header{hint}"
-        )
+        raise row_error(1, f"no column '{shorten(wanted)}' among the {len(names)} columns of the header{hint}")
     place = {name: index for index, name in enumerate(names)}
-    label, split, text = place[options.label_column], place.get("split"), place.get("text")
-    if split == label or text == label:
-        split, text = (None if split == label else split), (None if text == label else text)
-    known = {label, split, text, place.get("id")}
+    label, weight = place[options.label_column], place.get(options.weight_column or "")
+    split, text = (None if at in (label, weight) else at for at in (place.get("split"), place.get("text")))
+    known = {label, weight, split, text, place.get("id")}
     others = [index for index in range(len(names)) if index not in known]
     if text is not None and others:
         named = ", ".join(f"'{shorten(names[index])}'" for index in others[:3])
-        detail = f"beside text only label, split and id may stand; {len(others)} more column(s): {named}"
+        detail = f"beside text only label, split, id and weights may stand; {len(others)} more column(s): {named}"
         raise row_error(1, detail, names[others[0]])
     if text is None and not others:
         raise row_error(1, "neither a text column nor numeric columns beside the label")
-    return _Header(names, label, split, text, others)
+    return _Header(names, label, split, weight, text, others)
 
 
 def _check_utf8(unread: bytes, records: Records, line: int, problems: Problems) -> None:

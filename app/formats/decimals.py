@@ -12,7 +12,26 @@ import numpy.typing as npt
 import pyarrow as pa
 from numba import njit
 
-EXACT, LONG, NOT_A_NUMBER, NOT_FINITE = 0, 1, 2, 3
+EXACT, LONG, NOT_A_NUMBER, NOT_FINITE, EMPTY = 0, 1, 2, 3, 4
+
+
+def read_decimals(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]:
+    """Values of the decimals at `data[starts[k]:ends[k]]`, blanks around them left out.
+
+    Returns
+    -------
+    values : float64 array, shape (len(starts),)
+        Infinite where a number is too large for float64.
+    codes : int8 array, shape (len(starts),)
+        EXACT, or what is wrong: EMPTY, NOT_A_NUMBER or NOT_FINITE.
+    """
+    values, codes, places = _read_decimals(data, starts, ends)
+    late = np.flatnonzero(codes == LONG)
+    values[late] = long_decimals(data, places[late, 0], places[late, 1])
+    codes[late] = EXACT
+    return values, codes
 
 
 def long_decimals(
@@ -104,6 +123,23 @@ def read_decimal(data, start, end):  # type: ignore[no-untyped-def]
         return LONG, 0.0
     value = mantissa * _POWERS[exponent] if exponent >= 0 else mantissa / _POWERS[-exponent]
     return EXACT, (-value if negative else value)
+
+
+@njit(cache=True, nogil=True)
+def _read_decimals(data, starts, ends):  # type: ignore[no-untyped-def]
+    """Values, codes (LONG ones are yet to be read), and the places without the blanks around them."""
+    values, codes = np.empty(len(starts)), np.empty(len(starts), dtype=np.int8)
+    places = np.empty((len(starts), 2), dtype=np.int64)
+    for k in range(len(starts)):
+        start, end = starts[k], ends[k]
+        while start < end and (data[start] == 32 or data[start] == 9):
+            start += 1
+        while start < end and (data[end - 1] == 32 or data[end - 1] == 9):
+            end -= 1
+        code, value = read_decimal(data, start, end)
+        values[k], codes[k] = value, EMPTY if start == end else code
+        places[k] = start, end
+    return values, codes, places
 
 
 @njit(cache=True, nogil=True)

@@ -2,8 +2,8 @@
 
 Keys: `label` (or another name, see Options; a string or a number) and one of `text`; `features`, an object of names and
 numbers; `indices` with `values`, two lists of which the first is 0-based, in any order, without repetition. All
-rows have the same of the three. `split` (train or test) stands in all rows or in none; `id` is ignored; other keys are
-refused.
+rows have the same of the three. `split` (train or test) stands in all rows or in none, and so does `weight` (or another
+name), a positive number; `id` is ignored; other keys are refused.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from app.formats.matrix import MAX_INDEX, Rows
 from app.formats.options import Options
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
+from app.formats.weights import Weights
 from app.formats.window import Window
 
 _TEXT, _NAMED, _PAIRS = frozenset({"text"}), frozenset({"features"}), frozenset({"indices", "values"})
@@ -46,7 +47,7 @@ def parse_jsonl(path: Path, options: Options) -> Parsed:
     path : Path
         The file.
     options : Options
-        `label_column` is the label's key.
+        `label_column` is the label's key, `weight_column` that of the weights: it must be there if it is given.
 
     Returns
     -------
@@ -85,10 +86,13 @@ class _Reader:
 
     def __init__(self, options: Options) -> None:
         self._label_key = options.label_column
+        self._weight_key = options.weight_column or "weight"
+        self._must_weigh = options.weight_column is not None
         self._form: frozenset[str] | None = None
-        self._has_split = False
+        self._has_split = self._has_weight = False
         self._feature_ids: dict[str, int] = {}
         self._labels, self._splits, self._rows, self._texts = Labels(), Splits(), Rows(), TextBlob()
+        self._weights = Weights(self._weight_key)
         self._problems = Problems()
         self._n_records = 0
         self._begin_block()
@@ -97,6 +101,7 @@ class _Reader:
         self._lines = array("q")
         self._label_names: list[str] = []
         self._split_names: list[str] = []
+        self._row_weights = array("d")
         self._blob = bytearray()
         self._lengths = array("q")
         self._indices = array("i")
@@ -116,6 +121,8 @@ class _Reader:
         self._labels.add(*_encode(self._label_names), lines, self._problems)
         if self._has_split:
             self._splits.add(*_encode(self._split_names), lines, self._problems)
+        if self._has_weight:
+            self._weights.add(np.array(self._row_weights, dtype=np.float64), lines, self._problems)
         lengths = np.array(self._lengths, dtype=np.int64)
         if self._form == _TEXT:
             self._texts.add(np.frombuffer(self._blob, dtype=np.uint8), lengths)
@@ -130,19 +137,27 @@ class _Reader:
             raise row_error(1, "the file is empty or has only blank lines")
         labels, y = self._labels.take()
         split = self._splits.take() if self._has_split else None
+        weights = self._weights.take() if self._has_weight else None
         if self._form == _TEXT:
-            return Parsed("text", labels, y, split, texts=self._texts.take())
+            return Parsed("text", labels, y, split, texts=self._texts.take(), weights=weights)
         if self._form == _PAIRS:
-            return Parsed("sparse", labels, y, split, X=self._rows.take())
+            return Parsed("sparse", labels, y, split, X=self._rows.take(), weights=weights)
         names = sorted(self._feature_ids)
         place = np.empty(len(names), dtype=np.int32)
         place[[self._feature_ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
-        return Parsed("sparse", labels, y, split, X=self._rows.take(len(names), place), feature_names=names)
+        X = self._rows.take(len(names), place)
+        return Parsed("sparse", labels, y, split, X=X, feature_names=names, weights=weights)
 
     def _append(self, row: dict[str, Any], line: int) -> None:
         if self._label_key not in row:
             raise _RefusedError("the key is missing", self._label_key)
         label = _label(row.pop(self._label_key))
+        has_weight = self._weight_key in row
+        if self._must_weigh and not has_weight:
+            raise _RefusedError("the key is missing", self._weight_key)
+        weight = row.pop(self._weight_key, 1.0)
+        if type(weight) not in _NUMBERS:
+            raise _RefusedError(f"{_type_name(weight)}, expected a positive number", self._weight_key)
         row.pop("id", None)
         has_split = "split" in row
         split = row.pop("split", "train")
@@ -150,15 +165,18 @@ class _Reader:
             raise _RefusedError(f"{_type_name(split)}, expected train or test", "split")
         form = _form(row)
         if self._form is None:
-            self._form, self._has_split = form, has_split
+            self._form, self._has_split, self._has_weight = form, has_split, has_weight
         if form != self._form:
             raise _RefusedError(f"the row has {_spoken(form)}; rows before it have {_spoken(self._form)}")
         if has_split != self._has_split:
             raise _RefusedError("split is in some rows and not in others", "split")
+        if has_weight != self._has_weight:
+            raise _RefusedError("the weight is in some rows and not in others", self._weight_key)
         self._append_values(row, form)
         self._lines.append(line)
         self._label_names.append(label)
         self._split_names.append(split)
+        self._row_weights.append(weight)
 
     def _append_values(self, row: dict[str, Any], form: frozenset[str]) -> None:
         if form == _TEXT:

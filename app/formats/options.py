@@ -13,6 +13,10 @@ class Options:
     ----------
     label_column : str
         The CSV column, or the JSON key, that holds the label.
+    weight_column : str or None
+        The CSV column, or the JSON key, that holds the weight of a row. None: no column of a CSV file, and the key
+        `weight` of a JSON lines file where it is there.
     """
 
     label_column: str = "label"
+    weight_column: str | None = None

@@ -2,7 +2,7 @@
 
 Indices are 1-based and increase within a line; `#` begins a comment; blank lines are skipped; `qid:` is ignored; a
 line without features is a row of zeros. Labels are tokens; where all of them are integral numbers they are written
-as integers.
+as integers. `cost:number` is the weight of its row, as in SVM-light; rows without it then weigh 1.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from app.formats.labels import Labels, distinct
 from app.formats.matrix import MAX_INDEX, Rows
 from app.formats.options import Options
 from app.formats.table import Parsed, Problems, row_error, shorten
+from app.formats.weights import Weights
 from app.formats.window import Window, as_array
 
 _MAX_ERRORS = 20
-_NO_LABEL, _LABEL_LIST, _NOT_A_PAIR, _INDEX_RANGE, _ORDER = 10, 11, 12, 13, 14
+_NO_LABEL, _LABEL_LIST, _NOT_A_PAIR, _INDEX_RANGE, _ORDER, _COSTS = 10, 11, 12, 13, 14, 15
 
 _DETAILS = {
     NOT_A_NUMBER: "'{}' has no number after the colon",
@@ -32,6 +33,7 @@ _DETAILS = {
     _NOT_A_PAIR: "'{}' is not index:value",
     _INDEX_RANGE: f"the index of '{{}}' is not between 1 and {MAX_INDEX}",
     _ORDER: "the index of '{}' is not greater than the one before it",
+    _COSTS: "'{}' is the second cost of the row",
 }
 
 
@@ -40,6 +42,7 @@ class _Block(NamedTuple):
     labels: npt.NDArray[np.int64]
     lines: npt.NDArray[np.int64]
     n_features: npt.NDArray[np.int64]
+    costs: npt.NDArray[np.int64]
     indices: npt.NDArray[np.int32]
     values: npt.NDArray[np.float64]
     longs: npt.NDArray[np.int64]
@@ -67,7 +70,8 @@ def parse_svmlight(path: Path, options: Options) -> Parsed:
     FormatError
         With the lines that break the format.
     """
-    labels, rows, problems = Labels(), Rows(), Problems()
+    labels, rows, weights, problems = Labels(), Rows(), Weights("cost"), Problems()
+    weighted = False
     line = 1
     with Window(path) as window:
         while unread := window.fill(line):
@@ -75,6 +79,9 @@ def parse_svmlight(path: Path, options: Options) -> Parsed:
             data = as_array(unread)
             block = _Block(*_scan(data, end, line))
             _add_values(data, block, rows, problems)
+            silent = block.costs[:, 0] == 0
+            weights.add_decimals(data, block.costs[:, 0], block.costs[:, 1], block.lines, problems, silent)
+            weighted |= not silent.all()
             codes, names = distinct(data, block.labels[:, 0], block.labels[:, 1])
             labels.add(codes, names, block.lines, problems)
             _note_errors(unread, block, problems)
@@ -84,7 +91,7 @@ def parse_svmlight(path: Path, options: Options) -> Parsed:
     if len(rows) == 0:
         raise row_error(1, "the file is empty" if line == 1 else "the file has no rows, only blank lines or comments")
     label_names, y = labels.take(numbers=True)
-    return Parsed("sparse", label_names, y, X=rows.take())
+    return Parsed("sparse", label_names, y, X=rows.take(), weights=weights.take() if weighted else None)
 
 
 def _add_values(data: npt.NDArray[np.uint8], block: _Block, rows: Rows, problems: Problems) -> None:
@@ -112,6 +119,7 @@ def _scan(data, end, first_line):  # type: ignore[no-untyped-def]
     labels = np.empty((n_lines, 2), dtype=np.int64)
     lines = np.empty(n_lines, dtype=np.int64)
     n_features = np.empty(n_lines, dtype=np.int64)
+    costs = np.zeros((n_lines, 2), dtype=np.int64)
     indices = np.empty(n_pairs, dtype=np.int32)
     values = np.empty(n_pairs, dtype=np.float64)
     longs = np.empty((n_pairs, 4), dtype=np.int64)
@@ -129,6 +137,7 @@ def _scan(data, end, first_line):  # type: ignore[no-untyped-def]
             code = _label_code(data, start, p)
             labels[n_rows, 0] = start
             labels[n_rows, 1] = p
+            costs[n_rows] = 0
             before = np.int64(0)
             while code == EXACT:
                 p = _blank(data, p, end)
@@ -141,6 +150,11 @@ def _scan(data, end, first_line):  # type: ignore[no-untyped-def]
                 while colon < p and 48 <= data[colon] <= 57:
                     index = min(index * 10 + (np.int64(data[colon]) - 48), np.int64(MAX_INDEX + 1))
                     colon += 1
+                if _is_cost(data, start, p):
+                    code = _COSTS if costs[n_rows, 0] > 0 else EXACT
+                    costs[n_rows, 0] = start + 5
+                    costs[n_rows, 1] = p
+                    continue
                 if colon in (start, p) or data[colon] != 58:
                     code = EXACT if _is_qid(data, start, p) else _NOT_A_PAIR
                     continue
@@ -180,6 +194,7 @@ def _scan(data, end, first_line):  # type: ignore[no-untyped-def]
         labels[:n_rows],
         lines[:n_rows],
         n_features[:n_rows],
+        costs[:n_rows],
         indices[:nnz],
         values[:nnz],
         longs[:n_longs],
@@ -210,6 +225,16 @@ def _is_qid(data, start, end):  # type: ignore[no-untyped-def]
     return (end - start > 4 and data[start] == 113 and data[start + 1] == 105 and data[start + 2] == 100) and data[
         start + 3
     ] == 58
+
+
+@njit(cache=True, nogil=True)
+def _is_cost(data, start, end):  # type: ignore[no-untyped-def]
+    """Whether a token is cost:something."""
+    return (
+        (end - start > 4 and data[start] == 99 and data[start + 1] == 111)
+        and (data[start + 2] == 115 and data[start + 3] == 116)
+        and data[start + 4] == 58
+    )
 
 
 @njit(cache=True, nogil=True)

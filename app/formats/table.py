@@ -115,6 +115,8 @@ class Parsed:
         n texts.
     feature_names : list of str or None
         Names of X's columns where the file names them.
+    weights : float64 array, shape (n,), or None
+        Weights of the rows, positive and finite; None where the file has none.
     """
 
     kind: Kind
@@ -124,6 +126,7 @@ class Parsed:
     X: csr_matrix[np.float64] | None = None
     texts: Texts | None = None
     feature_names: list[str] | None = None
+    weights: npt.NDArray[np.float64] | None = None
 
     @property
     def n_rows(self) -> int:

@@ -64,7 +64,14 @@ class Datasets:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def upload(self, path: str | Path, name: str, format: DatasetFormat | None = None) -> Dataset:
+    def upload(
+        self,
+        path: str | Path,
+        name: str,
+        format: DatasetFormat | None = None,
+        label_column: str | None = None,
+        weight_column: str | None = None,
+    ) -> Dataset:
         """Send a file, read from disk piece by piece.
 
         Parameters
@@ -74,6 +81,10 @@ class Datasets:
             Under which jobs will find it.
         format : {"svmlight", "csv", "jsonl"} or None
             None: told by the file's ending.
+        label_column : str or None
+            Column, or JSON key, of the labels; None: ``label``.
+        weight_column : str or None
+            Column, or JSON key, of the rows' weights; None: no column, and the key ``weight`` where it is there.
 
         Raises
         ------
@@ -88,8 +99,9 @@ class Datasets:
             known = ", ".join(FORMATS)
             raise ClientError(f"The ending {file.suffix[:20]!r} tells no format: give one, or use one of {known}")
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
+        params = {"name": name, "format": chosen, "label_column": label_column, "weight_column": weight_column}
         response = self._transport.send(
-            "POST", "/datasets", params={"name": name, "format": chosen}, content=lambda: _pieces(file), headers=headers
+            "POST", "/datasets", params=params, content=lambda: _pieces(file), headers=headers
         )
         return self._dataset(DatasetBody.model_validate_json(response.content))
 

@@ -38,6 +38,14 @@ class ClassCount(BaseModel):
     test: int
 
 
+class WeightRange(BaseModel):
+    """The weights of the rows, training and test rows alike."""
+
+    least: float
+    most: float
+    mean: float
+
+
 class DatasetStatistics(BaseModel):
     """Counts over the whole dataset."""
 
@@ -48,6 +56,7 @@ class DatasetStatistics(BaseModel):
     n_features: int | None
     nnz: int | None
     empty_rows: int
+    weights: WeightRange | None = Field(default=None, description="Absent where the rows have no weights.")
     classes: list[ClassCount] = Field(description="By falling number of rows.")
     test_only_labels: list[str] = Field(description="Labels that no training row carries.")
 
@@ -58,6 +67,7 @@ class DatasetRow(BaseModel):
     row: int = Field(description="Counted from 0, in the order of the file.")
     label: str
     split: Literal["train", "test"] | None
+    weight: float | None = Field(default=None, description="Absent where the rows have no weights.")
     text: str | None = Field(default=None, description="First 500 characters.")
     features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs.")
 

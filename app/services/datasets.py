@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, defer
 
-from app.errors import Conflict, InvalidInput, UnsupportedFormat
+from app.errors import Conflict, InvalidInput, Item, UnsupportedFormat
 from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, DatasetRows, DatasetStatistics
 from app.schemas.jobs import FINAL_STATES
 from app.schemas.pages import Page
@@ -26,13 +26,15 @@ _FEATURES = 50
 _BRIEF = defer(tables.Dataset.statistics)
 
 
-def check_new(session: Session, name: str, format: str) -> None:
+def check_new(
+    session: Session, name: str, format: str, label_column: str = "label", weight_column: str | None = None
+) -> None:
     """Before any byte is received: whether a dataset of that name and format may come.
 
     Raises
     ------
     InvalidInput
-        The name does not fit URLs.
+        The name does not fit URLs, or weights cannot stand where they are said to.
     UnsupportedFormat
         The format is not known.
     Conflict
@@ -41,12 +43,25 @@ def check_new(session: Session, name: str, format: str) -> None:
     check_name(name)
     if format not in FORMATS:
         raise UnsupportedFormat(f"the format {format!r:.80} is not known; known are {', '.join(FORMATS)}")
+    if weight_column is not None and (weight_column == label_column or format == "svmlight"):
+        detail = "svmlight rows have their weight as cost:number, not in a column"
+        if format != "svmlight":
+            detail = "one column cannot hold both labels and weights"
+        raise InvalidInput("the weights cannot stand there", [Item(detail, "/weight_column")])
     with reading(session):
         if session.scalars(select(tables.Dataset.id).where(tables.Dataset.name == name)).first():
             raise _taken(name)
 
 
-def register(session: Session, name: str, format: str, upload: Upload, *, label_column: str = "label") -> Dataset:
+def register(
+    session: Session,
+    name: str,
+    format: str,
+    upload: Upload,
+    *,
+    label_column: str = "label",
+    weight_column: str | None = None,
+) -> Dataset:
     """Keep a received file as a dataset and queue its import; raises as :func:`check_new` does.
 
     The upload is gone afterwards, whatever happens.
@@ -54,7 +69,7 @@ def register(session: Session, name: str, format: str, upload: Upload, *, label_
     store = files()
     id = new_id()
     try:
-        check_new(session, name, format)
+        check_new(session, name, format, label_column, weight_column)
         if upload.size_bytes == 0:
             raise InvalidInput("the file is empty")
         upload.keep(store.path(f"{_folder(id)}/source"))
@@ -70,9 +85,8 @@ def register(session: Session, name: str, format: str, upload: Upload, *, label_
             )
             session.add(row)
             session.flush()
-            job = doorbell.add(
-                session, "import", id, {"kind": "import", "format": format, "label_column": label_column}
-            )
+            request = {"format": format, "label_column": label_column, "weight_column": weight_column}
+            job = doorbell.add(session, "import", id, {"kind": "import", **request})
             session.refresh(row)
             shown = _show(row, job.id)
     except IntegrityError:
@@ -124,6 +138,7 @@ def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> Datase
                 row=i,
                 label=corpus.labels[corpus.y[i]],
                 split=None if corpus.split is None else ("train", "test")[corpus.split[i]],
+                weight=None if corpus.weights is None else float(corpus.weights[i]),
                 text=None if corpus.texts is None else corpus.texts[i][:_TEXT],
                 features=None if corpus.X is None else corpus.features(i, _FEATURES),
             )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from app.formats.table import Parsed, Texts
-from app.schemas.datasets import ClassCount, DatasetStatistics
+from app.schemas.datasets import ClassCount, DatasetStatistics, WeightRange
 from app.store.files import Files
 
 
@@ -30,6 +30,8 @@ class Corpus:
     X : csr_matrix of float64, shape (n_rows, n_features), or None
     texts : Texts or None
     feature_names : list of str or None
+    weights : float64 array, shape (n_rows,), or None
+        Weights of the rows; None where the file gave none, and in corpora written before files could.
     """
 
     kind: Literal["text", "sparse"]
@@ -39,6 +41,7 @@ class Corpus:
     X: csr_matrix | None
     texts: Texts | None
     feature_names: list[str] | None
+    weights: NDArray[np.float64] | None = None
 
     def features(self, row: int, limit: int) -> list[tuple[int, float]]:
         """The first ``limit`` (index, value) pairs of a row."""
@@ -54,6 +57,8 @@ def save_corpus(files: Files, path: str, parsed: Parsed) -> None:
     arrays: dict[str, NDArray[Any]] = {"y": parsed.y}
     if parsed.split is not None:
         arrays["split"] = parsed.split
+    if parsed.weights is not None:
+        arrays["weights"] = parsed.weights
     if parsed.X is not None:
         arrays |= {"data": parsed.X.data, "indices": parsed.X.indices, "indptr": parsed.X.indptr}
     if parsed.texts is not None:
@@ -83,7 +88,14 @@ def open_corpus(files: Files, path: str) -> Corpus:
     else:
         texts = Texts(arrays["blob"], arrays["offsets"])
     return Corpus(
-        manifest["kind"], manifest["labels"], arrays["y"], arrays.get("split"), X, texts, manifest["feature_names"]
+        manifest["kind"],
+        manifest["labels"],
+        arrays["y"],
+        arrays.get("split"),
+        X,
+        texts,
+        manifest["feature_names"],
+        arrays.get("weights"),
     )
 
 
@@ -95,6 +107,7 @@ def statistics_of(parsed: Parsed) -> DatasetStatistics:
     in_train = np.bincount(parsed.y, minlength=n_classes) - in_test
     order = np.argsort(-(in_train + in_test), kind="stable")
     widths = np.diff(parsed.X.indptr if parsed.X is not None else parsed.texts.offsets)  # type: ignore[union-attr]
+    weights = parsed.weights
     return DatasetStatistics(
         n_rows=len(parsed.y),
         n_train=int((~test).sum()),
@@ -104,5 +117,8 @@ def statistics_of(parsed: Parsed) -> DatasetStatistics:
         nnz=None if parsed.X is None else int(parsed.X.nnz),
         empty_rows=int((widths == 0).sum()),
         classes=[ClassCount(label=parsed.labels[c], train=int(in_train[c]), test=int(in_test[c])) for c in order],
+        weights=None
+        if weights is None
+        else WeightRange(least=float(weights.min()), most=float(weights.max()), mean=float(weights.mean())),
         test_only_labels=[parsed.labels[c] for c in np.flatnonzero(in_train == 0)],
     )

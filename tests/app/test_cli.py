@@ -56,7 +56,14 @@ SOLVERS = {
             "title": "Weston and Watkins",
             "summary": "All margins at once.",
             "paper": "Weston and Watkins 1999",
-            "handles": {"flat": True, "tree": False, "multilabel": False, "shards": True, "kernels": False},
+            "handles": {
+                "flat": True,
+                "tree": False,
+                "multilabel": False,
+                "shards": True,
+                "kernels": False,
+                "certified": True,
+            },
             "params_schema": {"properties": {"C": {"default": 1.0, "description": "Weight of the losses."}}},
         }
     ]
@@ -163,6 +170,13 @@ def test_an_upload_waits_until_the_dataset_is_ready(run: Run, canned: Canned, tm
     assert status == 0
     assert json.loads(out)["state"] == "ready"
     assert canned.asked[0].query == {"name": "papers", "format": "csv"}
+
+
+def test_an_upload_may_name_its_columns(run: Run, canned: Canned, tmp_path: Path) -> None:
+    (tmp_path / "papers.csv").write_text("topic,text,w\n")
+    status, _, _ = run("datasets", "upload", str(tmp_path / "papers.csv"), "--label-column=topic", "--weight-column=w")
+    assert status == 0
+    assert canned.asked[0].query == {"name": "papers", "format": "csv", "label_column": "topic", "weight_column": "w"}
 
 
 def test_parameters_are_read_as_json_and_else_as_text(run: Run, canned: Canned) -> None:

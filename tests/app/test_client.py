@@ -103,6 +103,14 @@ def test_an_upload_sends_the_file_as_it_is(canned: Canned, tmp_path: Path) -> No
     assert first.body == second.body == file.read_bytes()
 
 
+def test_an_upload_names_the_columns_of_labels_and_weights(canned: Canned, tmp_path: Path) -> None:
+    (tmp_path / "papers.csv").write_text("topic,x,w\n")
+    canned.answer("POST /datasets", DATASET, 202)
+    with Polymargin() as client:
+        client.datasets.upload(tmp_path / "papers.csv", "papers", label_column="topic", weight_column="w")
+    assert canned.asked[0].query == {"name": "papers", "format": "csv", "label_column": "topic", "weight_column": "w"}
+
+
 def test_an_unknown_ending_asks_for_a_format(canned: Canned, tmp_path: Path) -> None:
     (tmp_path / "papers.xyz").write_bytes(b"x")
     with Polymargin() as client, pytest.raises(errors.ClientError, match=r"'\.xyz'.*\.jsonl"):

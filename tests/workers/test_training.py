@@ -1,15 +1,22 @@
 """Training jobs from the request to the model's version."""
 
+import json
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.features.load import load_features
 from app.schemas.jobs import TextRecipe, TrainRequest
-from app.services import jobs, models
+from app.services import datasets, jobs, models
+from app.store import tables
+from app.store.corpus import open_corpus
 from app.store.files import Files, files
 from solvers.model import load_model
+from solvers.problem import Problem
+from solvers.registry import SOLVERS, parse_params
+from workers.rows import split_rows
 from workers.tasks import run
 
 
@@ -80,3 +87,51 @@ def test_without_a_test_part_only_the_training_part_is_measured(
         version = models.version(session, "m")
     assert set(version.metrics) == {"train"}
     assert version.n_train == 60
+
+
+def _rows_of_three_formats() -> dict[str, tuple[str, dict[str, str]]]:
+    random = np.random.default_rng(3)
+    X, y = random.normal(size=(40, 4)).round(3), np.arange(40) % 3
+    weights = random.uniform(0.2, 5.0, 40).round(3)
+    parts = ["test" if i % 4 == 3 else "train" for i in range(40)]
+    rows = list(zip(X.tolist(), y.tolist(), weights.tolist(), parts, strict=True))
+    csv = "".join(f"{','.join(map(str, x))},c{c},{w},{part}\n" for x, c, w, part in rows)
+    lines = (
+        {"label": f"c{c}", "indices": [0, 1, 2, 3], "values": x, "weight": w, "split": part} for x, c, w, part in rows
+    )
+    svm = (f"c{c} cost:{w} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(x)) + "\n" for x, c, w, _ in rows)
+    return {
+        "csv": ("p,q,r,s,label,importance,split\n" + csv, {"weight_column": "importance"}),
+        "jsonl": ("".join(json.dumps(line) + "\n" for line in lines), {}),
+        "svmlight": ("".join(svm), {}),
+    }
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl", "svmlight"])
+def test_the_weights_of_the_training_rows_multiply_their_losses(
+    format: str, database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    text, options = _rows_of_three_formats()[format]
+    dataset_id = dataset(text, format=format, **options)
+    with database() as session:
+        request = TrainRequest(dataset="digits", model="m", params={"tol": 1e-6}, test_fraction=0.25)
+        run(jobs.submit(session, request).id)
+        version = models.version(session, "m")
+        row = session.get(tables.Dataset, dataset_id)
+        assert row is not None
+        assert row.path is not None
+        corpus = open_corpus(files(), row.path)
+        shown = datasets.rows(session, "digits", limit=2).rows
+    assert corpus.weights is not None
+    assert [row.weight for row in shown] == corpus.weights[:2].tolist()
+    rows = split_rows(corpus, request)
+    assert rows.weights is not None
+    assert len(rows.weights) == version.n_train == 30
+    assert corpus.X is not None
+    np.testing.assert_array_equal(rows.weights, corpus.weights[rows.train])
+    problem = Problem.check(corpus.X[rows.train], rows.y_train, rows.classes, corpus.weights[rows.train])
+    *_, last = SOLVERS["weston_watkins"](parse_params("weston_watkins", {"tol": 1e-6})).steps(problem)
+    assert (version.primal, version.dual) == (last.primal, last.dual)
+    plain = Problem.check(problem.X, problem.y)
+    *_, other = SOLVERS["weston_watkins"](parse_params("weston_watkins", {"tol": 1e-6})).steps(plain)
+    assert other.primal != pytest.approx(version.primal, rel=1e-2)

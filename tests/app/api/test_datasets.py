@@ -81,3 +81,23 @@ def test_a_name_that_is_taken_is_a_conflict(client: TestClient) -> None:
     upload(client, "letters", SPARSE, "svmlight")
     response = client.post("/api/v1/datasets", params={"name": "letters", "format": "jsonl"}, content=TEXTS)
     problem(response, 409, "conflict")
+
+
+def test_a_column_of_weights_is_named_at_the_upload(client: TestClient) -> None:
+    content = b"label,x,w\n" + b"a,1,2.5\nb,2,0.5\n" * 3
+    dataset = upload(client, "weighed", content, "csv", weight_column="w")
+    assert (dataset["state"], dataset["n_features"]) == ("ready", 1)
+    statistics = client.get("/api/v1/datasets/weighed/statistics").json()
+    assert statistics["weights"] == {"least": 0.5, "most": 2.5, "mean": 1.5}
+    assert client.get("/api/v1/datasets/weighed/rows").json()["rows"][0]["weight"] == 2.5
+    fault = upload(client, "wrong", b"label,x,w\na,1,2\nb,2,0\n", "csv", weight_column="w")["error"]["errors"][0]
+    assert (fault["row"], fault["column"]) == (3, "w")
+
+
+@pytest.mark.parametrize(("format", "column"), [("svmlight", "w"), ("csv", "label")])
+def test_weights_that_cannot_stand_there_are_refused_at_once(client: TestClient, format: str, column: str) -> None:
+    response = client.post(
+        "/api/v1/datasets", params={"name": "d", "format": format, "weight_column": column}, content=b"a 1:1\n"
+    )
+    document = problem(response, 422, "invalid_input")
+    assert document["errors"][0]["pointer"] == "/weight_column"

@@ -182,3 +182,49 @@ def test_errors_of_all_kinds_come_in_the_order_of_lines_and_are_counted(path: Pa
         parse(path, "label,x,split\n" + "a,b,train\n" * 25 + ",1,train\na,1,neither\na,1\n")
     assert [error.row for error in caught.value.errors] == list(range(2, 22))
     assert caught.value.n_errors == 28
+
+
+def weighed(path: Path, content: str) -> Parsed:
+    path.write_text(content)
+    return parse_csv(path, Options(weight_column="w"))
+
+
+@pytest.mark.parametrize("features", ["text", "x"])
+def test_a_named_column_holds_weights(path: Path, features: str) -> None:
+    content = f'w,{features},label\n2.5,1,a\n" 1e-3 ",2,b\n12345678901234567890,3,a\n'
+    parsed = weighed(path, content)
+    assert parsed.weights is not None
+    assert parsed.weights.tolist() == [2.5, 1e-3, 12345678901234567890.0]
+    assert parsed.feature_names == (["x"] if features == "x" else None)
+
+
+def test_a_column_called_weight_is_a_feature_unless_it_is_named(path: Path) -> None:
+    parsed = parse(path, "weight,label\n2,a\n0,b\n")
+    assert parsed.weights is None
+    assert parsed.feature_names == ["weight"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "detail"),
+    [
+        ("0", "the weight is not positive"),
+        ("-2", "the weight is not positive"),
+        ("", "the weight is empty, expected a number"),
+        ("much", "the weight 'much' is not a number"),
+        ("inf", "the weight 'inf' is not a finite number"),
+        ("1e999", "the weight is too large for a 64-bit number"),
+        ("1e-999", "the weight is not positive"),
+    ],
+)
+def test_a_wrong_weight_is_told_with_its_line(path: Path, cell: str, detail: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        weighed(path, f"label,x,w\na,1,1\nb,2,{cell}\n")
+    assert caught.value.errors == [RowError(3, "w", detail)]
+
+
+def test_a_column_of_weights_that_is_not_there_or_holds_the_labels_is_refused(path: Path) -> None:
+    with pytest.raises(FormatError, match="no column 'w' among the 2 columns"):
+        weighed(path, "label,x\na,1\n")
+    path.write_text("label,x\na,1\n")
+    with pytest.raises(FormatError, match="cannot hold both labels and weights"):
+        parse_csv(path, Options(weight_column="label"))

@@ -207,3 +207,44 @@ def test_blocks_do_not_show_in_what_is_read(path: Path, monkeypatch: pytest.Monk
     np.testing.assert_array_equal(whole.X.toarray(), pieces.X.toarray())
     np.testing.assert_array_equal(whole.y, pieces.y)
     assert errors(path, written(rows) + "x\n")[0].row == 201
+
+
+def weighed(path: Path, weights: list[Any], **options: Any) -> Parsed:
+    key = options.get("weight_column") or "weight"
+    rows = [{"label": "ab"[i % 2], "text": "x", key: weight} for i, weight in enumerate(weights)]
+    path.write_text(written(rows))
+    return parse_jsonl(path, Options(**options))
+
+
+@pytest.mark.parametrize("options", [{}, {"weight_column": "importance"}])
+def test_weights_are_read_under_their_key(path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_lines, "Window", partial(Window, block_bytes=64))
+    given = [0.5, 3, 1e-300, 7.25] * 10
+    weights = weighed(path, given, **options).weights
+    assert weights is not None
+    assert weights.tolist() == given
+    assert parse(path, written([{"label": "a", "text": "x"}])).weights is None
+
+
+@pytest.mark.parametrize(
+    ("weight", "detail"),
+    [
+        (0, "the weight is not positive"),
+        (-0.5, "the weight is not positive"),
+        ("2", "a string, expected a positive number"),
+        (True, "a boolean, expected a positive number"),
+        (None, "null, expected a positive number"),
+    ],
+)
+def test_a_wrong_weight_is_told_with_its_line(path: Path, weight: Any, detail: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        weighed(path, [1, 2, weight])
+    assert caught.value.errors == [RowError(3, "weight", detail)]
+
+
+def test_a_weight_stands_in_all_rows_or_in_none(path: Path) -> None:
+    content = written([{"label": "a", "text": "x", "weight": 1}, {"label": "b", "text": "x"}])
+    assert errors(path, content) == [RowError(2, "weight", "the weight is in some rows and not in others")]
+    path.write_text(written([{"label": "a", "text": "x"}]))
+    with pytest.raises(FormatError, match="the key is missing"):
+        parse_jsonl(path, Options(weight_column="weight"))

@@ -165,3 +165,39 @@ def test_blocks_do_not_show_in_what_is_read(path: Path, monkeypatch: pytest.Monk
     np.testing.assert_array_equal(whole.X.toarray(), pieces.X.toarray())
     np.testing.assert_array_equal(whole.y, pieces.y)
     assert errors(path, content + "a 0:1\n")[0].row == 501
+
+
+def test_a_cost_is_the_weight_of_its_row_wherever_it_stands(path: Path) -> None:
+    parsed = parse(path, "a cost:2.5 1:1 2:2\nb 1:3 cost:1e-3\na 1:1\nb 2:1 qid:3 cost:12345678901234567890\n")
+    assert parsed.weights is not None
+    assert parsed.weights.tolist() == [2.5, 1e-3, 1.0, 12345678901234567890.0]
+    assert parsed.X is not None
+    np.testing.assert_array_equal(parsed.X.toarray(), [[1, 2], [3, 0], [1, 0], [0, 1]])
+    assert parse(path, "a 1:1\nb 1:1\n").weights is None
+
+
+def test_a_weight_in_a_later_block_gives_the_earlier_rows_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(svmlight, "Window", partial(Window, block_bytes=16))
+    content = "".join(f"{'ab'[i % 2]} 1:{i + 1}\n" for i in range(40)) + "a 1:1 cost:3\n"
+    weights = parse(path, content).weights
+    assert weights is not None
+    assert weights.tolist() == [1.0] * 40 + [3.0]
+
+
+@pytest.mark.parametrize(
+    ("token", "detail"),
+    [
+        ("cost:0", "the weight is not positive"),
+        ("cost:-1", "the weight is not positive"),
+        ("cost:", "the weight is empty, expected a number"),
+        ("cost:much", "the weight 'much' is not a number"),
+        ("cost:nan", "the weight 'nan' is not a finite number"),
+        ("cost:1e999", "the weight is too large for a 64-bit number"),
+    ],
+)
+def test_a_wrong_cost_is_told_with_its_line(path: Path, token: str, detail: str) -> None:
+    assert errors(path, f"a 1:1 cost:2\nb {token} 1:1\n") == [RowError(2, "cost", detail)]
+
+
+def test_a_second_cost_is_refused(path: Path) -> None:
+    assert errors(path, "a cost:1 1:1 cost:2\nb 1:1\n") == [RowError(1, None, "'cost:2' is the second cost of the row")]

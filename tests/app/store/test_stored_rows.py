@@ -1,0 +1,52 @@
+"""Rows on disk."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from app.formats.table import Parsed
+from app.store.corpus import open_corpus, save_corpus, statistics_of
+from app.store.files import Files
+
+PARSED = Parsed(
+    "sparse",
+    ["a", "b"],
+    np.array([0, 1, 1], np.int32),
+    X=csr_matrix(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 4.0]])),
+    weights=np.array([0.5, 2.0, 3.5]),
+)
+
+
+def test_rows_are_read_as_they_were_written_with_their_weights(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    save_corpus(files, "c", PARSED)
+    corpus = open_corpus(files, "c")
+    assert corpus.labels == ["a", "b"]
+    assert corpus.X is not None
+    assert PARSED.X is not None
+    np.testing.assert_array_equal(corpus.X.toarray(), PARSED.X.toarray())
+    np.testing.assert_array_equal(corpus.weights, [0.5, 2.0, 3.5])
+    assert corpus.split is None
+
+
+def test_a_corpus_without_weights_has_the_files_that_it_always_had_and_opens(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    save_corpus(files, "c", replace(PARSED, weights=None))
+    assert {path.name for path in (tmp_path / "c").iterdir()} == {
+        "manifest.json",
+        "y.npy",
+        "data.npy",
+        "indices.npy",
+        "indptr.npy",
+    }
+    assert open_corpus(files, "c").weights is None
+
+
+def test_statistics_tell_the_range_of_the_weights() -> None:
+    weights = statistics_of(PARSED).weights
+    assert weights is not None
+    assert (weights.least, weights.most, weights.mean) == (0.5, 3.5, pytest.approx(2.0))
+    assert statistics_of(replace(PARSED, weights=None)).weights is None
