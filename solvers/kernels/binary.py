@@ -1,8 +1,8 @@
-"""One-vs-rest steps for a block of classes at once, held in registers from the scores to the update.
+"""Steps of binary machines for a block of columns at once, held in registers from the scores to the update.
 
-The signed variables beta_ic = s_ic alpha_ic make w_c = sum_i beta_ic x_i. With t_c = +1 for the own class and -1 for
-the others, the best beta_c is clip(beta_c + (t_c - f_c - ridge beta_c) / (|x|^2 + ridge)), between 0 and top for the
-own class and between -top and 0 for the others; classes do not depend on each other.
+A column splits the classes into two sides: t_c = +1 or -1 by the example's class, or 0 where it is left out. The
+signed variables beta_ic = t_ic alpha_ic make w_c = sum_i beta_ic x_i, and the best beta_c is
+clip(beta_c + (t_c - f_c - ridge beta_c) / (|x|^2 + ridge)) between 0 and t_c top; columns do not depend on each other.
 """
 
 from typing import Any
@@ -26,27 +26,26 @@ def _step_of(vectors: int) -> Any:
 
     @intrinsic
     def step(
-        typing: Any, W: Any, indices: Any, data: Any, begin: Any, end: Any, beta: Any, own: Any, n_valid: Any,
-        inverse: Any, ridge: Any, top: Any, trifle: Any,
+        typing: Any, W: Any, indices: Any, data: Any, begin: Any, end: Any, beta: Any, signs: Any, inverse: Any,
+        ridge: Any, top: Any, trifle: Any,
     ) -> Any:  # fmt: skip
         """Move beta, and W if the squared moves sum to more than trifle; returns that sum."""
         number = W.dtype
-        signature = number(
-            W, indices, data, types.int64, types.int64, beta, types.int32, types.int32, number, number, number, number
-        )
+        signature = number(W, indices, data, types.int64, types.int64, beta, signs, number, number, number, number)
         real, lanes = (ir.FloatType(), 16) if number == types.float32 else (ir.DoubleType(), 8)
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector, integers = ir.VectorType(real, lanes), ir.VectorType(_I32, lanes)
-            pointers = [context.make_array(signature.args[at])(context, builder, args[at]).data for at in (0, 1, 2, 5)]
-            cells, indices, data, beta = pointers
+            arrays = (0, 1, 2, 5, 6)
+            pointers = [context.make_array(signature.args[at])(context, builder, args[at]).data for at in arrays]
+            cells, indices, data, beta, signs = pointers
             begin, end = args[3], args[4]
-            own, n_valid, inverse, ridge, top, trifle = args[6:]
+            inverse, ridge, top, trifle = args[7:]
             name = f"llvm.fmuladd.v{lanes}f{32 if lanes == 16 else 64}"
             fused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), name)
 
-            def splat(value: Any, kind: Any = vector) -> Any:
-                blank = ir.Constant(kind, ir.Undefined)
+            def splat(value: Any) -> Any:
+                blank = ir.Constant(vector, ir.Undefined)
                 first = builder.insert_element(blank, value, ir.Constant(_I32, 0))
                 return builder.shuffle_vector(first, blank, ir.Constant(integers, [0] * lanes))
 
@@ -91,16 +90,14 @@ def _step_of(vectors: int) -> Any:
                     builder.call(fused, [x, load(place(cells, offset, block)), sums[block]]) for block in range(vectors)
                 ],
             )
-            owns, valid = splat(own, integers), splat(n_valid, integers)
             tops, ridges, inverses = splat(top), splat(ridge), splat(inverse)
             new, moves, squares = [], [], zero
             for block in range(vectors):
-                numbers = ir.Constant(integers, [lanes * block + lane for lane in range(lanes)])
-                is_own = builder.icmp_signed("==", numbers, owns)
-                padding = builder.icmp_signed(">=", numbers, valid)
-                target = builder.select(is_own, constant(1.0), constant(-1.0))
-                lowest = builder.select(builder.or_(is_own, padding), zero, builder.fsub(zero, tops))
-                highest = builder.select(is_own, tops, zero)
+                target = load(place(signs, ir.Constant(_I64, 0), block))
+                # infinite tops times a sign of zero would be no number
+                positive, negative = (builder.fcmp_ordered(sense, target, zero) for sense in (">", "<"))
+                lowest = builder.select(negative, builder.fsub(zero, tops), zero)
+                highest = builder.select(positive, tops, zero)
                 old = load(place(beta, ir.Constant(_I64, 0), block))
                 slope = builder.fsub(builder.fsub(target, scores[block]), builder.fmul(old, ridges))
                 value = builder.call(fused, [slope, inverses, old])
@@ -138,36 +135,36 @@ def _step_of(vectors: int) -> Any:
 _step1, _step2, _step4 = _step_of(1), _step_of(2), _step_of(4)
 
 
-def block_width(n_classes: int, dtype: np.dtype[Any]) -> int:
-    """Classes of one block: one, two or four vectors."""
+def block_width(n_columns: int, dtype: np.dtype[Any]) -> int:
+    """Columns of one block: one, two or four vectors."""
     lanes = ALIGNMENT // dtype.itemsize
-    return lanes * (1 if n_classes <= lanes else 2 if n_classes <= 2 * lanes else 4)
+    return lanes * (1 if n_columns <= lanes else 2 if n_columns <= 2 * lanes else 4)
 
 
 @njit(cache=True, nogil=True)
 def visit(
     rows: Rows,
-    own: NDArray[np.int32],
+    kinds: NDArray[np.int32],
+    signs: NDArray[Any],
     inverse: NDArray[Any],
     ridge: NDArray[Any],
     top: NDArray[Any],
     order: NDArray[np.int32],
-    n_valid: int,
     trifle: float,
     W: NDArray[Any],
     beta: NDArray[Any],
     gains: NDArray[np.float32],
 ) -> float:
-    """Exact steps on the examples of order for one block of classes; W (n_features, width), beta (n_samples, width).
+    """Exact steps on the examples of order for one block of columns; W (n_features, width), beta (n_samples, width).
 
-    ``own[i]`` is the place of the example's class in the block, outside [0, width) where it belongs to another.
-    Returns the least that the dual has gained.
+    Row ``kinds[i]`` of ``signs`` (n_kinds, width) says on which side of each column the example stands. Returns the
+    least that the dual has gained.
     """
     indptr, indices, data = rows.indptr, rows.indices, rows.data
     vectors = W.shape[1] * W.itemsize // ALIGNMENT
     cells, width = W.reshape(-1), W.shape[1]
     spot = beta.reshape(-1)
-    small, valid, total = W.dtype.type(trifle), np.int32(n_valid), 0.0
+    small, total = W.dtype.type(trifle), 0.0
     for at in range(order.shape[0]):
         if at + AHEAD < order.shape[0]:
             i = order[at + AHEAD]
@@ -185,15 +182,15 @@ def visit(
         low, high = indptr[i], indptr[i + 1]
         if vectors == 1:
             moved = _step1(
-                W, indices, data, low, high, beta[i], own[i], valid, inverse[i], ridge[i], top[i], small
+                W, indices, data, low, high, beta[i], signs[kinds[i]], inverse[i], ridge[i], top[i], small
             )  # fmt: skip
         elif vectors == 2:
             moved = _step2(
-                W, indices, data, low, high, beta[i], own[i], valid, inverse[i], ridge[i], top[i], small
+                W, indices, data, low, high, beta[i], signs[kinds[i]], inverse[i], ridge[i], top[i], small
             )  # fmt: skip
         else:
             moved = _step4(
-                W, indices, data, low, high, beta[i], own[i], valid, inverse[i], ridge[i], top[i], small
+                W, indices, data, low, high, beta[i], signs[kinds[i]], inverse[i], ridge[i], top[i], small
             )  # fmt: skip
         gains[i] = 0.0
         if moved > small:
@@ -205,9 +202,9 @@ def visit(
 @njit(cache=True, nogil=True)
 def certify(
     rows: Rows,
-    own: NDArray[np.int32],
+    kinds: NDArray[np.int32],
+    signs: NDArray[Any],
     bounds: NDArray[np.float64],
-    n_valid: int,
     squared: bool,
     W: NDArray[Any],
     beta: NDArray[Any],
@@ -216,19 +213,21 @@ def certify(
     """Of one block: weighted losses, and the dual objective without its norm; adds each example's gap to gaps."""
     f = np.zeros(W.shape[1], W.dtype)
     losses, total = 0.0, 0.0
-    for i in range(own.shape[0]):
+    for i in range(kinds.shape[0]):
         low, high = rows.indptr[i], rows.indptr[i + 1]
         if low == high:
             continue
         sum_rows(W, rows.indices, rows.data, low, high, f)
-        if 0 <= own[i] < n_valid:
-            f[own[i]] = -f[own[i]]
+        side = signs[kinds[i]]
         C, loss, dual, inner = bounds[i], 0.0, 0.0, 0.0
-        for c in range(n_valid):
-            margin, alpha = max(1.0 + np.float64(f[c]), 0.0), abs(np.float64(beta[i, c]))
+        for c in range(f.shape[0]):
+            if side[c] == 0:
+                continue
+            score, alpha = np.float64(side[c] * f[c]), abs(np.float64(beta[i, c]))
+            margin = max(1.0 - score, 0.0)
             loss += margin * margin if squared else margin
             dual += alpha - (0.25 / C * alpha * alpha if squared else 0.0)
-            inner -= alpha * f[c]
+            inner += alpha * score
         gaps[i] += C * loss + inner - dual
         losses += C * loss
         total += dual

@@ -5,6 +5,8 @@
 with q = 1 (hinge) or q = 2 (squared hinge). The dual step is that of Hsieh et al. 2008, Algorithm 1, for up to 64
 classes in the registers of the processor at once, so that one reading of an example serves all of them. Blocks do not
 depend on each other: threads take them in turn, and the result does not depend on how many there are.
+
+With an output code in place of "one against the rest" the same machine trains the columns of that code.
 """
 
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from pydantic import Field
 
 from solvers.ascent import CERTIFY_SHARE, LONGEST_REST, AscentParams, bounded, pause, precision
 from solvers.base import Handles, State, Step, relative_gap
+from solvers.codes import Code
 from solvers.flat import LinearMachine
 from solvers.kernels import binary
 from solvers.kernels.rows import Rows, arrange, weights
@@ -44,13 +47,30 @@ class OneVsRest(LinearMachine[OneVsRestParams]):
     paper = "Hsieh et al. 2008; Rifkin and Klautau 2004"
     handles = Handles(flat=True)
     Params = OneVsRestParams
+    code: Code | None = None
+
+    def of_code(self, code: Code) -> "OneVsRest":
+        """The same machine for other columns: s_ic = code[y_i, c], and an example is left out where that is 0.
+
+        Parameters
+        ----------
+        code : int8 array of -1, 0 and +1, shape (n_classes, n_columns)
+
+        Returns
+        -------
+        OneVsRest
+            Its models score columns in place of classes.
+        """
+        other = OneVsRest(self.params, seed=self.seed, threads=self.threads)
+        other.code = code
+        return other
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
-        """Train; memory is ``n_samples x n_classes`` floats for the dual variables beside the weights.
+        """Train; memory is a float an example and column for the dual variables beside the weights.
 
         An epoch visits every awake example of a block, then ``REFINEMENTS`` times those that its last visit moved.
         """
-        task = _Task.of(problem, self.params)
+        task = _Task.of(problem, self.params, self.code)
         run = _Run.begin(task) if state is None else _Run.resume(task, state)
         slice_blocks = max(self.threads, SLICE_PRODUCTS // max(1, len(task.rows.data) * task.width))
         with ThreadPoolExecutor(self.threads) as crew:
@@ -71,8 +91,9 @@ class OneVsRest(LinearMachine[OneVsRestParams]):
 
     def fitted(self, problem: Problem, state: State) -> LinearModel:
         _, features = arrange(problem.X, precision(self.params))
-        W = np.concatenate(list(state["W"]), axis=1)[np.argsort(features), : problem.n_classes]
-        return LinearModel(problem.classes, problem.n_features, np.sort(features), np.ascontiguousarray(W))
+        names = problem.classes if self.code is None else [str(t) for t in range(self.code.shape[1])]
+        W = np.concatenate(list(state["W"]), axis=1)[np.argsort(features), : len(names)]
+        return LinearModel(names, problem.n_features, np.sort(features), np.ascontiguousarray(W))
 
     def _orders(self, task: "_Task", epoch: int) -> list[NDArray[np.int32]]:
         rng = np.random.default_rng([self.seed, epoch])
@@ -108,12 +129,13 @@ class _Task:
     ridge: NDArray[Any]
     top: NDArray[Any]
     squared: bool
-    n_classes: int
+    code: Code | None
+    n_columns: int
     width: int
     constant: float
 
     @classmethod
-    def of(cls, problem: Problem, params: OneVsRestParams) -> "_Task":
+    def of(cls, problem: Problem, params: OneVsRestParams, code: Code | None) -> "_Task":
         dtype = precision(params)
         rows, _ = arrange(problem.X, dtype)
         bounds, squared = params.C * problem.weights, params.loss == "squared_hinge"
@@ -122,25 +144,36 @@ class _Task:
         filled = rows.squares > 0
         inverse = np.zeros_like(bounds)
         inverse[filled] = 1.0 / (rows.squares + ridge)[filled]
+        n_columns = problem.n_classes if code is None else code.shape[1]
         # the scores of an empty row vanish whatever W is, so each of its losses is 1
-        constant = float(bounds[~filled].sum()) * problem.n_classes
+        sided = n_columns if code is None else np.count_nonzero(code, axis=1)[problem.y[~filled]]
+        constant = float((bounds[~filled] * sided).sum())
         return cls(
             rows, problem.y, bounds, np.flatnonzero(filled).astype(np.int32), inverse.astype(dtype),
-            ridge.astype(dtype), top.astype(dtype), squared, problem.n_classes,
-            binary.block_width(problem.n_classes, dtype), constant,
+            ridge.astype(dtype), top.astype(dtype), squared, code, n_columns,
+            binary.block_width(n_columns, dtype), constant,
         )  # fmt: skip
 
     @property
     def n_blocks(self) -> int:
-        return -(-self.n_classes // self.width)
+        return -(-self.n_columns // self.width)
 
-    def n_valid(self, block: int) -> int:
-        """Classes of a block that are not padding."""
-        return min(self.width, self.n_classes - block * self.width)
+    def sides(self, block: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """The kind of each example, and the signs (n_kinds, width) of each kind in the columns of a block.
 
-    def own(self, block: int) -> NDArray[np.int32]:
-        """Where each example's class stands in a block; outside [0, width) if it is not there."""
-        return self.y - np.int32(block * self.width)
+        One against the rest, the kinds are the classes of the block and one for all others.
+        """
+        begin = block * self.width
+        n_valid = min(self.width, self.n_columns - begin)
+        if self.code is None:
+            kinds = self.y - np.int32(begin)
+            kinds[(kinds < 0) | (kinds > n_valid)] = n_valid
+            signs: NDArray[Any] = 2 * np.eye(n_valid + 1, n_valid) - 1
+        else:
+            kinds, signs = self.y, self.code[:, begin : begin + n_valid]
+        table = np.zeros((len(signs), self.width), self.rows.data.dtype)
+        table[:, :n_valid] = signs
+        return kinds, table
 
 
 @dataclass(eq=False)
@@ -191,16 +224,18 @@ class _Run:
         gains, rest = self.gains[block], self.rest[block]
         # a move below the precision of the numbers themselves is none
         trifle = float(np.finfo(task.rows.data.dtype).eps * min(task.bounds.max(), 1.0)) ** 2
-        fixed = (task.rows, task.own(block), task.inverse, task.ridge, task.top)
-        n_valid, W, beta = task.n_valid(block), self.W[block], self.beta[block]
+        kinds, signs = task.sides(block)
+        fixed = (task.rows, kinds, signs, task.inverse, task.ridge, task.top)
+        W, beta = self.W[block], self.beta[block]
         awake = (np.arange(len(rest)) + self.epoch) % pause(rest, LONGEST_REST) == 0
+        awake &= (signs != 0).any(axis=1)[kinds]
         order = orders[0][awake[orders[0]]]
-        self.gain[block, 0] = binary.visit(*fixed, order, n_valid, trifle, W, beta, gains)
+        self.gain[block, 0] = binary.visit(*fixed, order, trifle, W, beta, gains)
         moved = gains[order] > 0
         rest[order] = np.where(moved, 0, np.minimum(rest[order], 254) + 1)
         for later in orders[1:]:
             live = later[gains[later] > 0]
-            self.gain[block, 1] += binary.visit(*fixed, live, n_valid, trifle, W, beta, gains)
+            self.gain[block, 1] += binary.visit(*fixed, live, trifle, W, beta, gains)
 
     def largest(self, task: _Task) -> float:
         """The largest move of the last visits times the curvature: how far an example is from its optimum."""
@@ -211,7 +246,5 @@ class _Run:
         """Losses, dual without norm and squared norm of one block, whose W is made afresh."""
         W, beta = self.W[block], self.beta[block]
         squares = binary.rebuild(task.rows, W, beta)
-        losses, total = binary.certify(
-            task.rows, task.own(block), task.bounds, task.n_valid(block), task.squared, W, beta, gaps
-        )
+        losses, total = binary.certify(task.rows, *task.sides(block), task.bounds, task.squared, W, beta, gaps)
         return losses, total, squares
