@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -50,6 +50,8 @@ class Step:
         The stopping rule is met; no step follows.
     state : mapping of str to array
         Live arrays, enough to resume bit-identically: copy or write them before the next step is asked for.
+    measures : mapping of str to float
+        What else the method has to tell of this step, by name: errors on the rows it trains on or holds out, counts.
     """
 
     epoch: int
@@ -58,6 +60,7 @@ class Step:
     violation: float
     converged: bool
     state: State
+    measures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def gap(self) -> float:
