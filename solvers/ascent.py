@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.base import State, Step, relative_gap
-from solvers.flat import FlatParams, LinearMachine
+from solvers.flat import FlatParams, LinearMachine, best_multiple
 from solvers.kernels import coefficients
 from solvers.kernels.orders import live
 from solvers.kernels.rows import ALIGNMENT, Rows, arrange, square_norm, weights
@@ -112,9 +112,8 @@ class DualAscent(LinearMachine[A]):
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         params, dtype, n = self.params, precision(self.params), problem.n_samples
-        rows, _ = arrange(problem.X, dtype)
-        task = Task(rows, _rank(problem)[problem.y], params.C * problem.weights, problem.n_classes)
-        filled = rows.squares > 0
+        task = self._task(problem)
+        filled = task.rows.squares > 0
         constant = float(task.bounds[~filled].sum()) * self.loss_at_zero(problem.n_classes)
         run = self._begin(task, dtype) if state is None else self._resume(task, state, dtype)
         gaps, spent = np.zeros(n), 0
@@ -125,9 +124,7 @@ class DualAscent(LinearMachine[A]):
                 if again:
                     run.refined += 1
                     draw = (LIVE_SHARE * run.mean_gain, self.seed, run.epoch, run.refined)
-                    run.start(
-                        *live(run.gains, run.duals.length, run.cuts, *draw)
-                    )
+                    run.start(*live(run.gains, run.duals.length, run.cuts, *draw))
                 elif run.epoch == params.max_epochs:
                     return
                 else:
@@ -188,6 +185,29 @@ class DualAscent(LinearMachine[A]):
             run.pace[0] = run.gain_per_cost()
             return True
         return len(run.order) > 0 and run.gain_per_cost() > WORTH * run.pace[0]
+
+    def total(self, task: Task, duals: Any) -> float:
+        """The part of the dual value that is linear in the dual variables: here their sum, each own coefficient."""
+        return float(duals.values[duals.start[duals.length > 0]].sum())
+
+    def multiply(self, task: Task, duals: Any, factor: float) -> None:
+        """Multiply the dual variables; where that brings one to its bound, it is there exactly."""
+        np.multiply(duals.values, factor, out=duals.values)
+
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        task, dtype = self._task(problem), precision(self.params)
+        run = self._begin(task, dtype)
+        run.duals = type(run.duals)(*(np.array(state[f"dual_{name}"]) for name in run.duals._fields))
+        self.rebuild(task, run.duals, run.W)
+        square = square_norm(run.W, task.n_classes)
+        factor = best_multiple(self.total(task, run.duals), square, ratio)
+        self.multiply(task, run.duals, factor)
+        np.multiply(run.W, factor, out=run.W)
+        return run.step(np.nan, np.nan, converged=False).state
+
+    def _task(self, problem: Problem) -> Task:
+        rows, _ = arrange(problem.X, precision(self.params))
+        return Task(rows, _rank(problem)[problem.y], self.params.C * problem.weights, problem.n_classes)
 
     def _begin(self, task: Task, dtype: np.dtype[Any]) -> "_Run":
         n_rows = int(task.rows.indices.max(initial=0)) + 1

@@ -6,8 +6,9 @@ trains the prepared problem, and every step and certificate is of that problem's
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -71,6 +72,25 @@ class FlatMachine(Solver[F]):
     def model(self, problem: Problem, state: State) -> Model:
         return self.fitted(self.prepared(problem), state)
 
+    def at(self, C: float) -> Self:
+        """The same machine with another C."""
+        other = copy(self)
+        other.params = type(self.params).model_validate(self.params.model_dump() | {"C": C})
+        return other
+
+    def rescaled(self, problem: Problem, state: State, C: float) -> State:
+        """A state to train from, made of one in which this machine at another ``C`` has ended.
+
+        Every set of dual variables here is a box or a simplex of a size in proportion to C. So the multiple of them
+        with the largest dual value is taken, of all those up to the ratio of the two Cs: each is feasible, and W
+        follows in proportion. Epochs count from 0 again.
+        """
+        return self.rescale(self.prepared(problem), state, self.params.C / C)
+
+    @abstractmethod
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        """As :meth:`rescaled`, on the prepared problem; ``ratio`` is the new C by the old one."""
+
     @abstractmethod
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """As :meth:`steps`, on the prepared problem."""
@@ -96,6 +116,17 @@ class LinearMachine(FlatMachine[F]):
 
     @abstractmethod
     def fitted(self, problem: Problem, state: State) -> LinearModel: ...
+
+
+def best_multiple(linear: float, square: float, most: float) -> float:
+    """The t in [0, most] with the largest ``t linear - t^2 square / 2``."""
+    return min(linear / square, most) if square > 0 else most
+
+
+def settled(alpha: NDArray[Any], bounds: NDArray[Any]) -> NDArray[Any]:
+    """Scaled dual variables in their boxes: what rounding keeps from its bound, or lifts above it, is at it exactly."""
+    near = bounds * (1.0 - 16.0 * float(np.finfo(alpha.dtype).eps))
+    return np.where(alpha >= near, bounds.astype(alpha.dtype), alpha)
 
 
 def class_weights(problem: Problem, given: ClassWeight) -> NDArray[np.float64]:

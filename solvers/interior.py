@@ -149,6 +149,35 @@ def iterations(
     return _iterate(X, losses, zero_sum, state)
 
 
+def around(X: sp.csr_matrix, losses: Losses, W: Array) -> dict[str, NDArray[Any]]:
+    """The state of a starting point at W (n_features, n_classes), as from the solution of a problem with other bounds.
+
+    Slacks and dual variables are the centred ones: all products of a slack and its multiplier are equal, and together
+    as large as the objective at W. What the point lacks of the central path is then that W and alpha do not agree.
+    """
+    present = losses.bounds > 0
+    margins = losses.margins - losses.signs * (X @ W)
+    primal = 0.5 * float(np.vdot(W, W)) + float((losses.bounds * np.maximum(margins, 0.0)).sum())
+    if primal == 0.0:
+        return _start(X.shape[1], losses)._asdict()
+    target = primal / np.count_nonzero(present)
+    bounds = np.where(present, losses.bounds, 1.0)
+    slack, xi = _centred(bounds, margins, target), _centred(bounds, -margins, target)
+    alpha, beta = np.minimum(target / slack, bounds), np.minimum(target / xi, bounds)
+    clock = np.array([np.inf, 0.0, 0.0, np.inf, 0.0, 0.0])
+    alpha, beta, slack, xi = (np.where(present, part, 0.0) for part in (alpha, beta, slack, xi))
+    return _Point(np.zeros_like(W), W.copy(), alpha, beta, slack, xi, clock)._asdict()
+
+
+def _centred(bounds: Array, margins: Array, target: float) -> Array:
+    """The positive root p of ``target / p + target / (p + v) = B``: of the two forms that without cancellation."""
+    half = bounds * margins - 2.0 * target
+    root = np.hypot(bounds * margins, 2.0 * target)
+    falling = half > 0
+    under = np.where(falling, half + root, 2.0 * bounds)
+    return np.asarray(np.where(falling, 2.0 * target * margins, root - half) / under)
+
+
 def _iterate(
     X: sp.csr_matrix, losses: Losses, zero_sum: bool, state: Mapping[str, NDArray[Any]] | None
 ) -> Iterator[Iterate]:

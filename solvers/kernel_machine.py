@@ -18,7 +18,7 @@ from pydantic import Field
 
 from solvers import bounds
 from solvers.base import State, Step, relative_gap
-from solvers.flat import FlatMachine, FlatParams
+from solvers.flat import FlatMachine, FlatParams, best_multiple, settled
 from solvers.kernel_model import KernelModel
 from solvers.kernels.gram import Gram
 from solvers.kernels.kernel_function import KernelFunction, KernelName, scale_of, square_lengths
@@ -113,6 +113,20 @@ class KernelMachine(FlatMachine[KernelParams]):
             if work >= SLICE_PRODUCTS and clock[0] < limit:
                 work = 0
                 yield step(np.nan, np.nan, np.nan, converged=False)
+
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        coefficients = _coefficients(self.machine(problem.n_classes), problem.y, state["alpha"])
+        square = float(np.vdot(coefficients, state["F"]))
+        factor = best_multiple(float(state["alpha"].sum()), square, ratio)
+        alpha = factor * state["alpha"]
+        if not self.machine(problem.n_classes).largest:
+            alpha = settled(alpha, self.params.C * problem.weights)
+        return {
+            "F": factor * state["F"],
+            "alpha": alpha,
+            "listed": np.empty(0, np.int64),
+            "clock": np.zeros(3, np.int64),
+        }
 
     def fitted(self, problem: Problem, state: State) -> KernelModel:
         function, offset = self._function(problem), self.params.bias**2

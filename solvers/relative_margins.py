@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from solvers.ascent import A, DualAscent, Task
 from solvers.kernels import joint
 from solvers.kernels.coefficients import Coefficients
+from solvers.kernels.settling import settle
 
 
 class RelativeMargins(DualAscent[A]):
@@ -17,6 +18,11 @@ class RelativeMargins(DualAscent[A]):
 
     def loss_at_zero(self, n_classes: int) -> float:
         return 1.0 if self.largest_loss else n_classes - 1.0
+
+    def multiply(self, task: Task, duals: Coefficients, factor: float) -> None:
+        super().multiply(task, duals, factor)
+        if not self.largest_loss:
+            settle(duals.start, duals.length, duals.values, task.bounds)
 
     def visit(
         self,

@@ -16,12 +16,14 @@ from pydantic import Field
 from solvers import interior
 from solvers.ascent import A, AscentParams, DualAscent, Task, precision
 from solvers.base import State, Step, relative_gap
+from solvers.flat import settled
 from solvers.kernels import absolute
 from solvers.kernels.absolute import Alpha, Margins
 from solvers.model import LinearModel
 from solvers.problem import Problem
 
 AUTO_FEATURES = 300
+CHUNK = 256
 
 
 class ZeroSum(DualAscent[A]):
@@ -48,6 +50,20 @@ class ZeroSum(DualAscent[A]):
 
     def rebuild(self, task: Task, duals: Alpha, W: NDArray[Any]) -> None:
         absolute.rebuild(task.rows, task.y, task.n_classes, duals.values, W)
+
+    def total(self, task: Task, duals: Alpha) -> float:
+        own, other, *_ = self.margins(task.n_classes)
+        true = duals.values[np.arange(len(task.y)), task.y].sum(dtype=np.float64)
+        return float(own * true + other * (duals.values.sum(dtype=np.float64) - true))
+
+    def multiply(self, task: Task, duals: Alpha, factor: float) -> None:
+        _, _, own_share, other_share, shared = self.margins(task.n_classes)
+        for i in range(0, len(task.y), CHUNK):
+            part, bounds = duals.values[i : i + CHUNK], task.bounds[i : i + CHUNK, None]
+            part *= part.dtype.type(factor)
+            if not shared:
+                true = task.y[i : i + CHUNK, None] == np.arange(task.n_classes)
+                part[:] = settled(part, bounds * np.where(true, own_share, other_share))
 
     def visit(
         self,
@@ -113,11 +129,21 @@ class SummedZeroSum(ZeroSum[S]):
         n, d, k = problem.n_samples, len(features), problem.n_classes
         return 0 < d <= AUTO_FEATURES and interior.estimate_bytes(n, d, k) <= self.params.interior_mb << 20
 
-    def _interior_steps(self, problem: Problem, features: NDArray[np.int64], state: State | None) -> Iterator[Step]:
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        """As for all machines by block ascent; the interior point method begins anew around the W that it has."""
+        features = _used(problem)
+        if not self._interior(problem, features):
+            return super().rescale(problem, state, ratio)
+        return interior.around(*self._interior_problem(problem, features), state["W"])
+
+    def _interior_problem(self, problem: Problem, features: NDArray[np.int64]) -> tuple[sp.csr_matrix, interior.Losses]:
         own, other, own_share, other_share, _ = self.margins(problem.n_classes)
         costs = self.params.C * problem.weights
         losses = interior.Losses.of_classes(problem.y, problem.n_classes, costs, (own, own_share), (other, other_share))
-        X = sp.csr_matrix(problem.X[:, features])
+        return sp.csr_matrix(problem.X[:, features]), losses
+
+    def _interior_steps(self, problem: Problem, features: NDArray[np.int64], state: State | None) -> Iterator[Step]:
+        X, losses = self._interior_problem(problem, features)
         iterates = interior.iterations(X, losses, zero_sum=True, state=state, limit_bytes=self.params.interior_mb << 20)
         for iterate in iterates:
             converged = relative_gap(iterate.primal, iterate.dual) <= self.params.tol

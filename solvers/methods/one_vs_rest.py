@@ -22,7 +22,7 @@ from pydantic import Field
 from solvers.ascent import CERTIFY_SHARE, LONGEST_REST, AscentParams, bounded, pause, precision
 from solvers.base import Handles, State, Step, relative_gap
 from solvers.codes import Code
-from solvers.flat import LinearMachine
+from solvers.flat import LinearMachine, best_multiple, settled
 from solvers.kernels import binary
 from solvers.kernels.rows import Rows, arrange, weights
 from solvers.model import LinearModel
@@ -88,6 +88,23 @@ class OneVsRest(LinearMachine[OneVsRestParams]):
                 yield Step(run.epoch, primal, dual, run.largest(task), converged, run.state())
                 if converged:
                     return
+
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        """As for all machines, but each class takes its own multiple: they do not depend on each other."""
+        task = _Task.of(problem, self.params, self.code)
+        run = _Run.begin(task)
+        ridge, most = task.ridge.astype(np.float64), np.inf if task.squared else ratio
+        for block in range(task.n_blocks):
+            W, beta = state["W"][block], state["beta"][block]
+            linear = np.abs(beta).sum(axis=0, dtype=np.float64)
+            square = (W.astype(np.float64) ** 2).sum(axis=0) + ridge @ beta.astype(np.float64) ** 2
+            factors = np.array([best_multiple(*pair, most) for pair in zip(linear, square, strict=True)])
+            factors[linear == 0] = 0.0
+            run.W[block], run.beta[block] = W * factors, beta * factors
+            if not task.squared:
+                run.beta[block] = np.sign(beta) * settled(np.abs(run.beta[block]), task.top[:, None])
+            run.dual += float((factors * linear - 0.5 * factors**2 * square).sum())
+        return run.state()
 
     def fitted(self, problem: Problem, state: State) -> LinearModel:
         _, features = arrange(problem.X, precision(self.params))
