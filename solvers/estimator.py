@@ -1,7 +1,7 @@
 """Every method behind one scikit-learn classifier."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from pydantic.fields import FieldInfo
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solvers.base import Params, Step, relative_gap
+from solvers.base import Params, Solver, State, Step, relative_gap
+from solvers.flat import FlatMachine
 from solvers.kernel_model import KernelModel
 from solvers.model import LinearModel, Model
+from solvers.path import ascending, follow
 from solvers.problem import Problem
 from solvers.registry import SOLVERS, find, parse_params
 
@@ -118,6 +120,58 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         ProblemError
             The data cannot be trained on.
         """
+        problem = self._problem(X, y, sample_weight)
+        self._train(find(self.method)(self._parsed(), seed=self.seed, threads=self.threads), problem)
+        return self
+
+    def path(
+        self, X: Any, y: ArrayLike, Cs: Iterable[float], sample_weight: ArrayLike | None = None
+    ) -> "list[PolymarginClassifier]":
+        """Train for several C, each from the solution of the next smaller one, which takes fewer epochs than alone.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        Cs : iterable of float
+            In any order.
+
+        Returns
+        -------
+        list of PolymarginClassifier
+            One fitted classifier for each of ``Cs``, in that order, with all other parameters of this one, which
+            itself is left as it is. Those of equal C are one.
+
+        Raises
+        ------
+        ValueError
+            No C is given, or the method has no path in C.
+        ParamsError, ProblemError
+            As for :meth:`fit`.
+        """
+        wanted = [float(C) for C in Cs]
+        if not wanted:
+            raise ValueError("Cs is empty; at least one C is needed")
+        fitted: dict[float, PolymarginClassifier] = {C: clone(self).set_params(C=C) for C in wanted}
+        first = fitted[wanted[0]]
+        problem = first._problem(X, y, sample_weight)
+        machine = find(self.method)(first._parsed(), seed=self.seed, threads=self.threads)
+        if not isinstance(machine, FlatMachine):
+            raise ValueError(f"{self.method} has no path in C")
+        for other in fitted.values():
+            for name in ("classes_", "n_features_in_", "feature_names_in_"):
+                if hasattr(first, name):
+                    setattr(other, name, getattr(first, name))
+            other._parsed()
+
+        def train(_: int, at: FlatMachine[Any], start: State | None) -> State:
+            return fitted[at.params.C]._train(at, problem, start)
+
+        follow(ascending(machine, wanted), problem, train)
+        return [fitted[C] for C in wanted]
+
+    def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
+        """The problem to be trained on; the classes are known afterwards."""
         X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
         check_classification_targets(labels)
         weights = None
@@ -130,21 +184,22 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 raise ValueError("every sample_weight is zero; at least two examples need a positive weight")
             X, labels, weights = X[keep], labels[keep], weights[keep]
         self.classes_, index = np.unique(labels, return_inverse=True)
-        params: Params = parse_params(self.method, self._params())
         if len(self.classes_) < 2:
             raise ValueError(f"y has {len(self.classes_)} class; at least two are needed")
-        problem = Problem.check(X, index, [str(label) for label in self.classes_], weights)
-        solver = find(self.method)(params, seed=self.seed, threads=self.threads)
+        return Problem.check(X, index, [str(label) for label in self.classes_], weights)
+
+    def _train(self, solver: Solver[Any], problem: Problem, start: State | None = None) -> State:
+        """Train to the end, from the start or another state; keep all that is told of it, and return the last state."""
         began = time.perf_counter()
         self.history_: list[Record] = []
         last: Step | None = None
-        for last in solver.steps(problem):
+        for last in solver.steps(problem, start):
             self.history_.append(_record(last, time.perf_counter() - began))
         assert last is not None, "a solver yields at least one step"
         self.model_: Model = solver.model(problem, last.state)
         self.gap_ = relative_gap(last.primal, last.dual)
         self.n_iter_ = last.epoch
-        return self
+        return last.state
 
     def decision_function(self, X: Any) -> NDArray[np.floating[Any]]:
         """Scores, shape (n_samples, n_classes); for two classes their difference, shape (n_samples,)."""
@@ -178,15 +233,15 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         intercept = np.zeros(len(self.classes_)) if given is None else np.asarray(given)
         return intercept[1:] - intercept[:1] if len(self.classes_) == 2 else intercept
 
-    def _params(self) -> dict[str, Any]:
-        """The parameters given, as the method takes them: labels by their names."""
+    def _parsed(self) -> Params:
+        """The parameters given, checked, as the method takes them: labels by their names."""
         params = {name: getattr(self, name) for name in self._given}
         weights = params.get("class_weight")
         if isinstance(weights, Mapping):
             # 1, 1.0 and True are one key of a mapping, as they are one label
             names = {label: str(label) for label in self.classes_.tolist()}
             params["class_weight"] = {names.get(label, str(label)): _plain(weights[label]) for label in weights}
-        return params
+        return parse_params(self.method, params)
 
     def _fields(self) -> dict[str, FieldInfo]:
         """The method's parameters; none while the method is unknown, which only ``fit`` complains of."""

@@ -89,6 +89,35 @@ def test_balanced_is_what_scikit_learn_calls_so():
     np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-4)
 
 
+def test_a_path_gives_one_fitted_classifier_for_each_C_in_fewer_epochs():  # noqa: N802
+    problem = small(n=200, d=20, k=6)
+    y = np.array(["pear", "apple", "fig", "kiwi", "plum", "lime"])[problem.y]
+    Cs = np.array([1.0, 0.03, 3.0, 0.3, 0.1, 1.0])
+    given = PolymarginClassifier("weston_watkins", bias=1.0, tol=1e-3, seed=5)
+    fitted = given.path(problem.X, y, Cs)
+    assert [classifier.C for classifier in fitted] == Cs.tolist()
+    assert not hasattr(given, "model_")
+    assert fitted[0] is fitted[-1]
+    alone = {C: clone(given).set_params(C=C).fit(problem.X, y) for C in set(Cs.tolist())}
+    for classifier in fitted:
+        other = alone[classifier.C]
+        assert classifier.gap_ == classifier.history_[-1].gap <= 1e-3
+        assert classifier.history_[-1].primal == pytest.approx(other.history_[-1].primal, rel=2e-3)
+        assert (classifier.classes_ == other.classes_).all()
+        assert classifier.n_features_in_ == 20
+        assert (classifier.predict(problem.X) == other.predict(problem.X)).mean() > 0.97
+        assert classifier.get_params() == other.get_params()
+    assert sum({id(c): c.n_iter_ for c in fitted}.values()) < sum(c.n_iter_ for c in alone.values())
+
+
+def test_a_path_refuses_what_is_no_C():  # noqa: N802
+    problem = small()
+    with pytest.raises(ValueError, match="Cs is empty"):
+        PolymarginClassifier().path(problem.X, problem.y, [])
+    with pytest.raises(ParamsError, match="C: Input should be greater than 0"):
+        PolymarginClassifier().path(problem.X, problem.y, [1.0, -1.0])
+
+
 def test_sparse_and_dense_input_give_the_same_bits():
     problem = small()
     dense = PolymarginClassifier().fit(problem.X.toarray(), problem.y)
