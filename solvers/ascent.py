@@ -19,7 +19,7 @@ from solvers.base import State, Step, relative_gap
 from solvers.flat import FlatParams, LinearMachine, best_multiple
 from solvers.kernels import coefficients
 from solvers.kernels.orders import live
-from solvers.kernels.rows import ALIGNMENT, Rows, arrange, square_norm, weights
+from solvers.layouts import Layout, SparseLayout
 from solvers.model import LinearModel
 from solvers.problem import Problem
 
@@ -30,7 +30,7 @@ FIRST_REFINEMENTS, MOST_REFINEMENTS = 4, 40
 LIVE_SHARE = 0.05
 WORTH = 0.3
 CERTIFY_SHARE = 0.1
-SLICE_PRODUCTS = 1 << 31
+SLICE_OPERATIONS = 1 << 27
 ROOM = 1 << 16
 
 
@@ -47,7 +47,7 @@ class AscentParams(FlatParams):
 class Task(NamedTuple):
     """All that stays fixed while a method trains; a tuple, so that kernels take it as one argument."""
 
-    rows: Rows
+    rows: Any
     y: NDArray[np.int32]
     bounds: NDArray[np.float64]
     n_classes: int
@@ -66,6 +66,10 @@ class DualAscent(LinearMachine[A]):
     """
 
     refines: ClassVar[bool] = True
+
+    def layout(self, problem: Problem) -> Layout:
+        """Rows and weights as the method's kernels take them."""
+        return SparseLayout.of(problem.X, problem.n_classes, precision(self.params))
 
     @abstractmethod
     def visit(
@@ -112,19 +116,18 @@ class DualAscent(LinearMachine[A]):
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         params, dtype, n = self.params, precision(self.params), problem.n_samples
-        task = self._task(problem)
+        layout = self.layout(problem)
+        task = self._task(problem, layout)
         filled = task.rows.squares > 0
         constant = float(task.bounds[~filled].sum()) * self.loss_at_zero(problem.n_classes)
-        run = self._begin(task, dtype) if state is None else self._resume(task, state, dtype)
-        gaps, spent = np.zeros(n), 0
+        run = self._begin(task, layout) if state is None else self._resume(task, layout, state)
+        gaps, spent = np.zeros(n), 0.0
         again = run.position == len(run.order) and self._shall_refine(run)
 
         while True:
             if run.position == len(run.order):
                 if again:
-                    run.refined += 1
-                    draw = (LIVE_SHARE * run.mean_gain, self.seed, run.epoch, run.refined)
-                    run.start(*live(run.gains, run.duals.length, run.cuts, *draw))
+                    spent += self.refine(task, run, SLICE_OPERATIONS - spent)
                 elif run.epoch == params.max_epochs:
                     return
                 else:
@@ -132,23 +135,23 @@ class DualAscent(LinearMachine[A]):
                     awake = (np.arange(n) + run.epoch) % pause(run.rest, LONGEST_REST) == 0
                     awake = np.flatnonzero(filled & awake).astype(np.int32)
                     order = np.random.default_rng([self.seed, run.epoch]).permutation(awake)
-                    run.start(order, float(run.cuts[order].sum()))
-            spent += self._advance(task, run, SLICE_PRODUCTS - spent)
+                    run.start(order, float(layout.full[order].sum()))
+            spent += self._advance(task, run, SLICE_OPERATIONS - spent)
             again = run.position == len(run.order) and self._shall_refine(run)
             if again or run.position < len(run.order):
-                if spent >= SLICE_PRODUCTS:
-                    spent = 0
+                if spent >= SLICE_OPERATIONS:
+                    spent = 0.0
                     yield run.step(np.nan, np.nan, converged=False)
                 continue
-            spent = 0
-            promising = run.tally[0] <= params.tol * (run.tally[1] + 0.5 * square_norm(run.W, problem.n_classes))
+            spent = 0.0
+            promising = run.tally[0] <= params.tol * (run.tally[1] + 0.5 * layout.square_norm(run.W))
             if not (promising or run.epoch == params.max_epochs or CERTIFY_SHARE * run.epoch >= 1 + run.certified):
                 yield run.step(np.nan, np.nan, converged=False)
                 continue
             run.certified += 1
             self.rebuild(task, run.duals, run.W)
             loss, total = self.certify(task, run.W, run.duals, gaps)
-            half = 0.5 * square_norm(run.W, problem.n_classes)
+            half = 0.5 * layout.square_norm(run.W)
             primal, dual = half + loss + constant, total - half + constant
             dual = bounded(primal, dual, dtype)
             converged = relative_gap(primal, dual) <= params.tol
@@ -157,14 +160,28 @@ class DualAscent(LinearMachine[A]):
             if converged:
                 return
 
-    def _advance(self, task: Task, run: "_Run", budget: int) -> int:
-        """Visit on to the end of the pass, or until the products of X and W use up the budget; returns how many."""
-        each = run.W.shape[1] if run.refined == 0 else ALIGNMENT
-        stop, spent = len(run.order), each * run.cost
+    def refine(self, task: Task, run: "Run", budget: float) -> float:
+        """Begin another pass, of the examples whose last visit gained much, with the classes that they list.
+
+        Returns what passes that it has also ended have cost: a kernel that can, goes on while they pay.
+        """
+        run.refined += 1
+        draw = (LIVE_SHARE * run.mean_gain, self.seed, run.epoch, run.refined)
+        run.start(*live(run.gains, run.duals.length, run.layout.listed, *draw))
+        return 0.0
+
+    def _advance(self, task: Task, run: "Run", budget: float) -> float:
+        """Visit on to the end of the pass, or until it has cost the budget; returns what it has cost."""
+        stop, spent = len(run.order), run.cost
+        if run.position == stop:
+            return 0.0
         if run.position > 0 or spent > budget:
-            work = np.cumsum(run.cuts[run.order[run.position :]]) * each
+            rest = run.order[run.position :]
+            work = np.cumsum(
+                run.layout.full[rest] if run.refined == 0 else run.layout.listed[rest] * run.duals.length[rest]
+            )
             n = min(len(work), 1 + int(np.searchsorted(work, budget)))
-            stop, spent = run.position + n, int(work[n - 1]) if n else 0
+            stop, spent = run.position + n, float(work[n - 1])
         most = FIRST_CANDIDATES if run.epoch == 1 else task.n_classes
         while run.position < stop:
             run.duals = self.with_room(task, run.duals)
@@ -172,14 +189,18 @@ class DualAscent(LinearMachine[A]):
                 task, run.order, run.position, stop, run.refined == 0, most, run.W, run.duals, run.rest, run.gains,
                 run.tally,
             )  # fmt: skip
-        return int(spent)
+        return spent
 
-    def _shall_refine(self, run: "_Run") -> bool:
+    def most_refinements(self, epoch: int) -> int:
+        """How many passes of an epoch may refine."""
+        return min(FIRST_REFINEMENTS + epoch, MOST_REFINEMENTS)
+
+    def _shall_refine(self, run: "Run") -> bool:
         """Whether, at the end of a pass, visits of listed classes alone gain enough for their cost.
 
         Cost is counted in vector operations, not in time, so that every run decides alike.
         """
-        if not self.refines or run.epoch == 0 or run.refined >= min(FIRST_REFINEMENTS + run.epoch, MOST_REFINEMENTS):
+        if not self.refines or run.epoch == 0 or run.refined >= self.most_refinements(run.epoch):
             return False
         if run.refined == 0:
             run.pace[0] = run.gain_per_cost()
@@ -195,70 +216,48 @@ class DualAscent(LinearMachine[A]):
         np.multiply(duals.values, factor, out=duals.values)
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
-        task, dtype = self._task(problem), precision(self.params)
-        run = self._begin(task, dtype)
+        layout = self.layout(problem)
+        task = self._task(problem, layout)
+        run = self._begin(task, layout)
         run.duals = type(run.duals)(*(np.array(state[f"dual_{name}"]) for name in run.duals._fields))
         self.rebuild(task, run.duals, run.W)
-        square = square_norm(run.W, task.n_classes)
+        square = layout.square_norm(run.W)
         factor = best_multiple(self.total(task, run.duals), square, ratio)
         self.multiply(task, run.duals, factor)
         np.multiply(run.W, factor, out=run.W)
         return run.step(np.nan, np.nan, converged=False).state
 
-    def _task(self, problem: Problem) -> Task:
-        rows, _ = arrange(problem.X, precision(self.params))
-        return Task(rows, _rank(problem)[problem.y], self.params.C * problem.weights, problem.n_classes)
+    def _task(self, problem: Problem, layout: Layout) -> Task:
+        return Task(layout.rows, _rank(problem)[problem.y], self.params.C * problem.weights, problem.n_classes)
 
-    def _begin(self, task: Task, dtype: np.dtype[Any]) -> "_Run":
-        n_rows = int(task.rows.indices.max(initial=0)) + 1
-        W = weights(n_rows, task.n_classes, dtype)
-        rest, gains = np.zeros(len(task.y), np.uint8), np.zeros(len(task.y), np.float32)
-        return _Run(
-            np.diff(task.rows.indptr),
-            W,
-            self.duals(task),
-            rest,
-            gains,
-            np.empty(0, np.int32),
-            np.zeros(4),
-            np.zeros(2),
-            0,
-            0,
-            0,
-            0,
-        )
+    def _begin(self, task: Task, layout: Layout) -> "Run":
+        n, nobody = len(task.y), np.empty(0, np.int32)
+        changing = (np.zeros(n, np.uint8), np.zeros(n, np.float32), nobody, np.zeros(4), np.zeros(2))
+        return Run(layout, layout.weights(), self.duals(task), *changing, 0, 0, 0, 0)
 
-    def _resume(self, task: Task, state: State, dtype: np.dtype[Any]) -> "_Run":
-        W = weights(state["W"].shape[0], state["W"].shape[1], dtype)
+    def _resume(self, task: Task, layout: Layout, state: State) -> "Run":
+        W = layout.weights()
         W[:] = state["W"]
         kind = type(self.duals(task))
         duals = kind(*(np.array(state[f"dual_{name}"]) for name in kind._fields))
-        names = ("rest", "gains", "order", "tally", "pace")
-        rest, gains, order, tally, pace = (np.array(state[name]) for name in names)
-        return _Run(
-            np.diff(task.rows.indptr),
-            W,
-            duals,
-            rest,
-            gains,
-            order,
-            tally,
-            pace,
-            *(int(value) for value in state["clock"]),
+        rest, gains, order, tally, pace = (
+            np.array(state[name]) for name in ("rest", "gains", "order", "tally", "pace")
         )
+        epoch, position, certified, refined = (int(value) for value in state["clock"])
+        return Run(layout, W, duals, rest, gains, order, tally, pace, epoch, position, certified, refined)
 
     def fitted(self, problem: Problem, state: State) -> LinearModel:
-        _, features = arrange(problem.X, precision(self.params))
-        ascending = np.argsort(features)
-        W = np.ascontiguousarray(state["W"][np.ix_(ascending, _rank(problem))])
-        return LinearModel(problem.classes, problem.n_features, features[ascending], W)
+        layout = self.layout(problem)
+        ascending = np.argsort(layout.features)
+        W = np.ascontiguousarray(layout.by_feature(state["W"])[np.ix_(ascending, _rank(problem))])
+        return LinearModel(problem.classes, problem.n_features, layout.features[ascending], W)
 
 
 @dataclass
-class _Run:
-    """What changes while a method trains: the state of a step, beside the length of each row."""
+class Run:
+    """What changes while a method trains: the state of a step, beside the layout."""
 
-    cuts: NDArray[np.int64]
+    layout: Layout
     W: NDArray[Any]
     duals: Any
     rest: NDArray[np.uint8]
@@ -272,12 +271,12 @@ class _Run:
     refined: int
 
     def start(self, order: NDArray[np.int32], cost: float) -> None:
-        """Begin a pass over these examples, at a cost of so many entries of rows, times coefficients if it refines."""
+        """Begin a pass over these examples, at this cost."""
         self.order, self.position, self.tally[3], self.pace[1] = order, 0, 0.0, cost
 
     @property
     def cost(self) -> float:
-        """Entries of the rows that the pass reads, times coefficients if it refines."""
+        """What the pass costs, in vector operations."""
         return float(self.pace[1])
 
     @property
@@ -287,8 +286,7 @@ class _Run:
 
     def gain_per_cost(self) -> float:
         """What the pass that has just ended gained, by vector operation."""
-        each = 1 + self.W.shape[1] * self.W.itemsize / ALIGNMENT if self.refined == 0 else 1.5
-        return float(self.tally[3]) / max(each * self.cost, 1.0)
+        return float(self.tally[3]) / max(self.cost, 1.0)
 
     def step(self, primal: float, dual: float, *, converged: bool) -> Step:
         """The step at this point."""

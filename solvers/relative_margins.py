@@ -5,10 +5,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.ascent import A, DualAscent, Task
-from solvers.kernels import joint
+from solvers.ascent import LIVE_SHARE, WORTH, A, DualAscent, Run, Task, precision
+from solvers.kernels import coefficients, joint, joint_dense
 from solvers.kernels.coefficients import Coefficients
+from solvers.kernels.joint_dense import DenseRows
 from solvers.kernels.settling import settle
+from solvers.layouts import DenseLayout, Layout, SparseLayout
+from solvers.problem import Problem
 
 
 class RelativeMargins(DualAscent[A]):
@@ -24,6 +27,27 @@ class RelativeMargins(DualAscent[A]):
         if not self.largest_loss:
             settle(duals.start, duals.length, duals.values, task.bounds)
 
+    def layout(self, problem: Problem) -> Layout:
+        kind = DenseLayout if DenseLayout.suits(problem.X) else SparseLayout
+        return kind.of(problem.X, problem.n_classes, precision(self.params))
+
+    def rebuild(self, task: Task, duals: Coefficients, W: NDArray[Any]) -> None:
+        kernel = joint_dense if isinstance(task.rows, DenseRows) else coefficients
+        kernel.rebuild(task.rows, duals, W)
+
+    def refine(self, task: Task, run: Run, budget: float) -> float:
+        if not isinstance(task.rows, DenseRows):
+            return super().refine(task, run, budget)
+        clock = (self.seed, run.epoch, run.refined, self.most_refinements(run.epoch))
+        rule = (LIVE_SHARE, WORTH * float(run.pace[0]), budget)
+        order, cost, spent, passes = joint_dense.refine(
+            *task, self.largest_loss, run.W, run.duals, run.rest, run.gains, run.tally, run.layout.listed, clock, rule,
+            run.mean_gain,
+        )  # fmt: skip
+        run.order, run.position, run.pace[1] = order, len(order), cost
+        run.refined += passes
+        return float(spent)
+
     def visit(
         self,
         task: Task,
@@ -38,9 +62,11 @@ class RelativeMargins(DualAscent[A]):
         gains: NDArray[np.float32],
         tally: NDArray[np.float64],
     ) -> int:
-        return int(joint.visit(*task, order, begin, end, full, most, self.largest_loss, W, duals, rest, gains, tally))
+        kernel = joint_dense if isinstance(task.rows, DenseRows) else joint
+        return int(kernel.visit(*task, order, begin, end, full, most, self.largest_loss, W, duals, rest, gains, tally))
 
     def certify(
         self, task: Task, W: NDArray[Any], duals: Coefficients, gaps: NDArray[np.float64]
     ) -> tuple[float, float]:
-        return joint.certify(*task, self.largest_loss, W, duals, gaps)  # type: ignore[no-any-return]
+        kernel = joint_dense if isinstance(task.rows, DenseRows) else joint
+        return kernel.certify(*task, self.largest_loss, W, duals, gaps)  # type: ignore[no-any-return]

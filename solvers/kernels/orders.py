@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 def live(
     gains: NDArray[np.float32],
     lengths: NDArray[np.int32],
-    cuts: NDArray[np.int64],
+    costs: NDArray[np.float64],
     threshold: float,
     seed: int,
     epoch: int,
@@ -19,8 +19,8 @@ def live(
 
     Parameters
     ----------
-    gains, lengths, cuts : array, shape (n_samples,)
-        What the last visit gained; how many coefficients an example has; how many entries its row has.
+    gains, lengths, costs : array, shape (n_samples,)
+        What the last visit gained; how many coefficients an example has; what a visit costs for each.
     threshold : float
     seed, epoch, number : int
         Decide the order.
@@ -29,7 +29,7 @@ def live(
     -------
     order : int32 array
     cost : float
-        Entries times coefficients, summed over the order.
+        Costs times coefficients, summed over the order.
     """
     n = gains.shape[0]
     found, count, cost = np.empty(n, np.int32), 0, 0.0
@@ -37,7 +37,7 @@ def live(
         if gains[i] > threshold and lengths[i] > 0:
             found[count] = i
             count += 1
-            cost += cuts[i] * lengths[i]
+            cost += costs[i] * lengths[i]
     order = found[:count].copy()
     shuffle(order, mixed(mixed(mixed(np.uint64(seed)) + np.uint64(epoch)) + np.uint64(number)))
     return order, cost

@@ -50,7 +50,7 @@ def test_a_tighter_tolerance_gives_a_smaller_gap(name):
 @everywhere
 @pytest.mark.parametrize("slices", [1 << 31, 2000])
 def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, slices, monkeypatch):
-    monkeypatch.setattr(solvers.ascent, "SLICE_PRODUCTS", slices)
+    monkeypatch.setattr(solvers.ascent, "SLICE_OPERATIONS", slices)
     monkeypatch.setattr(solvers.kernel_machine, "SLICE_PRODUCTS", slices)
     monkeypatch.setattr(solvers.kernel_machine, "WORKING_SET", 8)
     problem = small(n=80)
