@@ -92,6 +92,8 @@ class Solver(ABC, Generic[P]):
     paper: ClassVar[str]
     Params: ClassVar[type[Any]]
     handles: ClassVar[Handles]
+    # of two classes, by how much the score of the true one leads where its loss vanishes
+    lead: ClassVar[float] = 1.0
 
     def __init__(self, params: P, *, seed: int = 0, threads: int = 1) -> None:
         self.params = params

@@ -68,12 +68,17 @@ def report(
         Where all examples are right, ``error_bound`` (Corollary 2). Where some class is separated,
         ``class_error_bound_least`` and ``class_error_bound_most`` over those classes (Corollary 3).
     """
-    (n, k), square = F.shape, float(squares.sum())
-    margins = _class_margins(F, y)
+    support = {"n_support": float(n_support), "support_share": n_support / len(F)}
+    return support | report_of_margins(class_margins(F, y), len(F), squares, radius)
+
+
+def report_of_margins(
+    margins: NDArray[np.float64], n_samples: int, squares: NDArray[np.float64], radius: float
+) -> dict[str, float]:
+    """As :func:`report`, without the support, from the :func:`class_margins` of all examples."""
+    n, k, square = n_samples, len(margins), float(squares.sum())
     separated = np.flatnonzero(margins > 0)
     told = {
-        "n_support": float(n_support),
-        "support_share": n_support / n,
         "norm": float(np.sqrt(max(square, 0.0))),
         "radius": radius,
         "smallest_margin": float(margins.min()),
@@ -90,19 +95,31 @@ def report(
     return told
 
 
-def _bound(n_samples: int, complexity: float, radius: float, nodes: int, delta: float) -> float:
-    m = n_samples
-    capacity = complexity * float(np.log(4 * np.e * m) * np.log(4 * m))
-    # log(2 (2m)^nodes / delta), whose power would overflow
-    choices = float(np.log(2) + nodes * np.log(2 * m) - np.log(delta))
-    return 130 * radius**2 / m * (capacity + choices)
+def class_margins(F: NDArray[np.float64], y: NDArray[np.int32]) -> NDArray[np.float64]:
+    """For every class r the least ``f_r - f_s`` over examples of r and ``f_s - f_r`` over those of any other s.
 
+    Parameters
+    ----------
+    F : float64 array, shape (n_samples, n_classes)
+        Scores of examples.
+    y : int32 array, shape (n_samples,)
 
-def _class_margins(F: NDArray[np.float64], y: NDArray[np.int32]) -> NDArray[np.float64]:
-    """For every class r the least ``f_r - f_s`` over examples of r and ``f_s - f_r`` over those of any other s."""
+    Returns
+    -------
+    float64 array, shape (n_classes,)
+        Of several parts of the examples the smaller margins are those of all; infinite for no example.
+    """
     rows = np.arange(len(y))
     leads = F[rows, y][:, None] - F
     leads[rows, y] = np.inf
     margins = leads.min(axis=0)
     np.minimum.at(margins, y, leads.min(axis=1))
     return np.asarray(margins)
+
+
+def _bound(n_samples: int, complexity: float, radius: float, nodes: int, delta: float) -> float:
+    m = n_samples
+    capacity = complexity * float(np.log(4 * np.e * m) * np.log(4 * m))
+    # log(2 (2m)^nodes / delta), whose power would overflow
+    choices = float(np.log(2) + nodes * np.log(2 * m) - np.log(delta))
+    return 130 * radius**2 / m * (capacity + choices)

@@ -225,7 +225,7 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
         manifest = json.loads((folder / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
         raise ModelError(f"{folder.name} holds no readable manifest.json") from error
-    kind = _find_kind(str(manifest.get("kind")))
+    kind = find_kind(str(manifest.get("kind")))
     if manifest.get("format") != 1 or kind is None:
         raise ModelError(f"{folder.name} was written by another version of the program")
     arrays = {}
@@ -239,7 +239,7 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
     return model, manifest["details"]
 
 
-def _find_kind(name: str) -> type[Model] | None:
+def find_kind(name: str) -> type[Model] | None:
     """The class of a kind; its module is imported when a first model of it is met."""
     module = f"{name}_model"
     if name not in _KINDS and any(found.name == module for found in pkgutil.iter_modules(solvers.__path__)):

@@ -30,6 +30,7 @@ class ZeroSum(DualAscent[A]):
     """A machine of this family is no more than its margins (Dogan et al. 2016, Table 1)."""
 
     refines = False
+    lead = 2.0
 
     @abstractmethod
     def margins(self, n_classes: int) -> Margins:

@@ -20,6 +20,7 @@ class KernelLeeLinWahba(KernelMachine):
     title = "Kernel Lee-Lin-Wahba SVM"
     paper = "Lee, Lin and Wahba 2004; Crammer and Singer 2002"
     handles = Handles(flat=True, kernels=True)
+    lead = 2.0
 
     def machine(self, n_classes: int) -> Machine:
         return Machine(own=0.0, gamma=-1.0 / n_classes, largest=False)

@@ -47,6 +47,7 @@ class OneVsRest(LinearMachine[OneVsRestParams]):
     paper = "Hsieh et al. 2008; Rifkin and Klautau 2004"
     handles = Handles(flat=True)
     Params = OneVsRestParams
+    lead = 2.0
     code: Code | None = None
 
     def of_code(self, code: Code) -> "OneVsRest":
