@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from solvers import methods
 from solvers.base import Params, Solver
+from solvers.composite import Composite, CompositeParams
 
 
 class UnknownSolverError(KeyError):
@@ -45,9 +46,13 @@ def find(name: str) -> type[Solver[Any]]:
 
 def parse_params(name: str, params: Mapping[str, Any]) -> Params:
     """Check ``params`` against the method's schema; raises :class:`UnknownSolverError` or :class:`ParamsError`."""
-    schema: type[Params] = find(name).Params
+    method = find(name)
+    schema: type[Params] = method.Params
     try:
-        return schema.model_validate(dict(params))
+        parsed = schema.model_validate(dict(params))
+        if issubclass(method, Composite) and isinstance(parsed, CompositeParams):
+            _check_base(method, parsed)
+        return parsed
     except ValidationError as error:
         items = []
         for fault in error.errors(include_url=False, include_input=False, include_context=False):
@@ -58,6 +63,28 @@ def parse_params(name: str, params: Mapping[str, Any]) -> Params:
                 path[0] = path[0][:80]
             items.append(("/" + "/".join(path), detail))
         raise ParamsError(items) from None
+
+
+def _check_base(composite: type[Composite[Any]], params: CompositeParams) -> None:
+    """The parameters of the base method, by its own schema; raises :class:`ParamsError`."""
+    try:
+        method = find(params.base)
+    except UnknownSolverError as error:
+        raise ParamsError([("/base", str(error))]) from None
+    if not composite.takes(method):
+        fault = f"{params.base} cannot be a base method: it takes no flat labels, or has a base method itself"
+        raise ParamsError([("/base", fault)])
+    has, own = method.Params.model_fields, type(params).model_fields
+    lost = [name for name in params.inherited if name not in has and getattr(params, name) != own[name].default]
+    if lost:
+        raise ParamsError([(f"/{name}", f"{params.base} has no such parameter to hand it on to") for name in lost])
+    try:
+        parse_params(params.base, params.base_settings(method))
+    except ParamsError as error:
+        inherited = set(params.inherited) - set(params.base_params)
+        raise ParamsError(
+            [(at if at.split("/")[1] in inherited else f"/base_params{at}", what) for at, what in error.items]
+        ) from None
 
 
 def _path(place: Sequence[int | str], params: Mapping[str, Any]) -> list[str]:
@@ -86,3 +113,4 @@ def _discover() -> dict[str, type[Solver[Any]]]:
 
 
 SOLVERS: Mapping[str, type[Solver[Any]]] = MappingProxyType(_discover())
+Composite.methods = SOLVERS

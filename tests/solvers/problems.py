@@ -7,9 +7,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.code_families import make
+from solvers.composite import Composite
+from solvers.boosting import Boosting
 from solvers.model import Model
 from solvers.problem import Problem
 from solvers.registry import SOLVERS
+from solvers.stumps_model import StumpsModel
 
 
 def small(n: int = 50, d: int = 12, k: int = 5, seed: int = 0, density: float = 0.4) -> Problem:
@@ -22,9 +26,14 @@ def small(n: int = 50, d: int = 12, k: int = 5, seed: int = 0, density: float = 
 
 
 def settings(name: str, **params: Any) -> dict[str, Any]:
-    """The parameters as the method takes them: a kernel machine is made linear, and knows no precision but float64."""
+    """The parameters as the method takes them.
+
+    A kernel machine is made linear, and knows no precision but float64; a composite has that of its base method.
+    """
     if SOLVERS[name].handles.kernels:
         params = {"kernel": "linear"} | {key: value for key, value in params.items() if key != "dtype"}
+    if issubclass(SOLVERS[name], Composite) and "dtype" in params:
+        params = params | {"base_params": {"dtype": params.pop("dtype")}}
     return params
 
 
@@ -36,6 +45,14 @@ def linear_map(model: Model) -> NDArray[np.float64]:
 def intercept(model: Model) -> NDArray[np.float64]:
     """The scores (k,) of an example without features."""
     return np.asarray(model.scores(sp.csr_matrix((1, model.n_features)))[0])
+
+
+def shape_of(model: Model, problem: Problem) -> NDArray[np.float64]:
+    """What a model says, one row a class: W if its scores are linear, else the scores of X less their mean."""
+    if isinstance(model, StumpsModel):
+        F = np.asarray(model.scores(problem.X)).T
+        return F - F.mean(axis=0)
+    return linear_map(model)
 
 
 def _margins(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, cp.Expression]:
@@ -85,6 +102,42 @@ def absolute(own, other, own_share, other_share, shared):
     return losses_of
 
 
+def output_code(family: str, squared: bool = False):
+    """The binary machines of a code's columns, V (n_columns, d)."""
+
+    def losses_of(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, list[cp.Expression]]:
+        code = make(family, k)
+        V = cp.Variable((code.shape[1], X.shape[1]))
+        M = cp.multiply(cp.pos(1 - cp.multiply(code[y], X @ V.T)), np.abs(code[y]))
+        return V, [(cp.sum_squares if squared else cp.sum)(M[i]) for i in range(len(y))]
+
+    return losses_of
+
+
+def output_code_of_pairs(family: str):
+    """The same with two weight vectors a column, one for each side: (2 n_columns, d)."""
+
+    def losses_of(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, list[cp.Expression]]:
+        code = make(family, k)
+        U = cp.Variable((2 * code.shape[1], X.shape[1]))
+        V = U[code.shape[1] :] - U[: code.shape[1]]
+        M = cp.multiply(cp.pos(1 - cp.multiply(code[y], X @ V.T)), np.abs(code[y]))
+        return U, [cp.sum(M[i]) for i in range(len(y))]
+
+    return losses_of
+
+
+def decoded(family: str):
+    """W (k, d) from the machines of the columns."""
+
+    def shown(V: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+        code = make(family, k)
+        n_columns = code.shape[1]
+        return code @ (V if len(V) == n_columns else V[n_columns:] - V[:n_columns]) / n_columns
+
+    return shown
+
+
 def one(k: int) -> float:
     return 1.0
 
@@ -108,6 +161,23 @@ ORACLES = {
     "kernel_weston_watkins": (weston_watkins, {}),
     "kernel_lee_lin_wahba": (absolute(one, 1, 0, 1, False), {}),
     "one_vs_rest, squared hinge": (one_vs_rest_squared, {"loss": "squared_hinge"}),
+    "output_code": (output_code("one_vs_rest"), {}),
+    "output_code, all pairs": (output_code("all_pairs"), {"code": "all_pairs"}),
+    "output_code, exhaustive, squared hinge": (
+        output_code("exhaustive", squared=True),
+        {"code": "exhaustive", "base_params": {"loss": "squared_hinge"}},
+    ),
+    "output_code, one by one": (
+        output_code_of_pairs("sparse_random"),
+        {"code": "sparse_random", "base": "crammer_singer"},
+    ),
+}
+# what makes W (k, d) of the variables, where they are others
+SHOWN = {
+    "output_code": decoded("one_vs_rest"),
+    "output_code, all pairs": decoded("all_pairs"),
+    "output_code, exhaustive, squared hinge": decoded("exhaustive"),
+    "output_code, one by one": decoded("sparse_random"),
 }
 
 
@@ -120,6 +190,7 @@ def optimum(
 ) -> tuple[float, NDArray[np.float64]]:
     """The optimal value and W (k, d) of an objective, by an interior point method; with a bias W is (k, d + 1)."""
     losses_of, _ = ORACLES[name]
+    shown = SHOWN.get(name, lambda W, k: W)
     X, weights = problem.X.toarray(), problem.weights.copy()
     if bias > 0:
         X = np.hstack([X, np.full((len(X), 1), bias)])
@@ -133,4 +204,25 @@ def optimum(
     weighted = cp.sum(cp.multiply(weights, cp.hstack(losses)))
     task = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(W) + C * weighted))
     value = task.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
-    return float(value), np.asarray(W.value)
+    return float(value), np.asarray(shown(W.value, problem.n_classes))
+
+
+BOOSTED = {"multiboost_cw": {"tau_max": 200}}
+
+
+def boosted_optimum(problem: Problem, C: float) -> tuple[float, NDArray[np.float64]]:
+    """The optimal value of multi-class boosting over all stumps, and the margins (n, k) there."""
+    X, k = problem.X.toarray(), problem.n_classes
+    columns = [np.ones(len(X))]
+    for x in X.T:
+        values = np.unique(x)
+        columns += [np.where(x <= cut, 1.0, -1.0) for cut in (values[:-1] + values[1:]) / 2]
+    H = np.unique(columns, axis=0).T
+    w = cp.Variable((H.shape[1], k))
+    F, own = H @ w, np.eye(k)[problem.y]
+    margins = cp.sum(cp.multiply(F, own), axis=1, keepdims=True) @ np.ones((1, k)) - F
+    i, q = np.nonzero(1 - own)
+    losses = cp.sum(cp.multiply(problem.weights[i], cp.exp(-margins[i, q])))
+    task = cp.Problem(cp.Minimize(cp.sum(cp.abs(w)) + C / ((k - 1) * problem.weights.sum()) * losses))
+    value = task.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+    return float(value), np.asarray(margins.value)

@@ -20,7 +20,7 @@ everywhere = pytest.mark.parametrize(("name", "params"), CASES)
 
 
 def machine(name: str, **params) -> FlatMachine:
-    return SOLVERS[name](parse_params(name, settings(name) | params))
+    return SOLVERS[name](parse_params(name, settings(name, **params)))
 
 
 def last_of(steps):

@@ -1,0 +1,100 @@
+"""Binary machines for the columns of an output code, each trained by any method; the code decodes their margins.
+
+    minimise  sum_t J_t(h_t),   J_t the base method's objective on the examples with M[y_i, t] != 0 and labels M[y_i, t]
+
+M has one row a class and one column a binary problem: one against the rest, all pairs (zeros leave examples out),
+random, exhaustive, error-correcting, or given. Crammer and Singer 2002, section 2; the families of Dietterich and
+Bakiri 1995 and of Allwein, Schapire and Singer 2000, whose decodings by inner product, by Hamming distance and by loss
+are all at hand (their equations 4 and 5). The columns do not depend on each other, so their duality gaps add up.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from solvers import bounds, codes
+from solvers.base import Handles, State, Step
+from solvers.code_bank import Bank
+from solvers.code_model import coded
+from solvers.codes import Code, Loss
+from solvers.columns import Coded, CodedParams
+from solvers.model import Model
+from solvers.problem import Problem
+
+CHUNK_BYTES = 64 << 20
+
+
+class OutputCodeParams(CodedParams):
+    """Parameters of :class:`OutputCode`."""
+
+    C: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(  # type: ignore[assignment]
+        default=None, description="Weight of the losses in every column; left out, the base method's own default."
+    )
+    decoding: Literal["inner_product", "hamming", "loss"] = Field(
+        default="inner_product",
+        description="How margins become scores: M h, or less the distance of their signs from the row, or less the sum "
+        "of the losses of M[c, t] h_t.",
+    )
+    decoding_loss: Literal["auto"] | Loss = Field(
+        default="auto",
+        description="Of decoding by loss; auto takes the squared hinge where the base method does, else the hinge.",
+    )
+
+
+class OutputCode(Coded[OutputCodeParams]):
+    """Any base method under a fixed output code."""
+
+    name = "output_code"
+    title = "Output code over binary machines"
+    paper = "Crammer and Singer 2002; Allwein, Schapire and Singer 2000; Dietterich and Bakiri 1995"
+    handles = Handles(flat=True)
+    Params = OutputCodeParams
+
+    def prepared(self, problem: Problem) -> Problem:
+        return super().prepared(problem) if self.params.C is not None else self.at(1.0).prepared(problem)
+
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
+        return self.columns(problem, self.code(problem)).steps(state)
+
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        return self.columns(problem, self.code(problem)).rescaled(state, ratio)
+
+    def fitted(self, problem: Problem, state: State) -> Model:
+        params, code = self.params, self.code(problem)
+        bank = self.columns(problem, code).bank(state)
+        loss = params.decoding_loss
+        if loss == "auto":
+            loss = "squared_hinge" if params.base_params.get("loss") == "squared_hinge" else "hinge"
+        # a mean over the columns, so that their number does not scale the scores
+        model = coded(problem.classes, bank, code, params.decoding, loss, 1.0 / code.shape[1])
+        model.report = _report(problem, code, bank)
+        return model
+
+
+def _report(problem: Problem, code: Code, bank: Bank) -> dict[str, float]:
+    """What the columns' margins on the training examples tell.
+
+    ``n_columns``; ``least_row_distance``; ``column_error``, the share of answers on the wrong side among those that
+    count; and, of the decoding by inner product, the margins and bounds of :func:`solvers.bounds.report`, with the
+    code's rows as weight vectors over the columns.
+    """
+    centred = code - code.mean(axis=0)
+    margins, radius, wrong, counted = np.full(problem.n_classes, np.inf), 0.0, 0, 0
+    size = max(1, CHUNK_BYTES // (8 * max(code.shape)))
+    for begin in range(0, problem.n_samples, size):
+        h, y = bank.margins(problem.X[begin : begin + size]), problem.y[begin : begin + size]
+        margins = np.minimum(margins, bounds.class_margins(h @ centred.T, y))
+        radius = max(radius, float((h**2).sum(axis=1).max()))
+        sides = code[y]
+        wrong += int(((sides * h <= 0) & (sides != 0)).sum())
+        counted += int(np.count_nonzero(sides))
+    distances = codes.row_distances(code)[np.triu_indices(len(code), 1)]
+    told = {
+        "n_columns": float(code.shape[1]),
+        "least_row_distance": float(distances.min()),
+        "column_error": wrong / counted,
+    }
+    squares = (centred**2).sum(axis=1)
+    return told | bounds.report_of_margins(margins, problem.n_samples, squares, float(np.sqrt(radius)))
