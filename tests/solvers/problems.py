@@ -7,11 +7,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.boosting import Boosting
 from solvers.code_families import make
 from solvers.composite import Composite
 from solvers.model import Model
 from solvers.problem import Problem
 from solvers.registry import SOLVERS
+from solvers.stumps_model import StumpsModel
 
 
 def small(n: int = 50, d: int = 12, k: int = 5, seed: int = 0, density: float = 0.4) -> Problem:
@@ -47,6 +49,14 @@ def linear_map(model: Model) -> NDArray[np.float64]:
 def intercept(model: Model) -> NDArray[np.float64]:
     """The scores (k,) of an example without features."""
     return np.asarray(model.scores(sp.csr_matrix((1, model.n_features)))[0])
+
+
+def shape_of(model: Model, problem: Problem) -> NDArray[np.float64]:
+    """What a model says, one row a class: W if its scores are linear, else the scores of X less their mean."""
+    if isinstance(model, StumpsModel):
+        F = np.asarray(model.scores(problem.X)).T
+        return F - F.mean(axis=0)
+    return linear_map(model)
 
 
 def _margins(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, cp.Expression]:
@@ -199,3 +209,24 @@ def optimum(
     task = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(W) + C * weighted))
     value = task.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
     return float(value), np.asarray(shown(W.value, problem.n_classes))
+
+
+BOOSTED = {"multiboost_cw": {"tau_max": 200}}
+
+
+def boosted_optimum(problem: Problem, C: float) -> tuple[float, NDArray[np.float64]]:
+    """The optimal value of multi-class boosting over all stumps, and the margins (n, k) there."""
+    X, k = problem.X.toarray(), problem.n_classes
+    columns = [np.ones(len(X))]
+    for x in X.T:
+        values = np.unique(x)
+        columns += [np.where(x <= cut, 1.0, -1.0) for cut in (values[:-1] + values[1:]) / 2]
+    H = np.unique(columns, axis=0).T
+    w = cp.Variable((H.shape[1], k))
+    F, own = H @ w, np.eye(k)[problem.y]
+    margins = cp.sum(cp.multiply(F, own), axis=1, keepdims=True) @ np.ones((1, k)) - F
+    i, q = np.nonzero(1 - own)
+    losses = cp.sum(cp.multiply(problem.weights[i], cp.exp(-margins[i, q])))
+    task = cp.Problem(cp.Minimize(cp.sum(cp.abs(w)) + C / ((k - 1) * problem.weights.sum()) * losses))
+    value = task.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+    return float(value), np.asarray(margins.value)

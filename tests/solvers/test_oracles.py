@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from problems import ORACLES, intercept, linear_map, optimum, settings, small
+from problems import BOOSTED, ORACLES, boosted_optimum, intercept, linear_map, optimum, settings, shape_of, small
 
 from solvers.flat import FlatMachine
 from solvers.problem import Problem
@@ -59,6 +59,24 @@ def test_a_constant_feature_and_weights_of_classes_are_part_of_the_objective(cas
     np.testing.assert_allclose(intercept(model), 2.0 * W[:, -1], atol=4e-3 * np.abs(W).max())
 
 
-@pytest.mark.parametrize("name", SOLVERS)
-def test_every_method_has_an_oracle(name):
-    assert any(case.split(",")[0] == name for case in ORACLES)
+@pytest.mark.parametrize("C", [0.5, 20.0, 500.0])
+@pytest.mark.parametrize("name", BOOSTED)
+def test_boosting_reaches_the_optimum_over_all_weak_learners(name, C):
+    plain = small(n=40, d=8)
+    weights = np.random.default_rng(1).uniform(0.1, 3.0, plain.n_samples)
+    problem = Problem.check(plain.X, plain.y, plain.classes, weights)
+    value, margins = boosted_optimum(problem, C)
+    step, model = train(name, problem, C=C, tol=1e-7, max_epochs=10_000, **BOOSTED[name])
+    assert step.converged
+    assert step.dual <= value * (1 + 1e-8)
+    assert step.primal >= value * (1 - 1e-8)
+    assert step.primal == pytest.approx(value, rel=1e-6)
+    F = model.scores(problem.X)
+    np.testing.assert_allclose(
+        F[np.arange(40), problem.y][:, None] - F, margins, atol=5e-3 * np.abs(margins).max() + 1e-9
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, method in SOLVERS.items() if method.handles.certified])
+def test_every_certified_method_has_an_oracle(name):
+    assert name in BOOSTED or any(case.split(",")[0] == name for case in ORACLES)

@@ -1,0 +1,121 @@
+"""Bins of features: cuts between sorted values, and the bin of every value."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)
+def cuts(
+    indptr: NDArray[np.int64], values: NDArray[np.float64], n: int, limit: int, thresholds: NDArray[np.float64]
+) -> NDArray[np.int32]:
+    """Thresholds of every column, one after the other in ``thresholds``; returns how many each has.
+
+    ``values[indptr[j] : indptr[j + 1]]`` are the entries of column j, ascending; the others of its n values are zero.
+    A column of up to ``limit`` distinct values gets a cut between any two neighbours, others ``limit - 1`` cuts so
+    that the bins hold about as many rows each; a value with many rows has a bin of its own.
+    """
+    n_columns = len(indptr) - 1
+    n_cuts = np.zeros(n_columns, np.int32)
+    longest = 0
+    for j in range(n_columns):
+        longest = max(longest, indptr[j + 1] - indptr[j])
+    distinct, counts = np.empty(longest + 1), np.empty(longest + 1, np.int64)
+    at = 0
+    for j in range(n_columns):
+        m, zeros = 0, n - (indptr[j + 1] - indptr[j])
+        for p in range(indptr[j], indptr[j + 1]):
+            v = values[p]
+            if zeros > 0 and v >= 0.0:
+                if m > 0 and distinct[m - 1] == 0.0:
+                    counts[m - 1] += zeros
+                else:
+                    distinct[m], counts[m] = 0.0, zeros
+                    m += 1
+                zeros = 0
+            if m > 0 and distinct[m - 1] == v:
+                counts[m - 1] += 1
+            else:
+                distinct[m], counts[m] = v, 1
+                m += 1
+        if zeros > 0:
+            if m > 0 and distinct[m - 1] == 0.0:
+                counts[m - 1] += zeros
+            else:
+                distinct[m], counts[m] = 0.0, zeros
+                m += 1
+        begin = at
+        if m <= limit:
+            for v in range(m - 1):
+                thresholds[at] = between(distinct[v], distinct[v + 1])
+                at += 1
+        else:
+            # a value as frequent as a whole bin gets one of its own; the others share the rest
+            left, bins, held = n, limit, 0
+            for v in range(m):
+                if counts[v] * limit >= n:
+                    left -= counts[v]
+                    bins -= 1
+            for v in range(m - 1):
+                alone = counts[v] * limit >= n
+                if not alone:
+                    held += counts[v]
+                if alone or held * bins >= left or counts[v + 1] * limit >= n:
+                    thresholds[at] = between(distinct[v], distinct[v + 1])
+                    at += 1
+                    if not alone:
+                        left -= held
+                        bins = max(bins - 1, 1)
+                        held = 0
+                    if at - begin == limit - 1:
+                        break
+        n_cuts[j] = at - begin
+    return n_cuts
+
+
+@njit(cache=True, nogil=True)
+def between(low: float, high: float) -> float:
+    """The middle of low < high, or low where rounding would make it high."""
+    middle = 0.5 * low + 0.5 * high
+    return middle if low <= middle < high else low
+
+
+@njit(cache=True, nogil=True)
+def bin_of(v: float, thresholds: NDArray[np.float64], begin: int, end: int) -> int:
+    """How many of the ascending ``thresholds[begin:end]`` are below v."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) // 2
+        if thresholds[middle] < v:
+            low = middle + 1
+        else:
+            high = middle
+    return low - begin
+
+
+@njit(cache=True, nogil=True)
+def encode_dense(
+    X: NDArray[np.float64], first: NDArray[np.int64], thresholds: NDArray[np.float64], out: NDArray[Any]
+) -> None:
+    """out[f, i] = bin of X[f, i] among the thresholds of feature f."""
+    for f in range(X.shape[0]):
+        begin, end = first[f], first[f + 1]
+        for i in range(X.shape[1]):
+            out[f, i] = bin_of(X[f, i], thresholds, begin, end)
+
+
+@njit(cache=True, nogil=True)
+def encode_sparse(
+    indptr: NDArray[np.int64],
+    values: NDArray[np.float64],
+    first: NDArray[np.int64],
+    thresholds: NDArray[np.float64],
+    out: NDArray[Any],
+) -> None:
+    """out[p] = bin of values[p], whose feature f has ``indptr[f] <= p < indptr[f + 1]``."""
+    for f in range(len(indptr) - 1):
+        begin, end = first[f], first[f + 1]
+        for p in range(indptr[f], indptr[f + 1]):
+            out[p] = bin_of(values[p], thresholds, begin, end)

@@ -1,0 +1,214 @@
+"""The best decision stump of every class in one pass over the binned features.
+
+A weight is a whole number: ``u_ic`` times a scale of its class, rounded. Sums of whole numbers do not depend on their
+order, so neither do results on threads, and what rounding can do to a sum is known: half a unit a row. Sixteen classes
+make a block, one vector of the processor; a row's weights in a block lie side by side. A bin of a histogram holds such
+a vector, and the histogram of a feature is made by one vector addition a row. Rows without an entry for a sparse
+feature are never visited: their bin is what the others leave of the total.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+LANES = 16
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+
+
+@intrinsic
+def _add(typing: Any, H: Any, at: Any, U: Any, i: Any) -> Any:
+    """H[at : at + 16] += U[i : i + 16], as one vector."""
+    signature = types.void(H, types.int64, U, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(_whole(signature.args[0]), LANES)
+        target, _ = _vector(context, builder, signature.args[0], args[0], args[1], vector)
+        _, more = _vector(context, builder, signature.args[2], args[2], args[3], vector)
+        builder.store(builder.add(builder.load(target, align=4), more), target, align=4)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def _scan(typing: Any, H: Any, at: Any, n: Any, total: Any, first: Any, best: Any, where: Any) -> Any:
+    """Turn n bins of H from ``at`` on into prefix sums L, and keep the largest \\|2 L - total\\| of each lane.
+
+    best[c] and where[c] are replaced where bin b beats best[c]; where becomes first + b.
+    """
+    signature = types.void(H, types.int64, types.int64, total, types.int64, best, where)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        whole = _whole(signature.args[0])
+        vector = ir.VectorType(whole, LANES)
+        zero = ir.Constant(_I64, 0)
+        totals, best_at, where_at = (
+            _vector(context, builder, signature.args[j], args[j], zero, vector) for j in (3, 5, 6)
+        )
+        before = builder.block
+        head, body, done = (builder.append_basic_block(part) for part in ("head", "body", "done"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        b = builder.phi(_I64)
+        left, best, where = (builder.phi(vector) for _ in range(3))
+        for phi, start in (
+            (b, zero),
+            (left, ir.Constant(vector, [0] * LANES)),
+            (best, best_at[1]),
+            (where, where_at[1]),
+        ):
+            phi.add_incoming(start, before)
+        builder.cbranch(builder.icmp_signed("<", b, args[2]), body, done)
+        builder.position_at_end(body)
+        offset = builder.add(args[1], builder.mul(b, ir.Constant(_I64, LANES)))
+        pointer, bin_ = _vector(context, builder, signature.args[0], args[0], offset, vector)
+        total_left = builder.add(left, bin_)
+        builder.store(total_left, pointer, align=4)
+        value = builder.sub(builder.add(total_left, total_left), totals[1])
+        minus = builder.sub(ir.Constant(vector, [0] * LANES), value)
+        value = builder.select(builder.icmp_signed(">", value, minus), value, minus)
+        better = builder.icmp_signed(">", value, best)
+        place = builder.add(args[4], b)
+        place = builder.trunc(place, whole) if whole.width < 64 else place
+        single = builder.insert_element(ir.Constant(vector, ir.Undefined), place, ir.Constant(_I32, 0))
+        order = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
+        places = builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), order)
+        b.add_incoming(builder.add(b, ir.Constant(_I64, 1)), body)
+        left.add_incoming(total_left, body)
+        best.add_incoming(builder.select(better, value, best), body)
+        where.add_incoming(builder.select(better, places, where), body)
+        builder.branch(head)
+        builder.position_at_end(done)
+        builder.store(best, best_at[0], align=4)
+        builder.store(where, where_at[0], align=4)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _whole(array: Any) -> Any:
+    return _I32 if array.dtype == types.int32 else _I64
+
+
+def _vector(context: Any, builder: Any, kind: Any, array: Any, i: Any, vector: Any) -> tuple[Any, Any]:
+    """Pointer to the vector that begins at element i, and its value."""
+    data = context.make_array(kind)(context, builder, array).data
+    pointer = builder.bitcast(builder.gep(data, [i]), vector.as_pointer())
+    return pointer, builder.load(pointer, align=4)
+
+
+@njit(cache=True, nogil=True)
+def histograms(
+    dense: NDArray[Any],
+    indptr: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    codes: NDArray[Any],
+    zero: NDArray[np.int32],
+    n_bins: NDArray[np.int32],
+    f: int,
+    many: int,
+    U: NDArray[Any],
+    totals: NDArray[Any],
+    stride: int,
+    H: NDArray[Any],
+) -> None:
+    """H = histograms of ``many`` features from f on, ``stride`` numbers apart; either 4 dense ones or a single one."""
+    n, n_dense = dense.shape[1], dense.shape[0]
+    for q in range(many):
+        H[q * stride : q * stride + n_bins[f + q] * LANES] = 0
+    if many == 4:
+        c0, c1, c2, c3 = dense[f], dense[f + 1], dense[f + 2], dense[f + 3]
+        for i in range(n):
+            at = np.int64(i) * LANES
+            _add(H, np.int64(c0[i]) * LANES, U, at)
+            _add(H, stride + np.int64(c1[i]) * LANES, U, at)
+            _add(H, 2 * stride + np.int64(c2[i]) * LANES, U, at)
+            _add(H, 3 * stride + np.int64(c3[i]) * LANES, U, at)
+    elif f < n_dense:
+        column = dense[f]
+        for i in range(n):
+            _add(H, np.int64(column[i]) * LANES, U, np.int64(i) * LANES)
+    else:
+        begin, end = indptr[f - n_dense], indptr[f - n_dense + 1]
+        for p in range(begin, end):
+            _add(H, np.int64(codes[p]) * LANES, U, np.int64(rows[p]) * LANES)
+        rest = np.int64(zero[f - n_dense]) * LANES
+        for c in range(LANES):
+            seen = 0
+            for b in range(n_bins[f]):
+                seen += H[b * LANES + c]
+            H[rest + c] += totals[c] - seen
+
+
+@njit(cache=True, nogil=True)
+def search(
+    dense: NDArray[Any],
+    indptr: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    codes: NDArray[Any],
+    zero: NDArray[np.int32],
+    n_bins: NDArray[np.int32],
+    first: NDArray[np.int64],
+    begin: int,
+    end: int,
+    U: NDArray[Any],
+    totals: NDArray[Any],
+    H: NDArray[Any],
+    best: NDArray[Any],
+    where: NDArray[Any],
+    pointers: NDArray[np.int64],
+    bins: NDArray[np.int32],
+    lanes: NDArray[np.int32],
+    values: NDArray[np.int64],
+) -> None:
+    """Stumps of the features [begin, end): the best of every lane, and the values of those that are asked for.
+
+    A stump is +1 on the bins up to b and -1 above; its value is ``2 L - total`` with L the sum of u up to b. best and
+    where, shape (n_blocks, 16), are replaced where a stump beats them; where is ``first[f] + b``. The stumps asked for
+    are numbered by block and feature: those of block B and feature f stand at ``pointers[B, f] : pointers[B, f + 1]``
+    of bins and lanes, and their values are written to ``values``.
+    """
+    stride = len(H) // 4
+    n_dense = dense.shape[0]
+    for block in range(U.shape[0]):
+        u, total, top, place = U[block], totals[block], best[block], where[block]
+        f = begin
+        while f < end:
+            many = 4 if f + 4 <= min(end, n_dense) else 1
+            histograms(dense, indptr, rows, codes, zero, n_bins, f, many, u, total, stride, H)
+            for q in range(many):
+                _scan(H, q * stride, n_bins[f + q] - 1, total, first[f + q], top, place)
+                for j in range(pointers[block, f + q], pointers[block, f + q + 1]):
+                    values[j] = 2 * np.int64(H[q * stride + bins[j] * LANES + lanes[j]]) - np.int64(total[lanes[j]])
+            f += many
+
+
+@njit(cache=True, nogil=True)
+def sides(
+    dense: NDArray[Any],
+    indptr: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    codes: NDArray[Any],
+    zero: NDArray[np.int32],
+    features: NDArray[np.int64],
+    bins: NDArray[np.int64],
+    out: NDArray[np.int8],
+) -> None:
+    """out[j, i] = +1 where row i is in a bin of features[j] up to bins[j], else -1; +1 everywhere for feature -1."""
+    n_dense = dense.shape[0]
+    for j in range(len(features)):
+        f, b, side = features[j], bins[j], out[j]
+        if f < 0:
+            side[:] = 1
+        elif f < n_dense:
+            column = dense[f]
+            for i in range(len(side)):
+                side[i] = 1 if column[i] <= b else -1
+        else:
+            side[:] = 1 if zero[f - n_dense] <= b else -1
+            for p in range(indptr[f - n_dense], indptr[f - n_dense + 1]):
+                side[rows[p]] = 1 if codes[p] <= b else -1

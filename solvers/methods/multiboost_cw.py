@@ -1,0 +1,224 @@
+"""Multi-class boosting with weak learners of every class's own, by column generation and coordinate descent.
+
+    minimise  sum_c |w_c|_1 + (C / p) sum_i sum_{q != y_i} exp(F_q(x_i) - F_{y_i}(x_i)),   F_c = sum_h w_ch h,
+
+over weights w_ch >= 0 of all weak learners h, functions of an example to +1 or -1; p is the sum of the examples'
+weights times (n_classes - 1). Lin et al. 2012, equation 2; Algorithm 1 is a round, Algorithm 2 what it does with the
+weights. The paper's h and its negative are here one learner whose weight may have either sign.
+
+A round finds, for each class, the weak learner that violates the optimality conditions most (equation 4), and moves the
+weights of all that were found by exact coordinate steps (equation 12). With ``tau_max = 1`` that is all: stage-wise
+boosting. With more, up to tau_max - 1 sweeps follow over all weights that violate the conditions by more than eps
+(equation 17). Equation 3c, a remainder of another loss, is left out of the dual; the bound is that of
+:meth:`solvers.pair_loss.PairLoss.bound`, over all weak learners, found or not.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from solvers import boosting, pair_loss
+from solvers.base import Handles, relative_gap
+from solvers.boosting import Boosting, BoostingParams, Report, Run, Task
+from solvers.pair_loss import PairLoss
+from solvers.sharding.crew import Crew
+from solvers.weak_learners import Channels, Found, Stumps
+
+CHUNK = 64
+FINE_SHARE = 0.01
+REFRESH = 100
+CLOSER = 0.3
+
+
+class MultiboostCwParams(BoostingParams):
+    """Parameters of :class:`MultiboostCw`."""
+
+    C: float = Field(default=1e8, ge=1e-12, le=1e30, description="Weight of the losses against the norm.")
+    tol: float = Field(
+        default=1e-3, gt=0, lt=1, description="Stop at this relative duality gap over all weak learners."
+    )
+    tau_max: int = Field(
+        default=1,
+        ge=1,
+        le=10_000,
+        description="Sweeps over weights in a round: 1 moves only those of the new weak learners (stage-wise), more "
+        "correct the others too.",
+    )
+    eps: float = Field(
+        default=0.1,
+        gt=0,
+        lt=1,
+        description="Largest violation of the optimality conditions by a weight that a sweep leaves alone; it tightens "
+        "with the duality gap.",
+    )
+    shrinkage: float = Field(default=1.0, gt=0, le=1, description="Share of the way that a step goes to its minimum.")
+
+
+class MultiboostCw(Boosting[MultiboostCwParams]):
+    """One set of weak learners a class, all weights in one convex problem."""
+
+    name = "multiboost_cw"
+    title = "MultiBoost with class-specific weak learners"
+    paper = "Lin, Shen, van den Hengel and Suter 2012"
+    handles = Handles(flat=True)
+    Params = MultiboostCwParams
+
+    def run(self, task: Task) -> "_Run":
+        return _Run(task, self.params, self.seed)
+
+    def bytes_needed(self, n_samples: int, n_classes: int) -> int:
+        return pair_loss.estimate_bytes(n_samples, n_classes)
+
+
+class _View(NamedTuple):
+    """What there is to do at the current scores: channels, the best learners, violations of the known variables."""
+
+    channels: Channels
+    found: Found | None
+    violations: NDArray[np.float64]
+
+
+class _Run(Run):
+    """Scores, the weights of all learners found, and where in a round we are.
+
+    A variable is the weight of a learner for a class. ``tau`` counts the sweeps of the round under way, 0 between
+    rounds; ``level`` holds the best lower bound, the last primal value, eps, and the share of a class's mass that its
+    best learner gains.
+    """
+
+    def __init__(self, task: Task, params: MultiboostCwParams, seed: int) -> None:
+        super().__init__(task, task.n_classes)
+        self.params, self.seed = params, seed
+        self.loss = PairLoss(task.y, task.omega, task.n_classes, params.C)
+        self.learners, self.owners = np.empty(0, np.int64), np.empty(0, np.int32)
+        self.weights, self.before = np.empty(0), np.empty(0)
+        self.tau, self.violation = 0, 0.0
+        self.level = np.array([0.0, np.inf, params.eps, 1.0])
+        self._known: dict[tuple[int, int], int] = {}
+        self._view: _View | None = None
+
+    @property
+    def under_way(self) -> bool:
+        return self.tau > 0
+
+    def advance(self, crew: Crew) -> Report | None:
+        work = 0
+        while True:
+            view = self._look(crew)
+            if self.tau == 0:
+                self.epoch += 1
+                order = self._admit(view, crew)
+            else:
+                bad = np.flatnonzero(view.violations > self.level[2])
+                if self.tau == self.params.tau_max or len(bad) == 0:
+                    return self._finish(view)
+                order = np.random.default_rng([self.seed, self.epoch, self.tau]).permutation(bad)
+            for at in range(0, len(order), CHUNK):
+                part = order[at : at + CHUNK]
+                weights, sides = self.weights[part], self.task.learners.sides(self.learners[part])
+                self.loss.sweep(sides, self.owners[part], weights, self.params.shrinkage)
+                self.weights[part] = weights
+            self._view = None
+            self.tau += 1
+            work += len(self.task.y) * len(order) + self.task.learners.work * self.task.n_classes
+            if work >= boosting.SLICE_PRODUCTS:
+                return None
+
+    def _look(self, crew: Crew) -> _View:
+        if self._view is None:
+            loss, learners, owners, weights = self.loss, self.learners, self.owners, self.weights
+            if self.params.tau_max == 1:
+                learners, owners, weights = learners[:0], owners[:0], weights[:0]
+            channels = loss.survey(crew, fine=self._wants_fine())
+            found = None
+            if isinstance(self.task.learners, Stumps):
+                found, values = self.task.learners.survey(channels, crew, learners, owners.astype(np.int64))
+            else:
+                values = self._gradients(learners, owners)
+            pull = loss.rate * values
+            idle = np.maximum(0.0, np.abs(pull) - 1.0)
+            self._view = _View(channels, found, np.where(weights == 0, idle, np.abs(np.sign(weights) - pull)))
+        return self._view
+
+    def _wants_fine(self) -> bool:
+        """Whether the rounding of 31 bits could be seen in a gap as small as the last one."""
+        dual, primal, _, edge = self.level.tolist()
+        lost = len(self.task.y) / (1 << 32) / max(edge, 1e-12)
+        return bool(lost > FINE_SHARE * max(self.params.tol, relative_gap(primal, dual) if primal < np.inf else 1.0))
+
+    def _gradients(self, learners: NDArray[np.int64], owners: NDArray[np.int32]) -> NDArray[np.float64]:
+        values = np.empty(len(learners))
+        for at in range(0, len(learners), CHUNK):
+            part = slice(at, at + CHUNK)
+            values[part] = self.loss.gradients(self.task.learners.sides(learners[part]), owners[part])
+        return values
+
+    def _admit(self, view: _View, crew: Crew) -> NDArray[np.int64]:
+        """Make variables of the best learners, where they are not yet; returns those that violate."""
+        found = view.found or self.task.learners.find(view.channels, crew, [self.seed, self.epoch])
+        self.violation = self._largest(found)
+        self.before = self.weights.copy()
+        order = []
+        for c in np.flatnonzero(self.loss.rate * found.values > 1.0).tolist():
+            key = int(found.learners[c]), c
+            if key not in self._known:
+                self._known[key] = len(self._known)
+                self.learners = np.append(self.learners, key[0])
+                self.owners = np.append(self.owners, np.int32(c))
+                self.weights = np.append(self.weights, 0.0)
+            order.append(self._known[key])
+        return np.array(order, np.int64)
+
+    def _largest(self, found: Found) -> float:
+        return max(0.0, self.loss.rate * float(found.values.max()) - 1.0)
+
+    def _finish(self, view: _View) -> Report:
+        """End the round: bounds, votes, and how exact the next one has to be."""
+        loss, dual, violation = self.loss, np.nan, self.violation
+        primal = loss.primal(float(np.abs(self.weights).sum()))
+        if view.found is not None:
+            c = int(view.found.values.argmax())
+            self.level[3] = view.found.values[c] / view.channels.masses[c] if view.channels.masses[c] > 0 else 1.0
+            bound = loss.bound(float((view.found.values + view.channels.slack()).max()))
+            self.level[0] = dual = min(max(self.level[0], bound), primal)
+            violation = self._largest(view.found)
+        self.level[1] = primal
+        violation = max(violation, float(view.violations.max(initial=0.0)))
+        deltas = self.weights.copy()
+        deltas[: len(self.before)] -= self.before
+        moved = np.flatnonzero(deltas)
+        self.vote(self.learners[moved], self.owners[moved], deltas[moved])
+        self.tau = 0
+        if self.epoch % REFRESH == 0:
+            loss.refresh()
+            self._view = None
+        gap = relative_gap(primal, float(dual))
+        still = len(moved) == 0
+        exhausted = still and self.level[2] < 1e-12
+        self.level[2] = min(self.level[2], CLOSER * gap if gap > 0 else np.inf) * (0.1 if still else 1.0)
+        done = gap <= self.params.tol or (still and self.params.tau_max == 1)
+        more = {"variables": float(np.count_nonzero(self.weights))}
+        return Report(primal, float(dual), violation, loss.n_wrong, done, exhausted, more)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        own: dict[str, NDArray[Any]] = {
+            "learners": self.learners,
+            "owners": self.owners,
+            "weights": self.weights,
+            "before": self.before,
+            "level": self.level,
+            "clock": np.array([self.tau, self.violation]),
+        }
+        return own | {f"loss_{name}": array for name, array in self.loss.arrays().items()}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.learners, self.owners, self.weights, self.before = (
+            np.array(arrays[name]) for name in ("learners", "owners", "weights", "before")
+        )
+        self._known = {key: j for j, key in enumerate(zip(self.learners.tolist(), self.owners.tolist(), strict=True))}
+        self.level[:] = arrays["level"]
+        self.tau, self.violation = int(arrays["clock"][0]), float(arrays["clock"][1])
+        self.loss.restore({name.removeprefix("loss_"): array for name, array in arrays.items()})

@@ -1,0 +1,143 @@
+"""The exponential loss of every pair of an example and a wrong class, with its certificate.
+
+    (C / p) sum_i omega_i sum_{q != y_i} exp(F_q(x_i) - F_{y_i}(x_i)),   p = (n_classes - 1) sum_i omega_i
+
+is the loss of Lin et al. 2012, equation 2, and of Shen and Hao 2011. Rows must be sorted by class.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.kernels import coordinates as kernels
+from solvers.sharding.crew import Crew
+from solvers.weak_learners import Channels
+
+NAMES = ("F", "e", "r", "E", "whole")
+PIECE = 1 << 18
+
+
+def estimate_bytes(n_samples: int, n_classes: int) -> int:
+    """What scores, factors of mu and whole-number weights of n_samples rows take, beside the binned features."""
+    return n_samples * (2 * 8 * n_classes + 4 * 16 * -(-n_classes // 16) + 64)
+
+
+class PairLoss:
+    """The loss at the current scores.
+
+    Parameters
+    ----------
+    y : int32 array, shape (n,)
+        Ascending.
+    omega : float64 array, shape (n,)
+        Weights of the rows.
+    n_classes : int
+    C : float
+
+    Attributes
+    ----------
+    F : float64 array, shape (n_classes, n)
+        Scores.
+    rate : float
+        C / p.
+    mass, entropy : float
+        M = sum of mu and L = sum of mu log(mu / omega), as the last survey found them.
+    n_wrong : int
+        Rows that the last survey found misclassified.
+    """
+
+    def __init__(self, y: NDArray[np.int32], omega: NDArray[np.float64], n_classes: int, C: float) -> None:
+        n = len(y)
+        self.y, self.omega = y, omega
+        self.starts = np.searchsorted(y, np.arange(n_classes + 1)).astype(np.int64)
+        p = (n_classes - 1) * float(omega.sum())
+        self.rate, self._a = C / p, 0.5 * p / C
+        self.F, self.e = np.zeros((n_classes, n)), np.zeros((n_classes, n))
+        self.r, self.E, self.whole, self._own = np.ones(n), np.zeros(n), np.zeros(n), np.zeros(n)
+        self.mass = self.entropy = 0.0
+        self.n_wrong = 0
+        self._channels: dict[bool, Channels] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Make all factors of mu afresh from the scores, without the rounding of earlier steps."""
+        kernels.restart(self.F, self.omega, self.y, self.e, self.r, self.E, self.whole)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that changes; live."""
+        return {name: getattr(self, name) for name in NAMES}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what :meth:`arrays` gave."""
+        for name in NAMES:
+            getattr(self, name)[:] = arrays[name]
+
+    def survey(self, crew: Crew, *, fine: bool = False) -> Channels:
+        """The weights u that weak learners are sought for, one channel a class; valid until the next survey.
+
+        ``u_ic`` is the sum of the row's mu if c is its class, else ``-mu_ic``: minus what the loss changes by where F_c
+        grows.
+        """
+        k, n = self.F.shape
+        channels = self._channels.get(fine) or Channels(k, n, fine=fine)
+        self._channels[fine] = channels
+        kernels.own_scores(self.starts, self.F, self._own)
+        fixed = (self.F, self._own, self.e, self.r, self.E)
+        sums = np.empty((k, 3))
+        many = min(crew.size, 1 + k * n // PIECE)
+        classes = np.arange(many + 1) * k // many
+        crew.run(partial(kernels.pull, *classes[j : j + 2].tolist(), self.starts, *fixed, sums) for j in range(many))
+        self.mass, self.entropy = (float(sums[:, j].sum()) for j in (0, 1))
+        channels.fit(sums[:, 2])
+        rows = np.arange(many + 1) * n // many
+        totals, wrong = np.zeros((many, channels.totals.size), np.int64), np.zeros(many, np.int64)
+
+        def load(j: int) -> None:
+            wrong[j] = kernels.load(*rows[j : j + 2].tolist(), self.y, *fixed, channels.scales, channels.U, totals[j])
+
+        crew.run(partial(load, j) for j in range(many))
+        channels.totals.reshape(-1)[:] = totals.sum(axis=0)
+        self.n_wrong = int(wrong.sum())
+        return channels
+
+    def sweep(
+        self,
+        sides: NDArray[np.int8],
+        classes: NDArray[np.int32],
+        weights: NDArray[np.float64],
+        share: float = 1.0,
+        *,
+        signed: bool = True,
+    ) -> None:
+        """Minimise over one weight after the other; ``weights`` change in place, ``share`` of the way."""
+        kernels.sweep(
+            sides, classes, weights, self._a, share, signed,
+            self.starts, self.F, self.omega, self.y, self.e, self.r, self.E, self.whole,
+        )  # fmt: skip
+
+    def gradients(self, sides: NDArray[np.int8], classes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Minus the derivative of the loss after the weight of each learner of a class, over ``rate``."""
+        out = np.empty(len(classes))
+        kernels.gradients(sides, classes, self.starts, self.e, self.r, self.E, out)
+        return out
+
+    def primal(self, norm: float) -> float:
+        """Objective as of the last survey, where the weights' absolute values add up to ``norm``."""
+        return norm + self.rate * self.mass
+
+    def bound(self, largest: float) -> float:
+        """A lower bound on the optimum over all weak learners, none of whose values exceeds ``largest``.
+
+        ``lambda = s rate mu`` is feasible for the dual (equation 3 without the leftover 3c) for any
+        ``s <= 1 / (rate largest)``; the best such s maximises ``s rate (M - L - M log s)``.
+        """
+        M, L = self.mass, self.entropy
+        if M <= 0.0:
+            return 0.0
+        log_s = -L / M
+        if largest > 0.0:
+            log_s = min(log_s, -float(np.log(self.rate) + np.log(largest)))
+        return float(np.exp(log_s) * self.rate * (M - L - M * log_s))
