@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from problems import BOOSTED, ORACLES, boosted_optimum, intercept, linear_map, optimum, settings, shape_of, small
+from problems import BOOSTED, ORACLES, boosted_optimum, intercept, linear_map, optimum, settings, small
 
 from solvers.flat import FlatMachine
 from solvers.problem import Problem
