@@ -232,7 +232,7 @@ class DualAscent(LinearMachine[A]):
 
     def _begin(self, task: Task, layout: Layout) -> "Run":
         n, nobody = len(task.y), np.empty(0, np.int32)
-        changing = (np.zeros(n, np.uint8), np.zeros(n, np.float32), nobody, np.zeros(4), np.zeros(2))
+        changing = (np.zeros(n, np.uint8), np.zeros(n, np.float32), nobody, np.zeros(4), np.zeros(4))
         return Run(layout, layout.weights(), self.duals(task), *changing, 0, 0, 0, 0)
 
     def _resume(self, task: Task, layout: Layout, state: State) -> "Run":
@@ -269,6 +269,7 @@ class Run:
     position: int
     certified: int
     refined: int
+    blank: NDArray[Any] | None = None
 
     def start(self, order: NDArray[np.int32], cost: float) -> None:
         """Begin a pass over these examples, at this cost."""

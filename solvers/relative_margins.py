@@ -6,12 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.ascent import LIVE_SHARE, WORTH, A, DualAscent, Run, Task, precision
-from solvers.kernels import coefficients, joint, joint_dense
+from solvers.kernels import coefficients, conjugate, joint, joint_dense
 from solvers.kernels.coefficients import Coefficients
 from solvers.kernels.joint_dense import DenseRows
 from solvers.kernels.settling import settle
 from solvers.layouts import DenseLayout, Layout, SparseLayout
 from solvers.problem import Problem
+
+CLIMB_FROM, CLIMB_EVERY, LONGEST_WAIT = 10, 4, 31
+FEWEST_PRODUCTS, MOST_PRODUCTS, REDUCTION = 8, 40, 1e-3
 
 
 class RelativeMargins(DualAscent[A]):
@@ -37,7 +40,8 @@ class RelativeMargins(DualAscent[A]):
 
     def refine(self, task: Task, run: Run, budget: float) -> float:
         if not isinstance(task.rows, DenseRows):
-            return super().refine(task, run, budget)
+            spent = self._climb(task, run, budget) if run.refined and run.refined % CLIMB_EVERY == 0 else 0.0
+            return spent + super().refine(task, run, budget - spent)
         clock = (self.seed, run.epoch, run.refined, self.most_refinements(run.epoch))
         rule = (LIVE_SHARE, WORTH * float(run.pace[0]), budget)
         order, cost, spent, passes = joint_dense.refine(
@@ -47,6 +51,23 @@ class RelativeMargins(DualAscent[A]):
         run.order, run.position, run.pace[1] = order, len(order), cost
         run.refined += passes
         return float(spent)
+
+    def _climb(self, task: Task, run: Run, budget: float) -> float:
+        """Conjugate gradients on the examples that gain more than the mean; where that did not pay, less often."""
+        if run.epoch < max(CLIMB_FROM, run.pace[2]):
+            return 0.0
+        some = np.flatnonzero((run.duals.length > 0) & (run.gains > run.mean_gain)).astype(np.int32)
+        price = 2.0 * float((run.layout.listed[some] * run.duals.length[some]).sum())
+        most = int(min(MOST_PRODUCTS, budget // max(price, 1.0)))
+        if len(some) == 0 or most < FEWEST_PRODUCTS:
+            return 0.0
+        if run.blank is None:
+            run.blank = run.layout.weights()
+        gain, products = conjugate.climb(some, *task, self.largest_loss, run.W, run.duals, run.blank, most, REDUCTION)
+        cost = price * (products + 1)
+        run.pace[3] = 0.0 if gain > WORTH * run.pace[0] * cost else min(2 * run.pace[3] + 1, LONGEST_WAIT)
+        run.pace[2] = run.epoch + run.pace[3]
+        return float(cost)
 
     def visit(
         self,
