@@ -4,8 +4,9 @@ from alembic import context
 
 from app.store.tables import Table
 
+connection = context.config.attributes["connection"]
 context.configure(
-    connection=context.config.attributes["connection"],
+    connection=connection,
     target_metadata=Table.metadata,
     transactional_ddl=True,
     render_as_batch=True,
@@ -13,3 +14,6 @@ context.configure(
 )
 with context.begin_transaction():
     context.run_migrations()
+    # They run on SQLite without the enforcement of foreign keys.
+    if connection.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
+        raise RuntimeError("the migrated database would have rows that refer to nothing")

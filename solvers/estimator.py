@@ -145,7 +145,9 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Raises
         ------
         ValueError
-            No C is given, or the method has no path in C.
+            No C is given.
+        TypeError
+            The method has no path in C.
         ParamsError, ProblemError
             As for :meth:`fit`.
         """
@@ -155,9 +157,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         fitted: dict[float, PolymarginClassifier] = {C: clone(self).set_params(C=C) for C in wanted}
         first = fitted[wanted[0]]
         problem = first._problem(X, y, sample_weight)
-        machine = find(self.method)(first._parsed(), seed=self.seed, threads=self.threads)
-        if not isinstance(machine, FlatMachine):
-            raise ValueError(f"{self.method} has no path in C")
+        machines = ascending(find(self.method)(first._parsed(), seed=self.seed, threads=self.threads), wanted)
         for other in fitted.values():
             for name in ("classes_", "n_features_in_", "feature_names_in_"):
                 if hasattr(first, name):
@@ -167,7 +167,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         def train(_: int, at: FlatMachine[Any], start: State | None) -> State:
             return fitted[at.params.C]._train(at, problem, start)
 
-        follow(ascending(machine, wanted), problem, train)
+        follow(machines, problem, train)
         return [fitted[C] for C in wanted]
 
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:

@@ -7,20 +7,28 @@ bounds, and many of them still do at the next C.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from solvers.base import State
+from solvers.base import Solver, State
 from solvers.flat import FlatMachine
 from solvers.problem import Problem
 
-Train = Callable[[int, FlatMachine[Any], State | None], State]
+Train = Callable[[int, Any, State | None], State]
 
 
-def ascending(machine: FlatMachine[Any], Cs: Sequence[float]) -> list[FlatMachine[Any]]:
-    """The machine at each of these C, in ascending order; one that is given twice counts once."""
+def ascending(machine: Solver[Any], Cs: Sequence[float]) -> list[FlatMachine[Any]]:
+    """The machine at each of these C, in ascending order; one that is given twice counts once.
+
+    Raises
+    ------
+    TypeError
+        The solver is no flat machine, and so has no path in C.
+    """
+    if not isinstance(machine, FlatMachine):
+        raise TypeError(f"{machine.name} has no path in C")
     return [machine.at(C) for C in sorted(set(Cs))]
 
 
 def follow(
-    machines: Sequence[FlatMachine[Any]],
+    machines: Sequence[Any],
     problem: Problem,
     train: Train,
     *,
@@ -32,7 +40,7 @@ def follow(
     Parameters
     ----------
     machines : sequence of FlatMachine
-        Alike but for their C.
+        Alike but for their C; one machine alone may be any solver.
     problem : Problem
     train : callable
         Called with the place of a machine, the machine, and the state to begin from (None: from nothing); trains it to

@@ -1,9 +1,9 @@
-"""Drives a solver's steps for one job: records them, makes checkpoints, and goes on from the last one."""
+"""Drives solvers' steps for one job: records them, makes checkpoints, and goes on from the last one."""
 
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import structlog
@@ -25,7 +25,10 @@ _log = structlog.get_logger("polymargin.worker")
 
 @dataclass(frozen=True)
 class Reached:
-    """Where training stands: the last step without its arrays, its number, and the time it took to get there."""
+    """Where training stands: the last step without its arrays, its number, and the time it took to get there.
+
+    ``point`` is the place in the job's path of Cs, which was begun after ``began`` seconds of training.
+    """
 
     number: int
     epoch: int
@@ -35,6 +38,8 @@ class Reached:
     violation: float | None
     converged: bool
     seconds: float
+    point: int = 0
+    began: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +50,21 @@ class Outcome:
     state: Mapping[str, NDArray[Any]]
 
 
-def drive(journal: Journal, solver: Solver[Any], problem: Problem, store: Files) -> Outcome:
-    """Train to the end; every step is in the database when this returns.
+def drive(
+    run: "Run", solver: Solver[Any], problem: Problem, point: int = 0, start: Mapping[str, NDArray[Any]] | None = None
+) -> Outcome:
+    """Train to the end of one point of the job's path; every step is in the database when this returns.
+
+    Parameters
+    ----------
+    run : Run
+        Of the whole job.
+    solver : Solver
+    problem : Problem
+    point : int
+        0, or the place in the path.
+    start : mapping of str to array, optional
+        The state to begin from: that of the checkpoint, or what the point before leads to.
 
     Raises
     ------
@@ -55,42 +73,44 @@ def drive(journal: Journal, solver: Solver[Any], problem: Problem, store: Files)
     Cancelled, Fenced
         As the journal says.
     """
-    run = _Run(journal, solver, store)
-    resumed = run.resume()
-    outcome = resumed
+    outcome = run.begin(solver, point, start)
     started = time.monotonic()
-    for step in solver.steps(problem, None if resumed is None else resumed.state):
+    for step in solver.steps(problem, start):
         run.seconds += time.monotonic() - started
         outcome = Outcome(run.note(step), step.state)
         if not step.converged:
-            try:
-                journal.check()
-            except Drained:
-                run.try_to_save(outcome)
-                raise
-            if run.checkpoint_due():
-                run.try_to_save(outcome)
+            run.pause(outcome)
         started = time.monotonic()
-    journal.flush()
+    run.journal.flush()
     if outcome is None:
         raise RuntimeError(f"solver {solver.name} ended without a step")
     return outcome
 
 
-class _Run:
-    def __init__(self, journal: Journal, solver: Solver[Any], store: Files) -> None:
+class Run:
+    """The training of one job, which may follow a path of several points.
+
+    Parameters
+    ----------
+    journal : Journal
+    store : Files
+    n_points : int
+    """
+
+    def __init__(self, journal: Journal, store: Files, n_points: int = 1) -> None:
+        self.journal = journal
         self.seconds = 0.0
-        self._number = -1
-        self._journal = journal
+        self._reached: Reached | None = None
+        self._point, self._began, self._n_points = 0, 0.0, n_points
         self._store = store
         self._folder = f"jobs/{journal.lease.job_id}"
-        self._pace = Pace(getattr(solver.params, "tol", None), getattr(solver.params, "max_epochs", None))
+        self._pace = Pace(None, None)
         self._saved_at = time.monotonic()
         self._saving_took = 0.0
 
     def resume(self) -> Outcome | None:
         """Load the last checkpoint, or forget it if its files are not what this version has written."""
-        checkpoint = self._journal.last_checkpoint()
+        checkpoint = self.journal.last_checkpoint()
         if checkpoint is None:
             return None
         try:
@@ -98,19 +118,47 @@ class _Run:
             if manifest["code_version"] != VERSION:
                 raise ValueError(f"version {manifest['code_version']} wrote it; this is {VERSION}")
         except (OSError, ValueError):
-            _log.exception("checkpoint_unusable", job_id=self._journal.lease.job_id)
-            self._journal.drop_checkpoint()
+            _log.exception("checkpoint_unusable", job_id=self.journal.lease.job_id)
+            self.journal.drop_checkpoint()
             return None
         reached = Reached(**manifest["reached"])
-        self._number, self.seconds = reached.number, reached.seconds
+        self._reached, self.seconds = reached, reached.seconds
         self._remove_others(checkpoint.path)
         return Outcome(reached, arrays)
 
+    def begin(self, solver: Solver[Any], point: int, start: Mapping[str, NDArray[Any]] | None) -> Outcome | None:
+        """Begin a point, or go on with the one that was resumed; where that stands, if it begins from a state."""
+        before, self._point = self._reached, point
+        fresh = before is None or before.point != point
+        self._began = self.seconds if before is None or fresh else before.began
+        self._pace = Pace(getattr(solver.params, "tol", None), getattr(solver.params, "max_epochs", None))
+        if before is None or start is None:
+            return None
+        outcome = Outcome(replace(before, point=point, began=self._began), start)
+        if fresh:
+            self.pause(outcome)
+        return outcome
+
+    def pause(self, outcome: Outcome) -> None:
+        """Between two steps: end if that is wished for, and make a checkpoint if it is time or this worker shall end.
+
+        Raises
+        ------
+        Drained, Cancelled, Fenced
+            As the journal says.
+        """
+        try:
+            self.journal.check()
+        except Drained:
+            self.try_to_save(outcome)
+            raise
+        if self.checkpoint_due():
+            self.try_to_save(outcome)
+
     def note(self, step: Step) -> Reached:
         """Record a step."""
-        self._number += 1
         reached = Reached(
-            number=self._number,
+            number=0 if self._reached is None else self._reached.number + 1,
             epoch=step.epoch,
             primal=_known(step.primal),
             dual=_known(step.dual),
@@ -118,15 +166,25 @@ class _Run:
             violation=_known(step.violation),
             converged=step.converged,
             seconds=self.seconds,
+            point=self._point,
+            began=self._began,
         )
-        fraction, eta = self._pace.step(step.epoch, step.gap, self.seconds)
+        self._reached = reached
         row = asdict(reached)
-        del row["converged"]
-        progress = {"epoch": step.epoch, "fraction": fraction, "eta_seconds": eta}
+        del row["converged"], row["began"]
+        progress = {"epoch": step.epoch, "point": self._point, **self._progress(step)}
         if reached.gap is not None:
             progress["gap"] = reached.gap
-        self._journal.step(row, progress)
+        self.journal.step(row, progress)
         return reached
+
+    def _progress(self, step: Step) -> dict[str, float | None]:
+        spent = self.seconds - self._began
+        fraction, eta = self._pace.step(step.epoch, step.gap, spent)
+        if eta is not None:
+            # each of the points to come is taken to need as long as this one
+            eta += (self._n_points - 1 - self._point) * (spent + eta)
+        return {"fraction": (self._point + fraction) / self._n_points, "eta_seconds": eta}
 
     def checkpoint_due(self) -> bool:
         """Whether enough time has passed since the last checkpoint."""
@@ -138,16 +196,16 @@ class _Run:
         try:
             self.save(outcome)
         except OSError:
-            _log.exception("checkpoint_not_written", job_id=self._journal.lease.job_id)
+            _log.exception("checkpoint_not_written", job_id=self.journal.lease.job_id)
             self._saved_at = time.monotonic()
 
     def save(self, outcome: Outcome) -> None:
         """Make ``outcome`` the checkpoint: files first, then the row, then the older files go."""
         started = time.monotonic()
-        attempt, reached = self._journal.lease.attempt, outcome.reached
-        path = f"{self._folder}/{attempt}-{reached.number}"
+        attempt, reached = self.journal.lease.attempt, outcome.reached
+        path = f"{self._folder}/{attempt}-{reached.number}-{reached.point}"
         sha256 = self._store.save_arrays(path, outcome.state, {"reached": asdict(reached), "code_version": VERSION})
-        before = self._journal.checkpoint(Checkpoint(attempt, reached.number, reached.seconds, path, sha256))
+        before = self.journal.checkpoint(Checkpoint(attempt, reached.number, reached.seconds, path, sha256))
         if before is not None:
             self._store.delete(before)
         self._saved_at = time.monotonic()

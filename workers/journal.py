@@ -121,6 +121,16 @@ class Journal:
         """Forget an unreadable checkpoint."""
         self.write(lambda session: leases.drop_checkpoint(session, self.lease))
 
+    def publish(self, finish: Callable[[Session], dict[str, Any]]) -> None:
+        """Keep a part of what the job makes: what ``finish`` writes and the result so far, in one transaction."""
+
+        def operation(session: Session) -> None:
+            with leases.fenced(session, self.lease):
+                leases.set_result(session, self.lease, finish(session))
+
+        self.flush()
+        self.write(operation)
+
     def succeed(self, finish: Callable[[Session], dict[str, Any]]) -> None:
         """End the job: what ``finish`` writes, the result that it returns and the state, in one transaction."""
 

@@ -1,5 +1,7 @@
-"""Training jobs: a dataset and a solver become a model version with its measures."""
+"""Training jobs: a dataset and a solver become a model version with its measures, or one for each C of a path."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,20 +13,21 @@ from app.services import versions
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import Files, files
-from solvers.base import Params, Solver
+from solvers.base import Params, Solver, State
 from solvers.model import Model
+from solvers.path import ascending, follow
 from solvers.problem import Problem
 from solvers.registry import find, parse_params
 from solvers.version import VERSION
-from workers.driving import Outcome, drive
+from workers.driving import Outcome, Reached, Run, drive
 from workers.featuring import Featured, featured
 from workers.journal import Journal
-from workers.rows import split_rows
+from workers.rows import Rows, split_rows
 from workers.scoring import measure
 
 
 def train(journal: Journal) -> None:
-    """Train, measure, save, and end the job together with the model's new version."""
+    """Train, measure, save, and end the job together with the model's new version, the last one of a path."""
     lease, store = journal.lease, files()
     request = TrainRequest.model_validate(lease.request)
     journal.phase("loading")
@@ -36,80 +39,119 @@ def train(journal: Journal) -> None:
     journal.phase("features")
     data = featured(corpus, rows, request.text)
     problem = Problem.check(data.X_train, rows.y_train, rows.classes, rows.weights)
-    params = parse_params(request.solver, request.params)
-    solver: Solver[Any] = find(request.solver)(params, seed=request.seed, threads=request.threads)
-
-    journal.phase("training", at_once=False)
-    outcome = drive(journal, solver, problem, store)
-    journal.phase("testing", at_once=False, fraction=1.0, eta_seconds=None)
-    model = solver.model(problem, outcome.state)
-    majority = int(np.bincount(problem.y).argmax())
-    metrics = {
-        "train": measure(model, problem.X, problem.y, majority),
-        "test": measure(model, data.X_test, rows.y_test, majority),
-    }
-    journal.phase("saving", at_once=False)
-    facts = _save(journal, store, request, params, dataset, problem, outcome, model, data)
-
-    def finish(session: Session) -> dict[str, Any]:
-        return {"model": request.model, "version": versions.add(session, request.model, facts, metrics)}
-
-    journal.succeed(finish)
+    solver: Solver[Any] = find(request.solver)(
+        parse_params(request.solver, request.params), seed=request.seed, threads=request.threads
+    )
+    machines = [solver] if request.path is None else ascending(solver, request.path)
+    _follow(machines, _Publisher(journal, store, request, dataset, problem, data, rows))
     store.delete(f"jobs/{lease.job_id}")
 
 
-def _save(
-    journal: Journal,
-    store: Files,
-    request: TrainRequest,
-    params: Params,
-    dataset: tables.Dataset,
-    problem: Problem,
-    outcome: Outcome,
-    model: Model,
-    data: Featured,
-) -> versions.Facts:
-    lease, reached = journal.lease, outcome.reached
-    path = f"models/{lease.job_id}.{lease.attempt}"
-    store.delete(path)
-    manifest = {"kind": data.features.kind, "params": data.features.params_json()}
-    features_sha256 = store.save_arrays(f"{path}/features", data.features.arrays(), manifest)
-    lineage: dict[str, Any] = {
-        "job": lease.job_id,
-        "dataset_sha256": dataset.sha256,
-        "solver": request.solver,
-        "params": params.model_dump(mode="json"),
-        "seed": request.seed,
-        "request": lease.request,
-        "code_version": VERSION,
-        "epochs": reached.epoch,
-        "converged": reached.converged,
-        "primal": reached.primal,
-        "dual": reached.dual,
-        "gap": reached.gap,
-        "features_sha256": features_sha256,
-    }
-    sha256 = model.save(store.path(f"{path}/model"), lineage)
-    return versions.Facts(
-        job_id=lease.job_id,
-        dataset_id=lease.dataset_id,
-        dataset_sha256=dataset.sha256,
-        solver=request.solver,
-        params=lineage["params"],
-        seed=request.seed,
-        request=lease.request,
-        code_version=VERSION,
-        n_classes=problem.n_classes,
-        n_features=problem.n_features,
-        n_train=problem.n_samples,
-        epochs=reached.epoch,
-        converged=reached.converged,
-        primal=reached.primal,
-        dual=reached.dual,
-        gap=reached.gap,
-        violation=reached.violation,
-        seconds=reached.seconds,
-        path=path,
-        sha256=sha256,
-        size_bytes=sum(file.stat().st_size for file in store.path(path).rglob("*") if file.is_file()),
-    )
+def _follow(machines: Sequence[Any], publisher: "_Publisher") -> None:
+    """Train for one C after the other, and publish a version for each; the last one ends the job.
+
+    A version is published once: one that an earlier attempt has published, later than its last checkpoint, is trained
+    again, as the next C begins from there, and passed over.
+    """
+    journal = publisher.journal
+    published = journal.read(lambda session: versions.of_job(session, journal.lease.job_id))
+    run = Run(journal, publisher.store, len(machines))
+    resumed = run.resume()
+
+    def train(point: int, machine: Solver[Any], start: State | None) -> State:
+        journal.phase("training", at_once=False, point=point)
+        outcome = drive(run, machine, publisher.problem, point, start)
+        if point == len(machines) - 1:
+            journal.succeed(publisher.finish(machine, outcome))
+        elif point not in published:
+            journal.publish(publisher.finish(machine, outcome))
+        return outcome.state
+
+    if resumed is None:
+        follow(machines, publisher.problem, train)
+    else:
+        follow(machines, publisher.problem, train, first=resumed.reached.point, start=resumed.state)
+
+
+@dataclass(frozen=True, eq=False)
+class _Publisher:
+    """Measures and saves what was trained, and makes versions of it."""
+
+    journal: Journal
+    store: Files
+    request: TrainRequest
+    dataset: tables.Dataset
+    problem: Problem
+    data: Featured
+    rows: Rows
+
+    def finish(self, solver: Solver[Any], outcome: Outcome) -> Callable[[Session], dict[str, Any]]:
+        """Measure and save a model; what is left to do is the transaction that adds its version to the job's result."""
+        done = (outcome.reached.point + 1) / len(self.request.path or [solver])
+        self.journal.phase("testing", at_once=False, fraction=done, eta_seconds=None)
+        model = solver.model(self.problem, outcome.state)
+        majority = int(np.bincount(self.problem.y).argmax())
+        metrics = {
+            "train": measure(model, self.problem.X, self.problem.y, majority),
+            "test": measure(model, self.data.X_test, self.rows.y_test, majority),
+        }
+        self.journal.phase("saving", at_once=False)
+        facts = self._save(solver.params, outcome.reached, model)
+
+        def add(session: Session) -> dict[str, Any]:
+            number = versions.add(session, self.request.model, facts, metrics)
+            every = versions.of_job(session, facts.job_id).values()
+            return {"model": self.request.model, "version": number, "versions": list(every)}
+
+        return add
+
+    def _save(self, params: Params, reached: Reached, model: Model) -> versions.Facts:
+        lease, dataset, data = self.journal.lease, self.dataset, self.data
+        path = f"models/{lease.job_id}.{lease.attempt}"
+        if self.request.path is not None:
+            path += f".{reached.point}"
+        self.store.delete(path)
+        manifest = {"kind": data.features.kind, "params": data.features.params_json()}
+        features_sha256 = self.store.save_arrays(f"{path}/features", data.features.arrays(), manifest)
+        lineage: dict[str, Any] = {
+            "job": lease.job_id,
+            "dataset_sha256": dataset.sha256,
+            "solver": self.request.solver,
+            "params": params.model_dump(mode="json"),
+            "seed": self.request.seed,
+            "request": lease.request,
+            "point": reached.point,
+            "code_version": VERSION,
+            "epochs": reached.epoch,
+            "converged": reached.converged,
+            "primal": reached.primal,
+            "dual": reached.dual,
+            "gap": reached.gap,
+            "features_sha256": features_sha256,
+        }
+        sha256 = model.save(self.store.path(f"{path}/model"), lineage)
+        return versions.Facts(
+            job_id=lease.job_id,
+            dataset_id=lease.dataset_id,
+            dataset_sha256=dataset.sha256,
+            solver=self.request.solver,
+            params=lineage["params"],
+            seed=self.request.seed,
+            request=lease.request,
+            code_version=VERSION,
+            n_classes=self.problem.n_classes,
+            n_features=self.problem.n_features,
+            n_train=self.problem.n_samples,
+            epochs=reached.epoch,
+            converged=reached.converged,
+            primal=reached.primal,
+            dual=reached.dual,
+            gap=reached.gap,
+            violation=reached.violation,
+            seconds=reached.seconds - reached.began,
+            path=path,
+            point=reached.point,
+            report=dict(model.report),
+            sha256=sha256,
+            size_bytes=sum(file.stat().st_size for file in self.store.path(path).rglob("*") if file.is_file()),
+        )

@@ -8,7 +8,8 @@ import typer
 from app.client import Polymargin
 from app.commands.output import Json, console, number, print_json, table
 from app.commands.watching import watch as watch_job
-from app.schemas.jobs import Job, JobState
+from app.schemas.jobs import Job, JobResult, JobState
+from app.schemas.models import ModelVersion
 
 jobs = typer.Typer(help="Look after import and training jobs.", no_args_is_help=True)
 
@@ -22,6 +23,10 @@ def train(
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A solver's parameter.")
     ] = None,
+    path: Annotated[
+        str | None,
+        typer.Option(metavar="C,C,...", help="A version for each of these C, each trained from the one before."),
+    ] = None,
     seed: int = 0,
     threads: int = 1,
     test_fraction: Annotated[float, typer.Option(help="Held out where the dataset has no split of its own.")] = 0.2,
@@ -30,17 +35,21 @@ def train(
 ) -> None:
     """Train a model on a dataset."""
     params = dict(_param(text) for text in param or ())
-    options = {"seed": seed, "threads": threads, "test_fraction": test_fraction}
+    options: dict[str, Any] = {"seed": seed, "threads": threads, "test_fraction": test_fraction}
+    if path is not None:
+        options["path"] = _numbers(path)
     with Polymargin() as client:
         job = client.train(dataset, model, solver, params, **options)
         if watch:
             job = watch_job(job, console(json))
-            version = client.models.version(model, cast(int, job.result and job.result.version))
-            measures = {
-                f"{part} {name}": value for part, all_ in version.metrics.items() for name, value in all_.items()
-            }
-            rows = {"version": version.version, "epochs": version.epochs, "gap": number(version.gap), **measures}
-            console(json).print(table(["model", version.model], rows.items()))
+            result = cast(JobResult, job.result)
+            found = [
+                client.models.version(model, version) for version in result.versions or [cast(int, result.version)]
+            ]
+            columns = [_told(version) for version in found]
+            names = list(dict.fromkeys(name for column in columns for name in column))
+            rows = [(name, *(column.get(name) for column in columns)) for name in names]
+            console(json).print(table(["model", *(version.model for version in found)], rows))
     _show(job, json)
 
 
@@ -86,6 +95,23 @@ def retry(job: Id, json: Json = False) -> None:
         _show(client.jobs.get(job).retry(), json)
 
 
+def _told(version: ModelVersion) -> dict[str, object]:
+    told: dict[str, object] = {"version": version.version}
+    if "C" in version.params:
+        told["C"] = version.params["C"]
+    told |= {"epochs": version.epochs, "gap": number(version.gap)}
+    return told | {f"{part} {name}": value for part, all_ in version.metrics.items() for name, value in all_.items()}
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"expected numbers with commas between, got {text[:80]!r}", param_hint="--path"
+        ) from None
+
+
 def _param(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign:
@@ -104,7 +130,8 @@ def _show(job: Job, json: bool) -> None:
     if job.progress is not None:
         values["progress"] = f"{job.progress.phase}, epoch {job.progress.epoch}, {job.progress.fraction:.0%}"
     if job.result is not None and job.result.model is not None:
-        values["result"] = f"{job.result.model} version {job.result.version}"
+        every = ", ".join(str(version) for version in job.result.versions or [job.result.version])
+        values["result"] = f"{job.result.model} version {every}"
     if job.error is not None:
         values["error"] = job.error.detail
     console(json).print(table(["job", job.id], values.items()))

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
 
 from app.schemas.names import Name
 from app.schemas.problems import ProblemDocument
@@ -48,6 +48,20 @@ class TrainRequest(BaseModel):
         description="Test rows with a label that no training row has: refuse the job, or count them as errors.",
     )
     text: TextRecipe = TextRecipe()
+    path: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=1000,
+        description="Values of C, in place of the parameter: the job trains for one after the other in ascending "
+        "order, each from the solution of the one before, and publishes a version of the model for each.",
+    )
+
+    @field_validator("path")
+    @classmethod
+    def _once(cls, path: list[float] | None) -> list[float] | None:
+        if path is not None and len(set(path)) < len(path):
+            raise ValueError("each C may stand there once")
+        return path
 
 
 JobRequest = Annotated[TrainRequest, Field()]
@@ -61,13 +75,15 @@ class Progress(BaseModel):
     eta_seconds: float | None = None
     gap: float | None = Field(default=None, description="Relative duality gap (primal - dual) / primal, last measured.")
     phase: str = Field(default="training", description="loading, features, training, testing or saving.")
+    point: int = Field(default=0, description="The place in the job's path that is being trained, from 0.")
 
 
 class JobResult(BaseModel):
     """What a finished job made."""
 
     model: str | None = None
-    version: int | None = None
+    version: int | None = Field(default=None, description="The last one published.")
+    versions: list[int] = Field(default=[], description="All versions that the job has published so far, by rising C.")
     dataset: str | None = None
 
 
@@ -100,6 +116,7 @@ class JobStep(BaseModel):
     gap: float | None = Field(description="(primal - dual) / primal.")
     violation: float | None = Field(description="Largest violation of the optimality conditions.")
     seconds: float = Field(description="Training time so far, over all attempts.")
+    point: int = Field(default=0, description="Place in the job's path, from 0; epochs count anew at each.")
 
 
 class JobSteps(BaseModel):

@@ -28,6 +28,7 @@ class ModelVersion(BaseModel):
     model: str
     version: int
     job: str
+    point: int = Field(default=0, description="Place of its C in the job's path, from 0.")
     dataset: str | None = Field(description="Id; absent once the dataset was deleted.")
     dataset_sha256: str
     solver: str
@@ -44,9 +45,10 @@ class ModelVersion(BaseModel):
     dual: float | None
     gap: float | None = Field(description="Relative duality gap of this very model.")
     violation: float | None
-    seconds: float = Field(description="Training time without loading and testing.")
+    seconds: float = Field(description="Training time without loading and testing; in a path, of this C alone.")
     sha256: str = Field(description="Of the artefact's manifest, which names the hash of every array.")
     size_bytes: int
+    report: dict[str, float] = Field(default={}, description="What the method tells of its model; see its page.")
     metrics: dict[str, dict[str, float]] = Field(description="part (train, test) -> measure -> value.")
     aliases: list[str]
     created_at: AwareDatetime

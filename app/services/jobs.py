@@ -16,7 +16,7 @@ from app.store import tables
 from app.store.db import db_now, reading, writing
 from solvers import registry
 from solvers.base import Params
-from solvers.flat import FlatParams, unknown_labels
+from solvers.flat import FlatMachine, FlatParams, unknown_labels
 
 MAX_STEPS = 10_000
 _NAMED_LABELS = 5
@@ -134,6 +134,7 @@ def steps(session: Session, id: str, after: int = -1, limit: int = 1000) -> JobS
                     gap=row.gap,
                     violation=row.violation,
                     seconds=row.seconds,
+                    point=row.point,
                 )
                 for row in rows
             ]
@@ -170,11 +171,21 @@ def show(row: tables.Job) -> Job:
         attempt=row.attempt,
         worker=row.worker,
         progress=None if row.progress is None else Progress.model_validate(row.progress),
-        result=None if row.result is None else JobResult.model_validate(row.result),
+        result=None if row.result is None else _result(row.result),
         error=None if row.error is None else ProblemDocument.model_validate(row.error),
         created_at=moment(row.created_at),
         started_at=moment_or_none(row.started_at),
         finished_at=moment_or_none(row.finished_at),
+    )
+
+
+def _result(stored: dict[str, Any]) -> JobResult:
+    result = JobResult.model_validate(stored)
+    # jobs of earlier versions made one version, and named that alone
+    return (
+        result
+        if result.version is None or result.versions
+        else result.model_copy(update={"versions": [result.version]})
     )
 
 
@@ -208,6 +219,11 @@ def _check_solver(request: TrainRequest) -> Params:
             "the solver needs labels that the dataset does not have",
             [Item(f"{request.solver} takes no flat labels", "/solver")],
         )
+    if request.path is not None:
+        if not issubclass(solver, FlatMachine):
+            raise InvalidInput("the solver follows no path", [Item(f"{request.solver} has no path in C", "/path")])
+        if "C" in request.params:
+            raise InvalidInput("C is given twice", [Item("give C or a path of Cs, not both", "/params/C")])
     return params
 
 

@@ -171,6 +171,11 @@ def end(
         settle_import(session, [lease.job_id], f"The import was {state}.", error)
 
 
+def set_result(session: Session, lease: Lease, result: dict[str, Any]) -> None:
+    """Say what the job has made so far, in the transaction of the caller's :func:`fenced` block."""
+    session.execute(_mine(lease).values(result=result))
+
+
 def give_back(session: Session, lease: Lease) -> Literal["queued", "cancelled"]:
     """Let another worker go on with the job at once; that is no loss. Raises Fenced.
 

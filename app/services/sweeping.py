@@ -46,7 +46,7 @@ def tidy(session: Session, files: Files) -> list[str]:
         present = sorted(path.name for path in files.path(folder).glob("*"))
         if present:
             with reading(session):
-                kept = named(session)
+                kept = named(session, present)
             removed += [f"{folder}/{name}" for name in present if name not in kept]
     # A file is written to while it comes in, and is moved away at its end.
     stale = [path for path in files.path("incoming").glob("*") if _age(path) > _ORPHAN_SECONDS]
@@ -138,15 +138,16 @@ def _lost(losses: int) -> dict[str, Any]:
     }
 
 
-def _models(session: Session) -> set[str]:
-    # Folders are called <job id>.<attempt>: one is needed while a version names it or its attempt is at work.
-    # In this order: a job that succeeds between the two queries is found by the second.
+def _models(session: Session, present: list[str]) -> set[str]:
+    # Folders are called <job id>.<attempt>, and .<point> in a path: one is needed while a version names it or its
+    # attempt is at work. In this order: a job that succeeds between the two queries is found by the second.
     held = session.execute(select(J.id, J.attempt).where(J.state.in_(("running", "cancelling")))).all()
-    versions = session.scalars(select(tables.ModelVersion.path))
-    return {f"{id}.{attempt}" for id, attempt in held} | {path.removeprefix("models/") for path in versions}
+    versions = {path.removeprefix("models/") for path in session.scalars(select(tables.ModelVersion.path))}
+    at_work = {f"{id}.{attempt}" for id, attempt in held}
+    return versions | {name for name in present if ".".join(name.split(".")[:2]) in at_work}
 
 
-def _jobs(session: Session) -> set[str]:
+def _jobs(session: Session, _present: list[str]) -> set[str]:
     recent = or_(
         J.state.not_in(sorted(FINAL_STATES)),
         (J.state != "succeeded") & (J.finished_at > db_now() - settings().keep_checkpoints_seconds),
@@ -154,7 +155,7 @@ def _jobs(session: Session) -> set[str]:
     return set(session.scalars(select(J.id).where(recent)))
 
 
-def _datasets(session: Session) -> set[str]:
+def _datasets(session: Session, _present: list[str]) -> set[str]:
     return set(session.scalars(select(tables.Dataset.id)))
 
 

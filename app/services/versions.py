@@ -1,7 +1,7 @@
 """New versions of models: the row, its number and its metrics, in the transaction that ends the job."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sqlalchemy import func, select
@@ -37,13 +37,19 @@ class Facts:
     path: str
     sha256: str
     size_bytes: int
+    point: int = 0
+    report: dict[str, float] = field(default_factory=dict)
 
 
 def add(session: Session, model: str, facts: Facts, metrics: Mapping[str, Mapping[str, float]]) -> int:
     """Add the next version of ``model`` to the caller's transaction and return its number.
 
-    The model's row is made if need be, and stays locked until the commit: numbers have no gaps and no doubles.
+    The model's row is made if need be, and stays locked until the commit: numbers have no gaps and no doubles. Where
+    the job has published this point of its path before, that version's number is returned and nothing is added.
     """
+    published = of_job(session, facts.job_id)
+    if facts.point in published:
+        return published[facts.point]
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
     row = {"id": new_id(), "name": model, "created_at": db_now()}
     session.execute(dialect.insert(tables.Model).values(row).on_conflict_do_nothing(index_elements=["name"]))
@@ -59,3 +65,10 @@ def add(session: Session, model: str, facts: Facts, metrics: Mapping[str, Mappin
         for name, value in values.items()
     )
     return number
+
+
+def of_job(session: Session, job_id: str) -> dict[int, int]:
+    """The numbers of the versions that a job has published, by the point of its path, in ascending order."""
+    V = tables.ModelVersion
+    rows = session.execute(select(V.point, V.number).where(V.job_id == job_id).order_by(V.point))
+    return {row.point: row.number for row in rows}

@@ -48,7 +48,10 @@ def _locked(engine: Engine) -> Iterator[Connection]:
         with open(f"{engine.url.database}.lock", "a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             with engine.connect() as connection:
+                # A table is changed by making it anew; its old self must not take the rows with it that refer to it.
+                _enforce_foreign_keys(connection, False)
                 yield connection
+                _enforce_foreign_keys(connection, True)
         return
     with engine.connect() as holder, engine.connect() as connection:
         # Held by a session of its own, so that it outlasts every transaction of the migrations.
@@ -59,3 +62,10 @@ def _locked(engine: Engine) -> Iterator[Connection]:
         finally:
             holder.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _ADVISORY_LOCK})
             holder.commit()
+
+
+def _enforce_foreign_keys(connection: Connection, on: bool) -> None:
+    # Within a transaction, which SQLAlchemy would begin, SQLite passes over it.
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    driver.execute(f"PRAGMA foreign_keys = {'ON' if on else 'OFF'}")

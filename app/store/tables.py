@@ -90,6 +90,7 @@ class Step(Table):
     gap: Mapped[float | None]
     violation: Mapped[float | None]
     seconds: Mapped[float]
+    point: Mapped[int] = mapped_column(Integer, default=0)
 
 
 class Checkpoint(Table):
@@ -116,15 +117,16 @@ class Model(Table):
 
 
 class ModelVersion(Table):
-    """A trained model with all that its numbers can be traced to."""
+    """A trained model with all that its numbers can be traced to; ``point`` is its place in the job's path."""
 
     __tablename__ = "model_versions"
-    __table_args__ = (UniqueConstraint("model_id", "number"),)
+    __table_args__ = (UniqueConstraint("model_id", "number"), UniqueConstraint("job_id", "point"))
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     model_id: Mapped[str] = mapped_column(ForeignKey("models.id", ondelete="CASCADE"))
     number: Mapped[int] = mapped_column(Integer)
-    job_id: Mapped[str] = mapped_column(String(32), unique=True)
+    job_id: Mapped[str] = mapped_column(String(32))
+    point: Mapped[int] = mapped_column(Integer, default=0)
     dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id", ondelete="SET NULL"), index=True)
     dataset_sha256: Mapped[str] = mapped_column(String(64))
     solver: Mapped[str] = mapped_column(String(64))
@@ -145,6 +147,7 @@ class ModelVersion(Table):
     path: Mapped[str] = mapped_column(String(255))
     sha256: Mapped[str] = mapped_column(String(64))
     size_bytes: Mapped[int]
+    report: Mapped[dict[str, Any] | None]
     created_at: Mapped[float]
 
 

@@ -238,3 +238,18 @@ def test_help_does_not_load_the_service() -> None:
     script += "assert not {'numpy', 'sqlalchemy', 'celery'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert "datasets" in done.stdout
+
+
+def test_a_path_of_cs_is_sent_as_numbers_and_every_version_is_told(run: Run, canned: Canned) -> None:
+    result = {"model": "topics", "version": 3, "versions": [2, 3]}
+    canned.answers["GET /jobs/j1"].clear()
+    canned.answer("GET /jobs/j1", SUCCEEDED | {"result": result})
+    canned.answer("GET /models/topics/versions/2", VERSION | {"version": 2, "params": {"C": 0.125}})
+    status, out, _ = run("train", "papers", "--model", "topics", "--path", "0.125,1,1e2", "--watch")
+    assert status == 0
+    assert json.loads(canned.asked[0].body)["path"] == [0.125, 1.0, 100.0]
+    assert "0.125" in out
+    assert "topics version 2, 3" in out
+    status, _, err = run("train", "papers", "--model", "topics", "--path", "1,x")
+    assert status == 2
+    assert "--path" in err

@@ -77,10 +77,10 @@ def long_job(database: sessionmaker[Session], dataset: Callable[..., str]) -> Ca
     )
     dataset("\n".join(rows) + "\n", name="noise")
 
-    def submit(model: str = "m", max_epochs: int = 700) -> str:
-        params = {"C": 100.0, "tol": 1e-12, "max_epochs": max_epochs}
+    def submit(model: str = "m", max_epochs: int = 700, path: list[float] | None = None) -> str:
+        params = {"tol": 1e-12, "max_epochs": max_epochs} | ({} if path else {"C": 100.0})
         with database() as session:
-            return jobs.submit(session, TrainRequest(dataset="noise", model=model, params=params)).id
+            return jobs.submit(session, TrainRequest(dataset="noise", model=model, params=params, path=path)).id
 
     return submit
 

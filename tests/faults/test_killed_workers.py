@@ -70,6 +70,31 @@ def test_a_job_whose_process_is_killed_ends_the_same(
     _same_as_uninterrupted(database, long_job)
 
 
+def test_a_path_killed_after_a_version_has_each_version_once_and_the_same(
+    workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
+) -> None:
+    path = [50.0, 100.0]
+    run(long_job("whole", 300, path))
+    workers.start()
+    job_id = long_job("m", 300, path)
+    job = until(job_id, lambda job: job.result is not None)
+    assert job.state == "running"
+    os.kill(_pid(job), signal.SIGKILL)
+    job = until(job_id, lambda job: job.state == "succeeded")
+    assert job.attempt == 2
+    assert job.result is not None
+    assert job.result.versions == [1, 2]
+    with database() as session:
+        for version, other in zip(models.versions(session, "m"), models.versions(session, "whole"), strict=True):
+            assert (version.point, version.params["C"]) == (other.point, other.params["C"])
+            assert (version.primal, version.dual, version.epochs) == (other.primal, other.dual, other.epochs)
+            loaded, same = (
+                load_model(models.artefact(session, each.id) / "model", verify=True)[0] for each in (version, other)
+            )
+            for name, array in loaded.arrays().items():
+                assert array.tobytes() == same.arrays()[name].tobytes()
+
+
 @on_sqlite
 def test_a_job_whose_main_process_is_killed_goes_to_another_worker(
     workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until

@@ -1,16 +1,16 @@
 """Resuming: a job that was interrupted anywhere ends as if it had not been."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from interrupting import Crash, expire
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import TrainRequest
 from app.services import jobs, models, sweeping, versions
 from app.store import tables
-from app.store.db import db_now, writing
 from app.store.files import files
 from solvers.model import load_model
 from solvers.registry import SOLVERS
@@ -18,22 +18,6 @@ from workers import draining
 from workers.tasks import run
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-
-
-class Crash(BaseException):
-    """The process is gone: nothing that handles errors sees this."""
-
-
-@pytest.fixture
-def interrupt(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
-    """``interrupt(n)``: the n-th time that the worker asks whether it shall end, the answer is yes."""
-
-    def after(asked: int) -> None:
-        answers = iter([False] * (asked - 1))
-        monkeypatch.setattr(draining, "requested", lambda: next(answers, True))
-
-    yield after
-    draining.withdraw()
 
 
 def _submit(database: sessionmaker[Session], model: str, solver: str = "weston_watkins") -> str:
@@ -52,12 +36,6 @@ def _outcome(database: sessionmaker[Session], model: str) -> Any:
         version.metrics,
         [(step.number, step.epoch, step.primal, step.dual, step.violation) for step in curve],
     )
-
-
-def _expire(session: Session, job_id: str) -> None:
-    with writing(session):
-        session.execute(update(tables.Job).where(tables.Job.id == job_id).values(lease_until=db_now() - 1))
-    sweeping.sweep(session)
 
 
 @on_sqlite
@@ -107,7 +85,7 @@ def test_a_crash_before_the_last_commit_leaves_nothing_and_the_job_ends_once(
         assert jobs.get(session, job_id).state == "running"
         assert session.scalars(select(tables.ModelVersion)).all() == []
         session.rollback()
-        _expire(session, job_id)
+        expire(session, job_id)
     run(job_id)
     with database() as session:
         assert models.get(session, "m").versions == [1]
@@ -158,7 +136,7 @@ def test_an_import_that_crashed_is_done_again(
     with database() as session:
         ((job_id, dataset_id),) = session.execute(select(tables.Job.id, tables.Job.dataset_id)).all()
         session.rollback()
-        _expire(session, job_id)
+        expire(session, job_id)
     run(job_id)
     with database() as session:
         assert session.scalars(select(tables.Dataset.state)).one() == "ready"

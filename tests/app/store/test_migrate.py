@@ -2,6 +2,7 @@
 
 import multiprocessing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -43,4 +44,58 @@ def test_processes_that_start_at_once_all_find_the_newest_schema(
         assert process.exitcode == 0
     engine = make_engine(url)
     assert set(Table.metadata.tables) <= set(inspect(engine).get_table_names())
+    engine.dispose()
+
+
+ROWS: list[tuple[str, dict[str, Any]]] = [
+    ("models", {"id": "m", "name": "topics", "created_at": 1.0}),
+    (
+        "model_versions",
+        {
+            "id": "v", "model_id": "m", "number": 1, "job_id": "j", "dataset_id": None, "dataset_sha256": "d",
+            "solver": "spoc", "params": "{}", "seed": 0, "request": "{}", "code_version": "0", "n_classes": 2,
+            "n_features": 3, "n_train": 4, "epochs": 5, "converged": True, "primal": 1.0, "dual": 1.0, "gap": 0.0,
+            "violation": None, "seconds": 1.0, "path": "models/j.1", "sha256": "s", "size_bytes": 6, "created_at": 1.0,
+        },
+    ),
+    ("aliases", {"model_id": "m", "name": "production", "version_id": "v", "revision": 1}),
+    ("metrics", {"version_id": "v", "part": "test", "name": "error", "value": 0.5}),
+    (
+        "jobs",
+        {
+            "id": "j", "kind": "train", "state": "succeeded", "queue": "general", "dataset_id": None, "request": "{}",
+            "attempt": 1, "losses": 0, "created_at": 1.0,
+        },
+    ),
+    ("steps", {"job_id": "j", "number": 0, "attempt": 1, "epoch": 1, "seconds": 1.0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_versions_of_the_first_schema_stay_with_all_that_refers_to_them(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = f"sqlite:///{tmp_path}/old.db"
+    if kind == "postgresql":
+        url = request.getfixturevalue("postgres_url").replace("postgresql://", "postgresql+psycopg://")
+    migrate.upgrade(url, "0001")
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        for table, row in ROWS:
+            names = ", ".join(row)
+            values = ", ".join(f":{name}" for name in row)
+            connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
+    engine.dispose()
+    migrate.upgrade(url)
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        for table, row in ROWS:
+            (kept,) = connection.execute(text(f"SELECT * FROM {table}")).mappings().all()
+            assert {name: kept[name] for name in row if name not in ("params", "request")} == {
+                name: value for name, value in row.items() if name not in ("params", "request")
+            }
+        assert connection.execute(text("SELECT point, report FROM model_versions")).one() == (0, None)
+        assert connection.execute(text("SELECT point FROM steps")).scalar_one() == 0
+        connection.execute(text("DELETE FROM models"))
+        assert connection.execute(text("SELECT count(*) FROM metrics")).scalar_one() == 0, "foreign keys hold again"
     engine.dispose()

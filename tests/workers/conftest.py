@@ -1,0 +1,19 @@
+"""Fixtures of the tests of workers."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from workers import draining
+
+
+@pytest.fixture
+def interrupt(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """``interrupt(n)``: the n-th time that the worker asks whether it shall end, the answer is yes."""
+
+    def after(asked: int) -> None:
+        answers = iter([False] * (asked - 1))
+        monkeypatch.setattr(draining, "requested", lambda: next(answers, True))
+
+    yield after
+    draining.withdraw()
