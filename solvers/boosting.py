@@ -20,6 +20,7 @@ from solvers.problem import Problem, ProblemError
 from solvers.sharding.crew import Crew
 from solvers.votes import Ledger, Votes
 from solvers.weak_learners import Stumps, WeakLearners
+from solvers.weak_trees import Trees
 
 SLICE_PRODUCTS = 1 << 32
 
@@ -31,6 +32,13 @@ class BoostingParams(Params):
     bins: Literal["exact"] | Annotated[int, Field(ge=2, le=65536)] = Field(
         default=255,
         description="Bins that the values of a feature are cut into, at most; exact cuts between any two of them.",
+    )
+    depth: int = Field(
+        default=1,
+        ge=1,
+        le=6,
+        description="Questions that a weak learner asks one after the other: 1 are stumps, more are trees, grown "
+        "greedily.",
     )
     validation: float = Field(
         default=0.0,
@@ -214,7 +222,8 @@ class Boosting(Solver[P]):
             )
         X = problem.X[kept]
         bins = Bins.of(X, None if self.params.bins == "exact" else self.params.bins)
-        learners = Stumps(bins, bins.encode(problem.X[held]))
+        others, store = bins.encode(problem.X[held]), self.params.memory_mb << 18
+        learners = Stumps(bins, others) if self.params.depth == 1 else Trees(bins, others, self.params.depth, store)
         return Task(
             problem.classes, problem.n_features, problem.y[kept], problem.weights[kept], learners, problem.y[held]
         )

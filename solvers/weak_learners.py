@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,7 @@ class Found:
     learners : int64 array, shape (m,)
         Their numbers.
     values : float64 array, shape (m,)
-        \\|sum_i u_i h(x_i)\\|, up to rounding.
+        ``sum_i u_i h(x_i)``, up to rounding.
     """
 
     learners: NDArray[np.int64]
@@ -143,8 +143,7 @@ class Stumps(WeakLearners):
 
     def __init__(self, bins: Bins, held: Bins) -> None:
         self.bins, self.held = bins, held
-        self._ends = np.cumsum(bins.work())
-        self.work = int(self._ends[-1]) if len(self._ends) else 0
+        self.work = int(bins.work().sum())
 
     def find(self, channels: Channels, crew: Crew, seed: list[int]) -> Found:
         return self.survey(channels, crew, np.empty(0, np.int64), np.empty(0, np.int64))[0]
@@ -169,28 +168,23 @@ class Stumps(WeakLearners):
         """
         pointers, bins, lanes, order = self._asked(learners, of, len(channels.U))
         asked = np.zeros(len(order), np.int64)
-        pieces = self._pieces(channels, crew)
-        best = np.repeat(np.abs(channels.totals)[None], len(pieces), axis=0)
-        where = np.full_like(best, -1)
+        pieces = shared_out(self.bins, len(channels.U), crew)
+        best = Best.of_totals(channels.totals, len(pieces))
         width = 4 * LANES * int(self.bins.n_bins.max(initial=1))
         crew.run(
             partial(
                 kernels.search, *self.bins.arrays, begin, end, channels.U, channels.totals,
-                aligned((width,), channels.U.dtype), best[piece], where[piece], pointers, bins, lanes, asked,
+                aligned((width,), channels.U.dtype), *best.piece(j), pointers, bins, lanes, asked,
             )
-            for piece, (begin, end) in enumerate(pieces)
+            for j, (begin, end) in enumerate(pieces)
         )  # fmt: skip
-        for piece in range(1, len(pieces)):
-            better = best[piece] > best[0]
-            best[0][better], where[0][better] = best[piece][better], where[piece][better]
+        where, signed = best.united()
         values = np.empty(len(learners))
         values[order] = asked
         constant = learners < 0
         values[constant] = channels.totals.reshape(-1)[of[constant]]
-        found = Found(
-            where[0].reshape(-1)[: channels.m].astype(np.int64), best[0].reshape(-1)[: channels.m] / channels.scales
-        )
-        return found, values / channels.scales[of]
+        m = channels.m
+        return Found(where[:m], signed[:m] / channels.scales), values / channels.scales[of]
 
     def sides(self, learners: NDArray[np.int64], *, held: bool = False) -> NDArray[np.int8]:
         bins = self.held if held else self.bins
@@ -236,13 +230,47 @@ class Stumps(WeakLearners):
         pointers[:, -1] = ends[self.bins.n_features :: self.bins.n_features] if self.bins.n_features else 0
         return pointers, cut[order].astype(np.int32), (of[order] % LANES).astype(np.int32), order
 
-    def _pieces(self, channels: Channels, crew: Crew) -> list[tuple[int, int]]:
-        """Features shared out by their work; one piece where threads would cost more than they gain."""
-        total = self.work * len(channels.U) * LANES
-        n = min(2 * crew.size, 1 + total // PIECE) if crew.size > 1 else 1
-        cuts = np.searchsorted(self._ends, np.arange(1, n) * (self._ends[-1] / n)) if n > 1 else np.empty(0, np.int64)
-        edges = [0, *cuts.tolist(), self.bins.n_features]
-        return [(begin, end) for begin, end in pairwise(edges) if begin < end] or [(0, 0)]
+
+class Best(NamedTuple):
+    """The best stump of each channel that each of several searches has found; all have begun with the constant.
+
+    Attributes
+    ----------
+    size, where, signed : int arrays, shape (n_pieces, n_blocks, 16)
+        Size of the value, number of the stump, and the value.
+    """
+
+    size: NDArray[Any]
+    where: NDArray[Any]
+    signed: NDArray[Any]
+
+    @classmethod
+    def of_totals(cls, totals: NDArray[Any], n_pieces: int) -> "Best":
+        """Nothing found yet in channels with these totals."""
+        signed = np.repeat(totals[None], n_pieces, axis=0)
+        return cls(np.abs(signed), np.full_like(signed, -1), signed)
+
+    def piece(self, j: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """The arrays of one search."""
+        return self.size[j], self.where[j], self.signed[j]
+
+    def united(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Number and value of the best of all, by channel; the first of equals."""
+        for j in range(1, len(self.size)):
+            better = self.size[j] > self.size[0]
+            for array in self:
+                array[0][better] = array[j][better]
+        return self.where[0].reshape(-1).astype(np.int64), self.signed[0].reshape(-1).astype(np.int64)
+
+
+def shared_out(bins: Bins, n_blocks: int, crew: Crew) -> list[tuple[int, int]]:
+    """Features shared out by their work; one piece where threads would cost more than they gain."""
+    ends = np.cumsum(bins.work())
+    total = int(ends[-1]) if len(ends) else 0
+    n = min(2 * crew.size, 1 + total * n_blocks * LANES // PIECE) if crew.size > 1 else 1
+    cuts = np.searchsorted(ends, np.arange(1, n) * (total / n)).tolist() if n > 1 else []
+    edges = [0, *cuts, bins.n_features]
+    return [(begin, end) for begin, end in pairwise(edges) if begin < end] or [(0, 0)]
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -35,56 +35,49 @@ def _add(typing: Any, H: Any, at: Any, U: Any, i: Any) -> Any:
 
 
 @intrinsic
-def _scan(typing: Any, H: Any, at: Any, n: Any, total: Any, first: Any, best: Any, where: Any) -> Any:
-    """Turn n bins of H from ``at`` on into prefix sums L, and keep the largest \\|2 L - total\\| of each lane.
+def scan_lanes(typing: Any, H: Any, at: Any, n: Any, total: Any, first: Any, best: Any, where: Any, signed: Any) -> Any:
+    """Turn n bins of H from ``at`` on into prefix sums L, and keep the largest |2 L - total| of each lane.
 
-    best[c] and where[c] are replaced where bin b beats best[c]; where becomes first + b.
+    best[c] is replaced where bin b beats it, and with it where[c], by first + b, and signed[c], by 2 L - total itself.
     """
-    signature = types.void(H, types.int64, types.int64, total, types.int64, best, where)
+    signature = types.void(H, types.int64, types.int64, total, types.int64, best, where, signed)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         whole = _whole(signature.args[0])
         vector = ir.VectorType(whole, LANES)
-        zero = ir.Constant(_I64, 0)
-        totals, best_at, where_at = (
-            _vector(context, builder, signature.args[j], args[j], zero, vector) for j in (3, 5, 6)
-        )
+        zero, zeros = ir.Constant(_I64, 0), ir.Constant(vector, [0] * LANES)
+        totals, *kept = (_vector(context, builder, signature.args[j], args[j], zero, vector) for j in (3, 5, 6, 7))
         before = builder.block
         head, body, done = (builder.append_basic_block(part) for part in ("head", "body", "done"))
         builder.branch(head)
         builder.position_at_end(head)
         b = builder.phi(_I64)
-        left, best, where = (builder.phi(vector) for _ in range(3))
-        for phi, start in (
-            (b, zero),
-            (left, ir.Constant(vector, [0] * LANES)),
-            (best, best_at[1]),
-            (where, where_at[1]),
-        ):
+        left, best, where, signed = (builder.phi(vector) for _ in range(4))
+        for phi, start in zip((b, left, best, where, signed), (zero, zeros, *(k[1] for k in kept)), strict=True):
             phi.add_incoming(start, before)
         builder.cbranch(builder.icmp_signed("<", b, args[2]), body, done)
         builder.position_at_end(body)
         offset = builder.add(args[1], builder.mul(b, ir.Constant(_I64, LANES)))
-        pointer, bin_ = _vector(context, builder, signature.args[0], args[0], offset, vector)
-        total_left = builder.add(left, bin_)
-        builder.store(total_left, pointer, align=4)
-        value = builder.sub(builder.add(total_left, total_left), totals[1])
-        minus = builder.sub(ir.Constant(vector, [0] * LANES), value)
-        value = builder.select(builder.icmp_signed(">", value, minus), value, minus)
-        better = builder.icmp_signed(">", value, best)
+        pointer, held = _vector(context, builder, signature.args[0], args[0], offset, vector)
+        prefix = builder.add(left, held)
+        builder.store(prefix, pointer, align=4)
+        value = builder.sub(builder.add(prefix, prefix), totals[1])
+        minus = builder.sub(zeros, value)
+        size = builder.select(builder.icmp_signed(">", value, minus), value, minus)
+        better = builder.icmp_signed(">", size, best)
         place = builder.add(args[4], b)
         place = builder.trunc(place, whole) if whole.width < 64 else place
         single = builder.insert_element(ir.Constant(vector, ir.Undefined), place, ir.Constant(_I32, 0))
         order = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
         places = builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), order)
         b.add_incoming(builder.add(b, ir.Constant(_I64, 1)), body)
-        left.add_incoming(total_left, body)
-        best.add_incoming(builder.select(better, value, best), body)
-        where.add_incoming(builder.select(better, places, where), body)
+        left.add_incoming(prefix, body)
+        for phi, new in ((best, size), (where, places), (signed, value)):
+            phi.add_incoming(builder.select(better, new, phi), body)
         builder.branch(head)
         builder.position_at_end(done)
-        builder.store(best, best_at[0], align=4)
-        builder.store(where, where_at[0], align=4)
+        for phi, (target, _) in zip((best, where, signed), kept, strict=True):
+            builder.store(phi, target, align=4)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -160,6 +153,7 @@ def search(
     H: NDArray[Any],
     best: NDArray[Any],
     where: NDArray[Any],
+    signed: NDArray[Any],
     pointers: NDArray[np.int64],
     bins: NDArray[np.int32],
     lanes: NDArray[np.int32],
@@ -167,21 +161,22 @@ def search(
 ) -> None:
     """Stumps of the features [begin, end): the best of every lane, and the values of those that are asked for.
 
-    A stump is +1 on the bins up to b and -1 above; its value is ``2 L - total`` with L the sum of u up to b. best and
-    where, shape (n_blocks, 16), are replaced where a stump beats them; where is ``first[f] + b``. The stumps asked for
+    A stump is +1 on the bins up to b and -1 above; its value is ``2 L - total`` with L the sum of u up to b. best,
+    where and signed, shape (n_blocks, 16), are replaced where a stump beats best: by the size of its value, by
+    ``first[f] + b``, and by the value. The stumps asked for
     are numbered by block and feature: those of block B and feature f stand at ``pointers[B, f] : pointers[B, f + 1]``
     of bins and lanes, and their values are written to ``values``.
     """
     stride = len(H) // 4
     n_dense = dense.shape[0]
     for block in range(U.shape[0]):
-        u, total, top, place = U[block], totals[block], best[block], where[block]
+        u, total, top, place, value = U[block], totals[block], best[block], where[block], signed[block]
         f = begin
         while f < end:
             many = 4 if f + 4 <= min(end, n_dense) else 1
             histograms(dense, indptr, rows, codes, zero, n_bins, f, many, u, total, stride, H)
             for q in range(many):
-                _scan(H, q * stride, n_bins[f + q] - 1, total, first[f + q], top, place)
+                scan_lanes(H, q * stride, n_bins[f + q] - 1, total, first[f + q], top, place, value)
                 for j in range(pointers[block, f + q], pointers[block, f + q + 1]):
                     values[j] = 2 * np.int64(H[q * stride + bins[j] * LANES + lanes[j]]) - np.int64(total[lanes[j]])
             f += many

@@ -162,7 +162,7 @@ class _Run(Run):
         self.violation = self._largest(found)
         self.before = self.weights.copy()
         order = []
-        for c in np.flatnonzero(self.loss.rate * found.values > 1.0).tolist():
+        for c in np.flatnonzero(self.loss.rate * np.abs(found.values) > 1.0).tolist():
             key = int(found.learners[c]), c
             if key not in self._known:
                 self._known[key] = len(self._known)
@@ -173,16 +173,17 @@ class _Run(Run):
         return np.array(order, np.int64)
 
     def _largest(self, found: Found) -> float:
-        return max(0.0, self.loss.rate * float(found.values.max()) - 1.0)
+        return max(0.0, self.loss.rate * float(np.abs(found.values).max()) - 1.0)
 
     def _finish(self, view: _View) -> Report:
         """End the round: bounds, votes, and how exact the next one has to be."""
         loss, dual, violation = self.loss, np.nan, self.violation
         primal = loss.primal(float(np.abs(self.weights).sum()))
         if view.found is not None:
-            c = int(view.found.values.argmax())
-            self.level[3] = view.found.values[c] / view.channels.masses[c] if view.channels.masses[c] > 0 else 1.0
-            bound = loss.bound(float((view.found.values + view.channels.slack()).max()))
+            sizes, masses = np.abs(view.found.values), view.channels.masses
+            c = int(sizes.argmax())
+            self.level[3] = sizes[c] / masses[c] if masses[c] > 0 else 1.0
+            bound = loss.bound(float((sizes + view.channels.slack()).max()))
             self.level[0] = dual = min(max(self.level[0], bound), primal)
             violation = self._largest(view.found)
         self.level[1] = primal
