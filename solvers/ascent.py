@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.base import State, Step, relative_gap
-from solvers.flat import FlatParams, LinearMachine, best_multiple
+from solvers.flat import FlatParams, LinearMachine, best_multiple, filled, share
 from solvers.kernels import coefficients
 from solvers.kernels.orders import live
 from solvers.layouts import Layout, SparseLayout
@@ -245,6 +245,11 @@ class DualAscent(LinearMachine[A]):
         )
         epoch, position, certified, refined = (int(value) for value in state["clock"])
         return Run(layout, W, duals, rest, gains, order, tally, pace, epoch, position, certified, refined)
+
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        # each list begins with the own class, whose coefficient is no dual variable
+        named = np.maximum(state["dual_length"].astype(np.int64) - 1, 0).sum()
+        return share(named, int(filled(problem).sum()) * (problem.n_classes - 1))
 
     def fitted(self, problem: Problem, state: State) -> LinearModel:
         layout = self.layout(problem)

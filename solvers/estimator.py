@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.base import Params, Solver, State, Step, relative_gap
 from solvers.flat import FlatMachine
-from solvers.kernel_model import KernelModel
 from solvers.model import LinearModel, Model
 from solvers.path import ascending, follow
 from solvers.problem import Problem
@@ -227,7 +226,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def intercept_(self) -> NDArray[np.floating[Any]]:
         """What is added to the scores, one number a class; for two classes their difference."""
         check_is_fitted(self)
-        if not isinstance(self.model_, LinearModel | KernelModel):
+        if not hasattr(self.model_, "intercept"):
             raise AttributeError(f"{self.method} has no intercept_")
         given = self.model_.intercept
         intercept = np.zeros(len(self.classes_)) if given is None else np.asarray(given)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from solvers import bounds
 from solvers.base import State, Step, relative_gap
-from solvers.flat import FlatMachine, FlatParams, best_multiple, settled
+from solvers.flat import FlatMachine, FlatParams, best_multiple, settled, share
 from solvers.kernel_model import KernelModel
 from solvers.kernels.gram import Gram
 from solvers.kernels.kernel_function import KernelFunction, KernelName, scale_of, square_lengths
@@ -128,6 +128,9 @@ class KernelMachine(FlatMachine[KernelParams]):
             "clock": np.zeros(3, np.int64),
         }
 
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        return share(np.count_nonzero(state["alpha"]), problem.n_samples * (problem.n_classes - 1))
+
     def fitted(self, problem: Problem, state: State) -> KernelModel:
         function, offset = self._function(problem), self.params.bias**2
         given = function.name == "precomputed"
@@ -138,7 +141,8 @@ class KernelMachine(FlatMachine[KernelParams]):
             problem.classes, problem.X, function, support, np.ascontiguousarray(coefficients[:, support].T), offset
         )
         squares = (coefficients * state["F"]).sum(axis=1)
-        model.report = bounds.report(state["F"].T, problem.y, squares, float(np.sqrt(diagonal.max())), len(support))
+        told = bounds.report(state["F"].T, problem.y, squares, float(np.sqrt(diagonal.max())), len(support))
+        model.report = told | {"nonzero_duals": self.nonzero_duals(problem, state)}
         return model
 
     def _function(self, problem: Problem) -> KernelFunction:

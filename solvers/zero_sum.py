@@ -16,7 +16,7 @@ from pydantic import Field
 from solvers import interior
 from solvers.ascent import A, AscentParams, DualAscent, Task, precision
 from solvers.base import State, Step, relative_gap
-from solvers.flat import settled
+from solvers.flat import filled, settled, share
 from solvers.kernels import absolute
 from solvers.kernels.absolute import Alpha, Margins
 from solvers.model import LinearModel
@@ -24,6 +24,7 @@ from solvers.problem import Problem
 
 AUTO_FEATURES = 300
 CHUNK = 256
+NEXT_TO_NOTHING = 1e-6
 
 
 class ZeroSum(DualAscent[A]):
@@ -65,6 +66,15 @@ class ZeroSum(DualAscent[A]):
             if not shared:
                 true = task.y[i : i + CHUNK, None] == np.arange(task.n_classes)
                 part[:] = settled(part, bounds * np.where(true, own_share, other_share))
+
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        _, _, own_share, other_share, _ = self.margins(problem.n_classes)
+        each = (own_share > 0) + (other_share > 0) * (problem.n_classes - 1)
+        return share(self._count(problem, state), int(filled(problem).sum()) * each)
+
+    def _count(self, problem: Problem, state: State) -> int:
+        """How many dual variables are not zero."""
+        return int(np.count_nonzero(state["dual_values"]))
 
     def visit(
         self,
@@ -129,6 +139,14 @@ class SummedZeroSum(ZeroSum[S]):
             return self.params.algorithm == "interior"
         n, d, k = problem.n_samples, len(features), problem.n_classes
         return 0 < d <= AUTO_FEATURES and interior.estimate_bytes(n, d, k) <= self.params.interior_mb << 20
+
+    def _count(self, problem: Problem, state: State) -> int:
+        features = _used(problem)
+        if not self._interior(problem, features):
+            return super()._count(problem, state)
+        # the method stays within the box: what is next to nothing of the bound would vanish
+        _, losses = self._interior_problem(problem, features)
+        return int(np.count_nonzero((state["alpha"] > NEXT_TO_NOTHING * losses.bounds)[filled(problem)]))
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
         """As for all machines by block ascent; the interior point method begins anew around the W that it has."""

@@ -130,7 +130,7 @@ def _show(job: Job, json: bool) -> None:
     if job.progress is not None:
         values["progress"] = f"{job.progress.phase}, epoch {job.progress.epoch}, {job.progress.fraction:.0%}"
     if job.result is not None and job.result.model is not None:
-        every = ", ".join(str(version) for version in job.result.versions or [job.result.version])
+        every = ", ".join(map(str, job.result.versions)) or job.result.version
         values["result"] = f"{job.result.model} version {every}"
     if job.error is not None:
         values["error"] = job.error.detail

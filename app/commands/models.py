@@ -49,8 +49,9 @@ def show(
     if json:
         print_json(found)
         return
-    values = found.model_dump(mode="json", exclude={"request", "metrics", "params"}, exclude_none=True)
+    values = found.model_dump(mode="json", exclude={"request", "metrics", "params", "report"}, exclude_none=True)
     values |= {f"params: {name}": value for name, value in found.params.items()}
+    values |= {f"report: {name}": number(value) for name, value in found.report.items()}
     values |= {f"{part}: {name}": number(value) for part, all_ in found.metrics.items() for name, value in all_.items()}
     console(json).print(table(["model", found.model], values.items()))
 

@@ -22,7 +22,7 @@ from pydantic import Field
 from solvers.ascent import CERTIFY_SHARE, LONGEST_REST, AscentParams, bounded, pause, precision
 from solvers.base import Handles, State, Step, relative_gap
 from solvers.codes import Code
-from solvers.flat import LinearMachine, best_multiple, settled
+from solvers.flat import LinearMachine, best_multiple, filled, settled, share
 from solvers.kernels import binary
 from solvers.kernels.rows import Rows, arrange, weights
 from solvers.model import LinearModel
@@ -106,6 +106,11 @@ class OneVsRest(LinearMachine[OneVsRestParams]):
                 run.beta[block] = np.sign(beta) * settled(np.abs(run.beta[block]), task.top[:, None])
             run.dual += float((factors * linear - 0.5 * factors**2 * square).sum())
         return run.state()
+
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        each = problem.n_classes if self.code is None else np.count_nonzero(self.code, axis=1)[problem.y]
+        there = filled(problem)
+        return share(np.count_nonzero(state["beta"]), float((there * each).sum()))
 
     def fitted(self, problem: Problem, state: State) -> LinearModel:
         _, features = arrange(problem.X, precision(self.params))

@@ -9,10 +9,12 @@ from solvers.flat import FlatMachine, FlatParams, LinearMachine, class_weights
 from solvers.model import LinearModel, load_model
 from solvers.problem import Problem, ProblemError
 from solvers.registry import SOLVERS, ParamsError, parse_params
+from solvers.zero_sum import SummedZeroSum
 
 FLAT = [name for name, method in SOLVERS.items() if issubclass(method, FlatMachine)]
 LINEAR = [name for name in FLAT if issubclass(SOLVERS[name], LinearMachine)]
 ZERO_SUM = [name for name in LINEAR if hasattr(SOLVERS[name], "margins")]
+SUMMED = [name for name in FLAT if issubclass(SOLVERS[name], SummedZeroSum)]
 everywhere = pytest.mark.parametrize("name", FLAT)
 
 
@@ -184,3 +186,58 @@ def test_constant_and_weights_are_those_of_liblinear(name, params, number, k, we
         w, b = peer.get_decfun(at)
         np.testing.assert_allclose(model.coef[label], w[: problem.n_features], atol=1e-4)
         assert model.intercept[label] == pytest.approx(b, abs=1e-4)
+
+
+def margins(name: str, F: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """By how much each loss of each example is violated; nan where there is none."""
+    k = F.shape[1]
+    own, E = F[np.arange(len(y)), y][:, None], np.eye(k, dtype=bool)[y]
+    if name.endswith("weston_watkins"):
+        return np.where(E, np.nan, 1 - own + F)
+    asked = {"maximum_margin_regression": (1, np.nan), "reinforced": (k - 1, 1)}
+    mine, other = asked.get(name, (1, 1) if name in ("absolute_sum", "one_vs_rest") else (np.nan, 1))
+    return np.where(E, mine - F, other + F)
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [
+        ("weston_watkins", {}),
+        ("one_vs_rest", {}),
+        *[(name, {"algorithm": how}) for name in FLAT for how in ("ascent", "interior") if name in SUMMED],
+        ("kernel_weston_watkins", {"kernel": "linear"}),
+        ("kernel_lee_lin_wahba", {"kernel": "linear"}),
+    ],
+)
+def test_a_report_counts_the_dual_variables_of_the_margins_that_are_not_kept(name, extra):
+    X = np.vstack([small(n=60).X.toarray(), np.zeros((2, 12))])
+    problem = Problem.check(X, np.append(small(n=60).y, [0, 1]))
+    _, model = trained(name, problem, C=0.3, bias=0.0, tol=1e-9, max_epochs=100_000, **extra)
+    rows = slice(None) if name.startswith("kernel") else slice(60)
+    violated = margins(name, model.scores(problem.X)[rows], problem.y[rows])
+    there = np.count_nonzero(~np.isnan(violated))
+    least, most = np.nansum(violated > 1e-4) / there, np.nansum(violated > -1e-4) / there
+    assert 0.05 < least <= model.report["nonzero_duals"] <= most < 1.0
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_report_counts_the_weights_of_all_features_but_the_constant(name):
+    base = small(n=60, density=0.1)
+    problem = Problem.check(np.hstack([base.X.toarray(), np.zeros((60, 8))]), base.y)
+    _, model = trained(name, problem, C=0.1, bias=1.0, tol=1e-4)
+    assert model.report["nonzero_weights"] == np.count_nonzero(linear_map(model)) / (5 * 20)
+    assert 0 <= model.report["nonzero_weights"] <= 0.6
+
+
+@everywhere
+def test_a_report_is_of_shares_and_is_saved_with_the_model(name, tmp_path):
+    _, model = trained(name, small(n=60), **settings(name))
+    assert 0 < model.report["nonzero_duals"] <= 1
+    model.save(tmp_path / "m")
+    assert load_model(tmp_path / "m")[0].report == model.report
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_problem_without_any_feature_has_nothing_to_count(name):
+    _, model = trained(name, Problem.check(np.zeros((6, 2)), [0, 1, 2] * 2))
+    assert model.report == {"nonzero_weights": 0.0, "nonzero_duals": 0.0}

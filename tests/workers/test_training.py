@@ -49,6 +49,8 @@ def test_a_job_ends_with_a_version_that_can_be_traced(
     model, details = load_model(folder / "model", verify=True)
     assert model.classes == ("class0", "class1", "class2")
     assert details["dataset_sha256"] == version.dataset_sha256
+    assert version.report == model.report
+    assert set(version.report) == {"nonzero_weights", "nonzero_duals"}
     assert not files().path(f"jobs/{job.id}").exists()
 
 
