@@ -7,7 +7,7 @@ import statistics
 import time
 
 from benchmarks import sets
-from benchmarks.bench_peers import liblinear
+from benchmarks.peers import liblinear
 from benchmarks.results import write
 from solvers.problem import Problem
 from solvers.registry import SOLVERS, parse_params

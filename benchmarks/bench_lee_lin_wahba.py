@@ -1,19 +1,20 @@
 """Lee-Lin-Wahba: our block ascent beside the alternation of Alber et al. 2017, and what a large C costs.
 
-One thread, processor seconds. The reference is their Algorithms 1 and 2 as plainly as they stand, in float64: every class
-goes over its examples one variable at a time while the mean of the classes is held, which is renewed after each tenth of
-an epoch. It stops neither early nor moves a variable whose gradient is within EPS, and leaves out those that three
+One thread, processor seconds. The reference is their Algorithms 1 and 2 as plainly as they stand, in float64: every
+class goes over its examples one variable at a time while the mean of the classes is held, which is renewed after each
+tenth of an epoch. It moves no variable whose gradient is within EPS, and, where it shrinks, leaves out those that three
 epochs in a row have not moved until all others are within EPS, as their section on convergence has it.
 """
 
 import argparse
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from benchmarks import pictures, sets
 from benchmarks.objectives import primal
@@ -27,7 +28,7 @@ SETS = ["vowel", "20news", "debian-section"]
 EPS, REST_AFTER, PARTS = 1e-3, 3, 10
 MOST_EPOCHS, MOST_SECONDS = 1500, 60.0
 LARGE = {"vowel": [1.0, 1e2, 1e4, 1e6, 1e8], "satimage": [1.0, 1e2, 1e4, 1e6, 1e8], "letter": [1e4]}
-TEXT_C, TEXT_GAP, TEXT_EPOCHS, TEXT_SECONDS = 1e4, 1e-2, 3000, 600.0
+TEXT_C, TEXT_GAP, TEXT_MARK, TEXT_EPOCHS, TEXT_SECONDS = 1e4, 1e-2, 3000, 15_000, 600.0
 
 
 class Point(NamedTuple):
@@ -145,8 +146,8 @@ def alternation(names: list[str]) -> None:
     panels[0].legend(loc="lower left", fontsize=8)
     header = ["set", "way", *(f"{what} to {gap:g}" for gap in GAPS for what in ("epochs", "s")), "ends at", "gap there"]
     note = (
-        f"C = 1. The reference is stopped after {MOST_EPOCHS} epochs or {MOST_SECONDS:g} s; a dash: not reached by then. "
-        f"It counts no time for certificates. It moves variables beyond a gradient of {EPS:g}."
+        f"C = 1. Both are stopped after {MOST_EPOCHS} epochs or {MOST_SECONDS:g} s; a dash: not reached by then. The "
+        f"reference's time has no certificates in it; it moves variables whose gradient is beyond {EPS:g}."
     )
     write("Lee-Lin-Wahba: block ascent and the alternation of Alber et al.", header, rows, note)
     pictures.save(picture, "lee_lin_wahba")
@@ -167,7 +168,10 @@ def large(names: list[str]) -> None:
     for name in names:
         task = Problem.check(*sets.load(name))
         for C in LARGE[name]:
-            step, seconds = _train(task, {"C": C, "tol": 1e-6, "algorithm": "interior"}, np.inf)
+            params = {"C": C, "tol": 1e-6, "algorithm": "interior"}
+            began = time.process_time()
+            *_, step = SOLVERS["lee_lin_wahba"](parse_params("lee_lin_wahba", params)).steps(task)
+            seconds = time.process_time() - began
             rows.append([name, f"{C:g}", step.epoch, f"{seconds:.3g}", f"{step.gap:.1e}", f"{step.primal:.8g}"])
             print(rows[-1], flush=True)
     header = ["set", "C", "iterations", "s", "gap", "objective"]
@@ -175,33 +179,50 @@ def large(names: list[str]) -> None:
 
 
 def text() -> None:
-    """Block ascent at large C on text."""
+    """Block ascent at large C on text, by its own certificate and by that of the best multiple of W."""
     task = Problem.check(*sets.load("20news"))
-    params = {"C": TEXT_C, "tol": TEXT_GAP, "algorithm": "ascent", "max_epochs": TEXT_EPOCHS}
     rows: list[list[object]] = []
     for dtype in ("float32", "float64"):
-        step, seconds = _train(task, params | {"dtype": dtype}, TEXT_SECONDS)
-        rows.append([dtype, step.epoch, f"{seconds:.3g}", f"{step.gap:.3g}", "yes" if step.converged else "no"])
-        print(rows[-1], flush=True)
+        params = {"C": TEXT_C, "tol": TEXT_GAP, "algorithm": "ascent", "max_epochs": TEXT_EPOCHS, "dtype": dtype}
+        solver = SOLVERS["lee_lin_wahba"](parse_params("lee_lin_wahba", params))
+        points: dict[str, list[Point]] = {"W": [], "best multiple of W": []}
+        seconds, steps = 0.0, solver.steps(task)
+        while seconds < TEXT_SECONDS:
+            began = time.process_time()
+            step = next(steps, None)
+            seconds += time.process_time() - began
+            if step is None:
+                break
+            if not np.isnan(step.gap):
+                points["W"].append(Point(step.epoch, seconds, step.gap))
+                W = solver.model(task, step.state).coef.T  # type: ignore[attr-defined]
+                best = relative_gap(_scaled(W, task), step.dual)
+                points["best multiple of W"].append(Point(step.epoch, seconds, best))
+        for what, curve in points.items():
+            first = _reached(curve, TEXT_GAP)
+            halfway = [point for point in curve if point.epoch <= TEXT_MARK][-1]
+            rows.append([dtype, what, f"{halfway.gap:.3g}", *first, *_end(curve)])
+            print(rows[-1], flush=True)
     note = (
-        f"20news, C = {TEXT_C:g}; at most {TEXT_EPOCHS} epochs or {TEXT_SECONDS:g} s. The last gap that was measured."
+        f"20news, C = {TEXT_C:g}; at most {TEXT_EPOCHS:,} epochs or {TEXT_SECONDS:g} s. Seconds are those of training with "
+        "its own certificates; a dash: not reached."
     )
-    header = ["precision", "epochs", "s", "gap", f"within {TEXT_GAP:g}"]
+    gap = f"{TEXT_GAP:g}"
+    header = ["precision", "primal point", f"gap at epoch {TEXT_MARK}", f"epochs to {gap}", f"s to {gap}", "end", "gap"]
     write("Lee-Lin-Wahba at large C on text, by block ascent", header, rows, note)
 
 
-def _train(task: Problem, params: dict[str, Any], most_seconds: float) -> tuple[Any, float]:
-    """The last step that measured a gap, and the seconds up to it."""
-    solver = SOLVERS["lee_lin_wahba"](parse_params("lee_lin_wahba", params))
-    began, last = time.process_time(), None
-    for step in solver.steps(task):
-        seconds = time.process_time() - began
-        if not np.isnan(step.gap):
-            last = step, seconds
-        if seconds > most_seconds:
-            break
-    assert last is not None
-    return last
+def _scaled(W: NDArray[np.floating], task: Problem) -> float:
+    """The least objective of all multiples of W."""
+    W = W.astype(np.float64)
+    F = task.X @ W
+    F[np.arange(task.n_samples), task.y] = 0
+    half, own = 0.5 * float((W**2).sum()), task.n_samples
+
+    def value(s: float) -> float:
+        return float(s * s * half + TEXT_C * (np.maximum(0, 1 + s * F).sum() - own))
+
+    return float(minimize_scalar(value, bounds=(0, 2), method="bounded", options={"xatol": 1e-6}).fun)
 
 
 def main() -> None:

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-PATH = Path(__file__).with_name("RESULTS.md")
+FOLDER = Path(__file__).parent
+# a trial writes elsewhere, so that the tables stay those of whole runs
+PATH = Path(os.environ.get("POLYMARGIN_BENCH_RESULTS") or FOLDER / "RESULTS.md")
 HEAD = (
     "# Results\n\nEvery table is written by the benchmark named above it; figures of different runs do not compare.\n"
 )
@@ -26,12 +28,10 @@ def write(title: str, header: Sequence[str], rows: Sequence[Sequence[object]], n
 
 
 def _origin() -> str:
-    git = ["git", "-C", str(PATH.parent)]
+    git = ["git", "-C", str(FOLDER)]
     commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     dirty = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
-    command = "python -m " + Path(sys.argv[0]).with_suffix("").relative_to(PATH.parent.parent).as_posix().replace(
-        "/", "."
-    )
+    command = "python -m " + Path(sys.argv[0]).with_suffix("").relative_to(FOLDER.parent).as_posix().replace("/", ".")
     load = "/".join(f"{value:.1f}" for value in os.getloadavg())
     return (
         f"`{' '.join([command, *sys.argv[1:]])}`, commit {commit or 'unknown'}{' with changes' if dirty else ''}, "
