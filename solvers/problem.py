@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from solvers.taxonomy import Taxonomy, TaxonomyError
+
 
 class ProblemError(ValueError):
     """The data cannot be a training problem; the message says what was given and what was expected."""
@@ -27,12 +29,15 @@ class Problem:
         Label names, one a class.
     weights : float64 array, shape (n_samples,)
         What the loss of each example is multiplied by; positive.
+    taxonomy : Taxonomy, optional
+        The label tree; every class is one of its nodes, a leaf or not. Methods that take no tree leave it aside.
     """
 
     X: sp.csr_matrix
     y: NDArray[np.int32]
     classes: tuple[str, ...]
     weights: NDArray[np.float64]
+    taxonomy: Taxonomy | None = None
 
     @property
     def n_samples(self) -> int:
@@ -46,9 +51,26 @@ class Problem:
     def n_classes(self) -> int:
         return len(self.classes)
 
+    def nodes(self) -> NDArray[np.int32]:
+        """The node of the label tree that each example is labelled with, shape (n_samples,).
+
+        Raises
+        ------
+        ProblemError
+            There is no label tree.
+        """
+        if self.taxonomy is None:
+            raise ProblemError("the method needs a label tree (hierarchy), and none was given")
+        return self.taxonomy.find(self.classes)[self.y]
+
     @classmethod
     def check(
-        cls, X: Any, y: ArrayLike, classes: Sequence[str] | None = None, weights: ArrayLike | None = None
+        cls,
+        X: Any,
+        y: ArrayLike,
+        classes: Sequence[str] | None = None,
+        weights: ArrayLike | None = None,
+        taxonomy: Taxonomy | None = None,
     ) -> "Problem":
         """Make a problem from any matrix and class indices.
 
@@ -62,12 +84,15 @@ class Problem:
             Label names; by default the indices themselves, up to the largest.
         weights : array of float, shape (n_samples,), optional
             Positive weights of the examples; 1 by default.
+        taxonomy : Taxonomy, optional
+            A label tree with a node for every class.
 
         Raises
         ------
         ProblemError
             No rows or features, shapes that do not agree, NaN or infinity, indices out of range, a class
-            without an example, fewer than two classes, or weights that are not positive and finite.
+            without an example, fewer than two classes, weights that are not positive and finite, or a class that
+            the label tree does not have.
         """
         X = _csr(X)
         n, d = X.shape
@@ -87,7 +112,12 @@ class Problem:
         if not counts.all():
             empty = int(np.argmin(counts))
             raise ProblemError(f"class {names[empty]!r:.80} has no example; every class needs one")
-        return cls(X, np.ascontiguousarray(index, np.int32), names, _weights(weights, n))
+        if taxonomy is not None:
+            try:
+                taxonomy.find(names)
+            except TaxonomyError as error:
+                raise ProblemError(str(error)) from error
+        return cls(X, np.ascontiguousarray(index, np.int32), names, _weights(weights, n), taxonomy)
 
 
 def _csr(X: Any) -> sp.csr_matrix:
