@@ -7,22 +7,27 @@ be held out: the error on them ends training early, and the model is then that o
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.base import Params, Solver, State, Step
 from solvers.binning import Bins
+from solvers.composite import Composite
 from solvers.model import Model
 from solvers.problem import Problem, ProblemError
 from solvers.sharding.crew import Crew
 from solvers.votes import Ledger, Votes
-from solvers.weak_learners import Stumps, WeakLearners
+from solvers.weak_learners import Channels, Found, Stumps, WeakLearners
+from solvers.weak_machines import Machines
 from solvers.weak_trees import Trees
 
 SLICE_PRODUCTS = 1 << 32
+BAG = 1 << 30
 
 
 class BoostingParams(Params):
@@ -39,6 +44,19 @@ class BoostingParams(Params):
         le=6,
         description="Questions that a weak learner asks one after the other: 1 are stumps, more are trees, grown "
         "greedily.",
+    )
+    weak_learner: str = Field(
+        default="tree",
+        max_length=100,
+        description="tree: stumps or trees; or another method, whose binary machines are then the weak learners.",
+    )
+    weak_params: dict[str, Any] = Field(default={}, description="Parameters of that other method.")
+    bag: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        description="Share of the rows, drawn anew every round, among which weak learners are sought; the weights of "
+        "what is found always follow from all rows.",
     )
     validation: float = Field(
         default=0.0,
@@ -100,8 +118,8 @@ class Report(NamedTuple):
 class Run(ABC):
     """What changes while a method trains."""
 
-    def __init__(self, task: Task, n_outputs: int) -> None:
-        self.task = task
+    def __init__(self, task: Task, n_outputs: int, params: BoostingParams, seed: int) -> None:
+        self.task, self.params, self.seed = task, params, seed
         self.epoch = 0
         self.ledger = Ledger()
         self.held_scores = np.zeros((n_outputs, len(task.held_y)))
@@ -127,6 +145,14 @@ class Run(ABC):
     def classify(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
         """Class indices from scores of shape (n_outputs, n)."""
         return np.asarray(scores.argmax(axis=0))
+
+    def find(self, channels: Channels, crew: Crew) -> Found | None:
+        """Weak learners for the next round, sought in its bag; None if the work has only begun."""
+        key = [self.seed, self.epoch + 1]
+        if self.params.bag < 1:
+            n = len(self.task.y)
+            channels.keep(np.random.default_rng([*key, BAG]).permutation(n) < max(1.0, self.params.bag * n))
+        return self.task.learners.find(channels, crew, key)
 
     def vote(self, learners: NDArray[Any], outputs: NDArray[Any], deltas: NDArray[np.float64]) -> None:
         """Enter what a round has changed, and let the scores of the held out rows follow."""
@@ -154,9 +180,18 @@ P = TypeVar("P", bound=BoostingParams)
 
 
 class Boosting(Solver[P]):
-    """A method that adds weak learners round by round; it says what a round does."""
+    """A method that adds weak learners round by round; it says what a round does.
+
+    Methods cannot import the registry, which imports them; the registry puts all it has found into :attr:`methods`.
+    """
 
     Params: ClassVar[type[Any]]
+    methods: ClassVar[Mapping[str, type[Solver[Any]]]] = MappingProxyType({})
+
+    @classmethod
+    def takes(cls, method: type[Solver[Any]]) -> bool:
+        """Whether binary machines of a method can be weak learners."""
+        return method.handles.flat and not issubclass(method, Boosting | Composite)
 
     @abstractmethod
     def run(self, task: Task) -> Run:
@@ -220,13 +255,20 @@ class Boosting(Solver[P]):
                 f"training on {len(kept)} examples of {problem.n_classes} classes needs about "
                 f"{needed / 2**20:,.0f} MB; memory_mb allows {self.params.memory_mb:,}"
             )
-        X = problem.X[kept]
-        bins = Bins.of(X, None if self.params.bins == "exact" else self.params.bins)
-        others, store = bins.encode(problem.X[held]), self.params.memory_mb << 18
-        learners = Stumps(bins, others) if self.params.depth == 1 else Trees(bins, others, self.params.depth, store)
         return Task(
-            problem.classes, problem.n_features, problem.y[kept], problem.weights[kept], learners, problem.y[held]
-        )
+            problem.classes, problem.n_features, problem.y[kept], problem.weights[kept],
+            self._weak_learners(problem.X[kept], problem.X[held]), problem.y[held],
+        )  # fmt: skip
+
+    def _weak_learners(self, X: sp.csr_matrix, held: sp.csr_matrix) -> WeakLearners:
+        params = self.params
+        if params.weak_learner != "tree":
+            method = self.methods[params.weak_learner]
+            return Machines(X, held, method, method.Params.model_validate(params.weak_params))
+        bins = Bins.of(X, None if params.bins == "exact" else params.bins)
+        if params.depth == 1:
+            return Stumps(bins, bins.encode(held))
+        return Trees(bins, bins.encode(held), params.depth, params.memory_mb << 18)
 
 
 def split(y: NDArray[np.int32], share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from solvers import methods
 from solvers.base import Params, Solver
+from solvers.boosting import Boosting, BoostingParams
 from solvers.composite import Composite, CompositeParams
 
 
@@ -52,6 +53,8 @@ def parse_params(name: str, params: Mapping[str, Any]) -> Params:
         parsed = schema.model_validate(dict(params))
         if issubclass(method, Composite) and isinstance(parsed, CompositeParams):
             _check_base(method, parsed)
+        if issubclass(method, Boosting) and isinstance(parsed, BoostingParams):
+            _check_weak_learner(method, parsed)
         return parsed
     except ValidationError as error:
         items = []
@@ -87,6 +90,27 @@ def _check_base(composite: type[Composite[Any]], params: CompositeParams) -> Non
         ) from None
 
 
+def _check_weak_learner(boosting: type[Boosting[Any]], params: BoostingParams) -> None:
+    """The parameters of the weak learners' method, by its own schema; raises :class:`ParamsError`."""
+    name = params.weak_learner
+    if name == "tree":
+        if params.weak_params:
+            raise ParamsError([("/weak_params", "a tree has none; they are those of another method")])
+        return
+    try:
+        taken = boosting.takes(find(name))
+    except UnknownSolverError as error:
+        raise ParamsError([("/weak_learner", f"{error}; or tree")]) from None
+    if not taken:
+        raise ParamsError(
+            [("/weak_learner", f"{name} cannot be a weak learner: it has parts itself, or takes no labels")]
+        )
+    try:
+        parse_params(name, params.weak_params)
+    except ParamsError as error:
+        raise ParamsError([(f"/weak_params{at}", what) for at, what in error.items]) from None
+
+
 def _path(place: Sequence[int | str], params: Mapping[str, Any]) -> list[str]:
     """The keys that lead to a fault; names of alternatives, which pydantic puts between them, are left out."""
     path, value = [str(place[0])], params.get(str(place[0]))
@@ -114,3 +138,4 @@ def _discover() -> dict[str, type[Solver[Any]]]:
 
 SOLVERS: Mapping[str, type[Solver[Any]]] = MappingProxyType(_discover())
 Composite.methods = SOLVERS
+Boosting.methods = SOLVERS

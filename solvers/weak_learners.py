@@ -64,6 +64,11 @@ class Channels:
         self.scales[:] = 1.0
         np.divide(self.top, masses, out=self.scales, where=masses > LEAST)
 
+    def keep(self, rows: NDArray[np.bool_]) -> None:
+        """Set the weights of all other rows to zero."""
+        self.U.reshape(len(self.U), self.n, LANES)[:, ~rows] = 0
+        self.totals[:] = self.U.reshape(len(self.U), self.n, LANES).sum(axis=1, dtype=self.totals.dtype)
+
     def weights(self, j: int) -> NDArray[np.float64]:
         """u of one channel, as it was rounded."""
         return np.asarray(self.U[j // LANES, j % LANES :: LANES] / self.scales[j])
@@ -102,8 +107,11 @@ class WeakLearners(ABC):
     work: int
 
     @abstractmethod
-    def find(self, channels: Channels, crew: Crew, seed: list[int]) -> Found:
-        """The best learner for every channel, or a good one; ``seed`` decides what chance there is."""
+    def find(self, channels: Channels, crew: Crew, seed: list[int]) -> Found | None:
+        """The best learner for every channel, or a good one; ``seed`` decides what chance there is.
+
+        None says that the work has only begun, and that the next call, which may be a restored object's, goes on.
+        """
 
     @abstractmethod
     def sides(self, learners: NDArray[np.int64], *, held: bool = False) -> NDArray[np.int8]:

@@ -90,8 +90,8 @@ class _Run(Run):
     """
 
     def __init__(self, task: Task, params: MultiboostCwParams, seed: int) -> None:
-        super().__init__(task, task.n_classes)
-        self.params, self.seed = params, seed
+        super().__init__(task, task.n_classes, params, seed)
+        self.params: MultiboostCwParams = params
         self.loss = PairLoss(task.y, task.omega, task.n_classes, params.C)
         self.learners, self.owners = np.empty(0, np.int64), np.empty(0, np.int32)
         self.weights, self.before = np.empty(0), np.empty(0)
@@ -109,8 +109,12 @@ class _Run(Run):
         while True:
             view = self._look(crew)
             if self.tau == 0:
+                found = view.found if self.params.bag == 1 else None
+                found = found or self.find(view.channels, crew)
+                if found is None:
+                    return None
                 self.epoch += 1
-                order = self._admit(view, crew)
+                order = self._admit(found)
             else:
                 bad = np.flatnonzero(view.violations > self.level[2])
                 if self.tau == self.params.tau_max or len(bad) == 0:
@@ -156,13 +160,12 @@ class _Run(Run):
             values[part] = self.loss.gradients(self.task.learners.sides(learners[part]), owners[part])
         return values
 
-    def _admit(self, view: _View, crew: Crew) -> NDArray[np.int64]:
+    def _admit(self, found: Found) -> NDArray[np.int64]:
         """Make variables of the best learners, where they are not yet; returns those that violate."""
-        found = view.found or self.task.learners.find(view.channels, crew, [self.seed, self.epoch])
         self.violation = self._largest(found)
         self.before = self.weights.copy()
         order = []
-        for c in np.flatnonzero(self.loss.rate * np.abs(found.values) > 1.0).tolist():
+        for c in np.flatnonzero(self.loss.rate * np.abs(found.values) > self.params.bag).tolist():
             key = int(found.learners[c]), c
             if key not in self._known:
                 self._known[key] = len(self._known)
