@@ -111,8 +111,9 @@ def decode(h: NDArray[Any], code: NDArray[Any], how: str = "inner_product", loss
         Margins of the binary machines.
     code : array, shape (n_classes, n_columns)
     how : str
-        ``inner_product``: ``M h``. ``hamming``: less the distance ``sum_t (1 - sign(M_rt h_t)) / 2``. ``loss``: less
-        ``sum_t loss(M_rt h_t)`` (Allwein, Schapire and Singer 2000, equations 4 and 5).
+        ``inner_product``: ``M h``. ``votes``: ``M sign(h)``. ``hamming``: less the distance
+        ``sum_t (1 - sign(M_rt h_t)) / 2``. ``loss``: less ``sum_t loss(M_rt h_t)`` (Allwein, Schapire and Singer
+        2000, equations 4 and 5).
     loss : str
         For ``loss``: ``hinge`` (1 - z)_+, its square, ``exponential`` exp(-z), or ``logistic`` log(1 + exp(-2 z)).
 
@@ -123,10 +124,12 @@ def decode(h: NDArray[Any], code: NDArray[Any], how: str = "inner_product", loss
     h = np.asarray(h, dtype=np.float64)
     if how == "inner_product":
         return np.asarray(h @ np.asarray(code, dtype=np.float64).T)
+    if how == "votes":
+        return np.asarray(np.sign(h) @ np.asarray(code, dtype=np.float64).T)
     if how == "hamming":
         return np.asarray(0.5 * (np.sign(h) @ np.sign(code).astype(np.float64).T) - 0.5 * code.shape[1])
     if how != "loss":
-        raise ValueError(f"{how!r:.80} is no decoding; known are inner_product, hamming and loss")
+        raise ValueError(f"{how!r:.80} is no decoding; known are inner_product, votes, hamming and loss")
     of = _LOSSES[loss]
     if not is_discrete(code):
         return np.asarray(-np.stack([of(h * row).sum(axis=1) for row in code.astype(np.float64)], axis=1))

@@ -78,9 +78,9 @@ class Coded(Composite[C]):
             return codes.check(self.params.matrix, problem.classes)
         return make(self.params.code, problem.n_classes, self.params.n_columns, self.seed)
 
-    def columns(self, problem: Problem, code: Code) -> "Columns":
+    def columns(self, problem: Problem, code: Code, confidence: NDArray[np.float64] | None = None) -> "Columns":
         """The machines of the columns of ``code``, to be trained."""
-        return columns_of(problem, code, lambda threads: self.base(threads=threads), self.threads)
+        return columns_of(problem, code, lambda threads: self.base(threads=threads), self.threads, confidence)
 
 
 @runtime_checkable
@@ -100,11 +100,16 @@ class Columns(Protocol):
     def rescaled(self, state: State, ratio: float) -> State:
         """A state to train from at another C, ``ratio`` times the one that ``state`` ended at."""
 
+    def nonzero_duals(self, state: State) -> float:
+        """The share of the dual variables that are not zero; nan where the base method does not tell."""
+
     def bank(self, state: State) -> Bank:
         """The machines that a state stands for."""
 
 
-def columns_of(problem: Problem, code: Code, build: Build, threads: int) -> Columns:
+def columns_of(
+    problem: Problem, code: Code, build: Build, threads: int, confidence: NDArray[np.float64] | None = None
+) -> Columns:
     """The way to train a code's columns.
 
     Parameters
@@ -114,16 +119,18 @@ def columns_of(problem: Problem, code: Code, build: Build, threads: int) -> Colu
     build : callable
         Makes a solver of the base method, given its number of threads.
     threads : int
+    confidence : float64 array, shape (n_classes, n_columns), optional
+        What the weights of a class's examples are multiplied by in a column; positive where the code is not 0.
     """
     solver = build(threads)
-    if isinstance(solver, OfCode) and not getattr(solver.params, "class_weight", None):
+    if isinstance(solver, OfCode) and confidence is None and not getattr(solver.params, "class_weight", None):
         sided = np.bincount(problem.y, minlength=problem.n_classes) @ (code != 0)
         share = float(sided.sum()) / (problem.n_samples * code.shape[1])
         n_used = int(np.count_nonzero(np.bincount(problem.X.indices)))
         n_bytes = 8 * code.shape[1] * (problem.n_samples + n_used)
         if share >= DENSE and n_bytes <= AT_ONCE_BYTES:
             return AtOnce(problem, solver.of_code(code), code.shape[1])
-    return OneByOne(problem, code, build, threads)
+    return OneByOne(problem, code, build, threads, confidence)
 
 
 class AtOnce:
@@ -141,6 +148,10 @@ class AtOnce:
         assert isinstance(self._solver, FlatMachine)
         return self._solver.rescale(self._solver.prepared(self._problem), state, ratio)
 
+    def nonzero_duals(self, state: State) -> float:
+        assert isinstance(self._solver, FlatMachine)
+        return self._solver.nonzero_duals(self._solver.prepared(self._problem), state)
+
     def bank(self, state: State) -> Bank:
         model = self._solver.model(self._problem, state)
         part = Part(model, np.arange(self._n_columns), 0.0)
@@ -154,9 +165,17 @@ class OneByOne:
     nothing but its own examples.
     """
 
-    def __init__(self, problem: Problem, code: Code, build: Build, threads: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        code: Code,
+        build: Build,
+        threads: int,
+        confidence: NDArray[np.float64] | None = None,
+    ) -> None:
         self._problem = problem
         self._code = code
+        self._confidence = confidence
         self._threads = threads
         self._build = _with_one_scale(problem, build)
         self._lead = build(1).lead
@@ -175,13 +194,20 @@ class OneByOne:
                 for column in running:
                     tally.note(column)
                     if column.ended:
-                        shelf.put(column.number, column.trained(), self._lead)
+                        model = column.trained()
+                        shelf.put(column.number, model, self._lead)
+                        tally.nonzero[column.number] = model.report.get("nonzero_duals", np.nan)
                 running = [column for column in running if not column.ended]
                 yield tally.step(self._state(shelf, tally, running))
 
     def rescaled(self, state: State, ratio: float) -> State:
         # nothing is known of the dual variables of a trained column
         return self._untouched()
+
+    def nonzero_duals(self, state: State) -> float:
+        # a column has as many dual variables as examples, or as many times more as any other
+        sizes = np.bincount(self._problem.y, minlength=self._problem.n_classes) @ (self._code != 0)
+        return float(np.average(state["tally_nonzero"], weights=sizes))
 
     def bank(self, state: State) -> Bank:
         n_columns = self._code.shape[1]
@@ -195,6 +221,8 @@ class OneByOne:
         rows = np.flatnonzero(signs)
         problem, solver = self._problem, self._build(1)
         X, weights = problem.X, problem.weights
+        if self._confidence is not None:
+            weights = weights * self._confidence[problem.y, t]
         if len(rows) < problem.n_samples:
             X, weights = X[rows], weights[rows]
             if _precomputed(solver):
@@ -263,7 +291,7 @@ class _Column:
 
 @dataclass
 class _Tally:
-    """Where every column stands: 0 untouched, 1 begun, 2 ended; and its last values."""
+    """Where every column stands: 0 untouched, 1 begun, 2 ended; its last values; the share of its duals not zero."""
 
     status: NDArray[np.int8]
     epoch: NDArray[np.int64]
@@ -271,11 +299,12 @@ class _Tally:
     dual: NDArray[np.float64]
     violation: NDArray[np.float64]
     converged: NDArray[np.bool_]
+    nonzero: NDArray[np.float64]
 
     @classmethod
     def begin(cls, n: int) -> "_Tally":
-        nan = np.full(n, np.nan)
-        return cls(np.zeros(n, np.int8), np.zeros(n, np.int64), nan, nan.copy(), nan.copy(), np.zeros(n, np.bool_))
+        primal, dual, violation, nonzero = np.full((4, n), np.nan)
+        return cls(np.zeros(n, np.int8), np.zeros(n, np.int64), primal, dual, violation, np.zeros(n, np.bool_), nonzero)
 
     @classmethod
     def names(cls) -> list[str]:

@@ -61,15 +61,20 @@ class OutputCode(Coded[OutputCodeParams]):
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
         return self.columns(problem, self.code(problem)).rescaled(state, ratio)
 
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        return self.columns(problem, self.code(problem)).nonzero_duals(state)
+
     def fitted(self, problem: Problem, state: State) -> Model:
         params, code = self.params, self.code(problem)
-        bank = self.columns(problem, code).bank(state)
+        columns = self.columns(problem, code)
+        bank = columns.bank(state)
         loss = params.decoding_loss
         if loss == "auto":
             loss = "squared_hinge" if params.base_params.get("loss") == "squared_hinge" else "hinge"
         # a mean over the columns, so that their number does not scale the scores
         model = coded(problem.classes, bank, code, params.decoding, loss, 1.0 / code.shape[1])
-        model.report = _report(problem, code, bank)
+        nonzero = columns.nonzero_duals(state)
+        model.report = _report(problem, code, bank) | ({} if np.isnan(nonzero) else {"nonzero_duals": nonzero})
         return model
 
 

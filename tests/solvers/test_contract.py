@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from problems import linear_map, settings, shape_of, small
+from problems import SCALING, linear_map, settings, shape_of, small
 
 import solvers.ascent
 import solvers.boosting
@@ -151,8 +151,8 @@ def test_one_example_a_class_converges(name):
 def test_features_of_another_scale_give_true_bounds(name, scale):
     problem = small()
     scaled = Problem.check(problem.X * scale, problem.y)
-    method = solver(name, C=1.0 / scale**2, tol=1e-2, max_epochs=2000)
-    plain = solver(name, C=1.0, tol=1e-2, max_epochs=2000)
+    method = solver(name, C=1.0 / scale**2, tol=1e-2, max_epochs=2000, **SCALING.get(name, {}))
+    plain = solver(name, C=1.0, tol=1e-2, max_epochs=2000, **SCALING.get(name, {}))
     ratio = last_of(method.steps(scaled)).primal / last_of(plain.steps(problem)).primal
     assert ratio == pytest.approx(1.0 / scale**2, rel=2e-2)
 
