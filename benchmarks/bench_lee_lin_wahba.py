@@ -204,7 +204,7 @@ def text() -> None:
             rows.append([dtype, what, f"{halfway.gap:.3g}", *first, *_end(curve)])
             print(rows[-1], flush=True)
     note = (
-        f"20news, C = {TEXT_C:g}; at most {TEXT_EPOCHS:,} epochs or {TEXT_SECONDS:g} s. Seconds are those of training with "
+        f"20news, C = {TEXT_C:g}; at most {TEXT_EPOCHS:,} epochs or {TEXT_SECONDS:g} s. Seconds are of training with "
         "its own certificates; a dash: not reached."
     )
     gap = f"{TEXT_GAP:g}"
