@@ -1,166 +1,55 @@
-"""What do threads gain: ordered batches, whose result does not depend on them, or lock-free visits, whose result does?
+"""What do two threads gain, in wall-clock time, on the way to LIBLINEAR's objective at its default stop?
 
-Weston-Watkins and Crammer-Singer at C = 1, epochs and seconds to one gap, relative to the sequential solver of the same
-run. Lock-free threads visit disjoint examples on one shared W, each with dual variables of its own; W is rebuilt from
-them before each certificate.
+C = 1, no bias, after compiling; both cores should be free for the figures to mean much.
 """
 
 import argparse
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
-import scipy.sparse as sp
 
 from benchmarks import sets
+from benchmarks.bench_peers import ours
+from benchmarks.objectives import primal
+from benchmarks.peers import LIBLINEAR, liblinear
 from benchmarks.results import write
-from solvers.ascent import DualAscent, Task
-from solvers.base import relative_gap
-from solvers.kernels import coefficients
-from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.rows import arrange, square_norm, weights
 from solvers.problem import Problem
-from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.exchange import Hub
-from solvers.sharding.shard import Plan, train
-from solvers.sharding.subproblem import BOX, SIMPLEX
 
-GAPS = {"debian-section": 4.5e-3, "debian-maintainer": 4.1e-2, "usps": 1e-2, "letter": 5e-2, "synthetic": 5e-2}
-KINDS = {"weston_watkins": BOX, "crammer_singer": SIMPLEX}
-REST_AFTER, REFINEMENTS = 3, 4
-
-
-def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Iterator[tuple[int, float]]:
-    """Epoch and gap of a machine whose threads write to one W without asking each other."""
-    solver = SOLVERS[machine](parse_params(machine, {"tol": tol}))
-    assert isinstance(solver, DualAscent)
-    rows, _ = arrange(problem.X, np.dtype(np.float32))
-    n, k, bounds = problem.n_samples, problem.n_classes, problem.weights
-    task = Task(rows, problem.y, bounds, k)
-    W, rest = weights(int(rows.indices.max()) + 1, k, np.dtype(np.float32)), np.zeros(n, np.uint8)
-    pools = [coefficients.empty(n, 1 << 17) for _ in range(threads)]
-    parts = [np.arange(t, n, threads, dtype=np.int32) for t in range(threads)]
-    parts = [part[rows.squares[part] > 0] for part in parts]
-    tallies, gaps, certified = np.zeros((threads, 4)), np.zeros(n), 0
-    gains = np.zeros(n, np.float32)
-
-    def work(t: int, epoch: int) -> None:
-        rng, awake = np.random.default_rng([0, epoch, t]), parts[t][rest[parts[t]] < REST_AFTER]
-        tallies[t] = 0.0
-        for turn in range(1 + REFINEMENTS):
-            order, at = rng.permutation(awake), 0
-            while at < len(order):
-                pools[t] = coefficients.with_room(pools[t], 1 << 16)
-                at = solver.visit(task, order, at, len(order), turn == 0, k, W, pools[t], rest, gains, tallies[t])
-
-    with ThreadPoolExecutor(threads) as crew:
-        for epoch in range(1, 1000):
-            list(crew.map(work, range(threads), [epoch] * threads))
-            tally = tallies.sum(axis=0)
-            promising = tally[0] <= tol * (tally[1] + 0.5 * square_norm(W, k))
-            if not (promising or 10 * certified < epoch):
-                continue
-            certified += 1
-            whole = _united(pools)
-            coefficients.rebuild(rows, whole, W)
-            loss, total = solver.certify(task, W, whole, gaps)
-            half = 0.5 * square_norm(W, k)
-            primal = half + loss
-            yield epoch, relative_gap(primal, total - half)
-            rest[gaps > 0.1 * tol * primal / n] = 0
-            if promising:
-                rest[:] = 0
-
-
-def _united(pools: list[Coefficients]) -> Coefficients:
-    shifts = np.cumsum([0, *(len(pool.classes) for pool in pools)])
-    start = sum(np.where(pool.length > 0, pool.start + shift, 0) for pool, shift in zip(pools, shifts, strict=False))
-    return Coefficients(
-        np.asarray(start, np.int64),
-        np.sum([pool.length for pool in pools], axis=0, dtype=np.int32),
-        np.sum([pool.length for pool in pools], axis=0, dtype=np.int32),
-        np.concatenate([pool.classes for pool in pools]),
-        np.concatenate([pool.values for pool in pools]),
-        shifts[-1:].astype(np.int64),
-    )
-
-
-def sequential(machine: str, problem: Problem, tol: float) -> Iterator[tuple[int, float]]:
-    for step in SOLVERS[machine](parse_params(machine, {"tol": tol})).steps(problem):
-        yield step.epoch, step.gap
-
-
-def batches(machine: str, problem: Problem, tol: float, threads: int) -> Iterator[tuple[int, float]]:
-    zero = problem.n_classes - 1.0 if machine == "weston_watkins" else 1.0
-    plan = Plan(KINDS[machine], 1.0, tol, 1000, np.dtype(np.float32), 0, zero)
-    for step in train(problem, plan, Hub(1).seat(0), threads):
-        yield step.epoch, step.gap
-
-
-def measure(run: Callable[[], Iterator[tuple[int, float]]], tol: float) -> tuple[int, float, float]:
-    """Epochs, processor seconds and wall seconds to the gap."""
-    cpu, wall = time.process_time(), time.perf_counter()
-    for epoch, gap in run():  # noqa: B007
-        if gap <= tol:
-            break
-    return epoch, time.process_time() - cpu, time.perf_counter() - wall
-
-
-def synthetic(n: int = 8000, d: int = 20_000, k: int = 2000, cells: int = 40) -> Problem:
-    """Text-like rows: Zipf-distributed features, a third of them from the words of the row's class."""
-    rng = np.random.default_rng(0)
-    share = 1.0 / np.arange(1, d + 1) ** 0.9
-    y = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
-    words = rng.integers(0, d, (k, 30))
-    columns = np.concatenate([rng.choice(d, (n, cells * 2 // 3), p=share / share.sum()), words[y][:, : cells // 3]], 1)
-    X = sp.csr_matrix((rng.random(columns.size) + 0.1, columns.ravel(), np.arange(n + 1) * columns.shape[1]), (n, d))
-    return Problem.check(sp.diags(1 / np.sqrt(X.multiply(X).sum(1)).A1) @ X, y)
-
-
-def prepared(name: str) -> Problem:
-    if name == "synthetic":
-        return synthetic()
-    X, y = sets.load(name)
-    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    return Problem.check(sp.diags(1 / np.where(norms > 0, norms, 1)) @ X, y)
+METHODS = ["one_vs_rest"]
+SETS = ["debian-maintainer", "naics", "debian-section"]
+THREADS = (1, 2)
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--sets", nargs="*", default=["synthetic", *(s for s in sets.available() if s in GAPS)])
-    arguments.add_argument("--machines", nargs="*", default=list(KINDS))
-    arguments.add_argument("--runs", type=int, default=3)
+    arguments.add_argument("--sets", nargs="*", default=[name for name in SETS if name in sets.available()])
+    arguments.add_argument("--methods", nargs="*", default=METHODS)
+    arguments.add_argument("--runs", type=int, default=5)
     chosen = arguments.parse_args()
-    if not os.environ.get("POLYMARGIN_BENCH_DATA"):
-        print("POLYMARGIN_BENCH_DATA is not set: the synthetic set alone is measured")
-    table = []
-    for name in chosen.sets:
-        task, tol = prepared(name), GAPS[name]
-        for machine in chosen.machines:
-            ways: dict[str, Callable[[], Iterator[tuple[int, float]]]] = {
-                "sequential": partial(sequential, machine, task, tol),
-                "batches, 1": partial(batches, machine, task, tol, 1),
-                "batches, 2": partial(batches, machine, task, tol, 2),
-                "lock-free, 1": partial(lock_free, machine, task, tol, 1),
-                "lock-free, 2": partial(lock_free, machine, task, tol, 2),
-            }
-            for run in ways.values():
-                next(run())
-            found = {way: [measure(run, tol) for _ in range(chosen.runs)] for way, run in ways.items()}
-            middle = {
-                way: [statistics.median(column) for column in zip(*runs, strict=True)] for way, runs in found.items()
-            }
-            _, cpu, wall = middle["sequential"]
-            for way, (epochs, own_cpu, own_wall) in middle.items():
-                figures = [f"{own_cpu:.2f}", f"{own_wall:.2f}", f"{own_cpu / cpu:.2f}", f"{own_wall / wall:.2f}"]
-                table.append([name, machine, f"{100 * tol:g} %", way, f"{epochs:g}", *figures])
-                print(*table[-1], flush=True)
-    header = ["set", "machine", "gap", "way, threads", "epochs", "cpu s", "wall s", "cpu ratio", "wall ratio"]
-    write("Threads", header, table, f"Medians of {chosen.runs} runs; rows of unit length.")
+    rows = []
+    for name in chosen.sets or ["docstrings"]:
+        X, y = sets.load(name)
+        task = Problem.check(X, y)
+        for method in chosen.methods:
+            peer, W = liblinear(X, y, LIBLINEAR[method])
+            target = primal(method, W, X, y)
+            for threads in THREADS:
+                ours(method, task, np.inf, threads=threads)
+            # in turn, so that whatever else loads the machine weighs on all alike
+            runs = [
+                [ours(method, task, target, threads=threads, clock=time.perf_counter)[0] for threads in THREADS]
+                for _ in range(chosen.runs)
+            ]
+            walls = [statistics.median(column) for column in zip(*runs, strict=True)]
+            ratio = statistics.median(two / one for one, two in runs)
+            load = f"{os.getloadavg()[0]:.1f}"
+            rows.append([name, method, task.n_classes, f"{peer:.3g}", *(f"{wall:.3g}" for wall in walls),
+                         f"{ratio:.2f}", load])  # fmt: skip
+            print(rows[-1], flush=True)
+    header = ["set", "method", "k", "LIBLINEAR, cpu s", *(f"wall s, {t} threads" for t in THREADS), "ratio", "load"]
+    write("Threads, to LIBLINEAR's objective", header, rows, f"Medians of {chosen.runs} runs.")
 
 
 if __name__ == "__main__":

@@ -37,8 +37,19 @@ def load(name: str) -> tuple[sp.csr_matrix, NDArray[np.int32]]:
         texts, labels = zip(*docstrings(), strict=True)
         _, X = TextFeatures.fit(texts, TextParams())
         return X, np.unique(labels, return_inverse=True)[1].astype(np.int32)
-    X, y, *_ = _loader()(name)
+    X, y, *_ = _parts(name)
     return sp.csr_matrix(X, dtype=np.float64), np.asarray(y, dtype=np.int32)
+
+
+def load_test(name: str) -> tuple[sp.csr_matrix, NDArray[np.int32]]:
+    """The part for testing of a set that has one: all but digits and docstrings."""
+    _, _, X, y, *_ = _parts(name)
+    return sp.csr_matrix(X, dtype=np.float64), np.asarray(y, dtype=np.int32)
+
+
+@cache
+def _parts(name: str) -> tuple[Any, ...]:
+    return _loader()(name)
 
 
 def _folder() -> Path | None:
