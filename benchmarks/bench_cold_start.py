@@ -100,8 +100,8 @@ def main() -> None:
         rows.append([name, what, *figures, ", ".join(missed) or "-"])
         print(rows[-1], flush=True)
     note = (
-        f"Processor seconds; {SAMPLES} examples, {FEATURES} features, {CLASSES} classes. Aims: {COLD_AIM:g} s for all of "
-        f"training with nothing compiled, and {WARM_AIM:g} s for the first step compiled before; the last "
+        f"Processor seconds; {SAMPLES} examples, {FEATURES} features, {CLASSES} classes. Aims: {COLD_AIM:g} s for "
+        f"all of training with nothing compiled, and {WARM_AIM:g} s for the first step compiled before; the last "
         "column says which is missed. Imports are of numpy, scipy, numba and all methods, and come on top."
     )
     header = ["method", "kind", "first step, cold", "training, cold", "first step, warm", "training, warm", "imports"]

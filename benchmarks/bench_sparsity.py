@@ -1,6 +1,6 @@
 """How sparse are the machines, and how well do they classify: Tables 3 to 5 of Alber et al. 2017 on other text?
 
-Trained to a certified gap of 1e-2; shares of non-zeros are those of the model's report, measures those of the test part.
+Trained to a certified gap of 1e-2; shares of non-zeros are of the model's report, measures of the test part.
 """
 
 import argparse
@@ -46,8 +46,8 @@ def main() -> None:
                 print(rows[-1], flush=True)
     header = ["set", "machine", "C", "W, %", "dual, %", "error, %", "micro-F1, %", "macro-F1, %", "gap, %"]
     note = (
-        "Share of non-zeros in the weights of all classes and features and in the dual variables; error and F1 on the test "
-        f"part. To a gap of {100 * TOL:g} %, or {MOST_EPOCHS} epochs where the gap is larger."
+        "Share of non-zeros in the weights of all classes and features and in the dual variables; error and F1 on the "
+        f"test part. To a gap of {100 * TOL:g} %, or {MOST_EPOCHS} epochs where the gap is larger."
     )
     write("Sparsity and accuracy", header, rows, note)
 
