@@ -4,7 +4,8 @@
 
 with q = 1 (hinge) or q = 2 (squared hinge). The dual step is that of Hsieh et al. 2008, Algorithm 1, for up to 64
 classes in the registers of the processor at once, so that one reading of an example serves all of them. Blocks do not
-depend on each other: threads take them in turn, and the result does not depend on how many there are.
+depend on each other: threads take them in turn, and the result does not depend on how many there are. The squared hinge
+on few dense features is solved by Newton's method instead (``finite_newton``).
 
 With an output code in place of "one against the rest" the same machine trains the columns of that code.
 """
@@ -17,17 +18,20 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
+from solvers import finite_newton
 from solvers.ascent import CERTIFY_SHARE, LONGEST_REST, AscentParams, bounded, pause, precision
 from solvers.base import Handles, State, Step, relative_gap
 from solvers.codes import Code
 from solvers.flat import LinearMachine, best_multiple, filled, settled, share
 from solvers.kernels import binary
 from solvers.kernels.rows import Rows, arrange, weights
+from solvers.layouts import DenseLayout
 from solvers.model import LinearModel
 from solvers.problem import Problem
 
+AUTO_FEATURES, AUTO_BYTES = 512, 2 << 30
 REFINEMENTS = 4
 PROMISING = 0.3
 SLICE_PRODUCTS = 1 << 31
@@ -37,6 +41,18 @@ class OneVsRestParams(AscentParams):
     """Parameters of :class:`OneVsRest`."""
 
     loss: Literal["hinge", "squared_hinge"] = Field(default="hinge", description="Loss of each binary machine.")
+    algorithm: Literal["auto", "ascent", "newton"] = Field(
+        default="auto",
+        description="Dual ascent, or Newton's method on the primal, for the squared hinge alone; auto takes the latter "
+        f"for dense rows of up to {AUTO_FEATURES} features.",
+    )
+
+    @field_validator("algorithm")
+    @classmethod
+    def _newton_is_for_the_squared_hinge(cls, algorithm: str, given: ValidationInfo) -> str:
+        if algorithm == "newton" and given.data.get("loss") == "hinge":
+            raise ValueError("newton needs loss squared_hinge: the hinge has no second derivative")
+        return algorithm
 
 
 class OneVsRest(LinearMachine[OneVsRestParams]):
@@ -71,6 +87,9 @@ class OneVsRest(LinearMachine[OneVsRestParams]):
 
         An epoch visits every awake example of a block, then ``REFINEMENTS`` times those that its last visit moved.
         """
+        if self._newton(problem):
+            yield from self._newton_steps(problem, state)
+            return
         task = _Task.of(problem, self.params, self.code)
         run = _Run.begin(task) if state is None else _Run.resume(task, state)
         slice_blocks = max(self.threads, SLICE_PRODUCTS // max(1, len(task.rows.data) * task.width))
@@ -91,7 +110,16 @@ class OneVsRest(LinearMachine[OneVsRestParams]):
                     return
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
-        """As for all machines, but each class takes its own multiple: they do not depend on each other."""
+        """As for all machines, but each class takes its own multiple: they do not depend on each other.
+
+        Newton's method goes on from the same weights, which are feasible at any C.
+        """
+        if self._newton(problem):
+            return {
+                "W": state["W"],
+                "settled": np.zeros_like(state["settled"]),
+                "clock": np.array([0, len(state["W"])]),
+            }
         task = _Task.of(problem, self.params, self.code)
         run = _Run.begin(task)
         ridge, most = task.ridge.astype(np.float64), np.inf if task.squared else ratio
@@ -110,13 +138,44 @@ class OneVsRest(LinearMachine[OneVsRestParams]):
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         each = problem.n_classes if self.code is None else np.count_nonzero(self.code, axis=1)[problem.y]
         there = filled(problem)
+        if self._newton(problem):
+            signs = self._signs(problem)
+            positive = (signs * (problem.X @ state["W"].T) < 1.0) & (signs != 0)
+            return share(np.count_nonzero(positive[there]), float((there * each).sum()))
         return share(np.count_nonzero(state["beta"]), float((there * each).sum()))
 
     def fitted(self, problem: Problem, state: State) -> LinearModel:
         _, features = arrange(problem.X, precision(self.params))
         names = problem.classes if self.code is None else [str(t) for t in range(self.code.shape[1])]
+        if self._newton(problem):
+            W = state["W"].T[np.sort(features)].astype(precision(self.params))
+            return LinearModel(names, problem.n_features, np.sort(features), W)
         W = np.concatenate(list(state["W"]), axis=1)[np.argsort(features), : len(names)]
         return LinearModel(names, problem.n_features, np.sort(features), np.ascontiguousarray(W))
+
+    def _newton(self, problem: Problem) -> bool:
+        """Whether Newton's method is the one to take."""
+        if self.params.loss == "hinge" or self.params.algorithm != "auto":
+            return self.params.algorithm == "newton"
+        n, d = problem.X.shape
+        n_bytes = finite_newton.estimate_bytes(n, d, self._signs_width(problem))
+        return d <= AUTO_FEATURES and n_bytes <= AUTO_BYTES and DenseLayout.suits(problem.X)
+
+    def _newton_steps(self, problem: Problem, state: State | None) -> Iterator[Step]:
+        costs = self.params.C * problem.weights
+        for at in finite_newton.iterations(problem.X.toarray(), self._signs(problem), costs, state):
+            dual = min(at.dual, at.primal)
+            converged = relative_gap(at.primal, dual) <= self.params.tol
+            yield Step(at.number, at.primal, dual, at.violation, converged, at.state)
+            if converged or (at.number >= self.params.max_epochs and not np.isnan(dual)):
+                return
+
+    def _signs(self, problem: Problem) -> NDArray[np.int8]:
+        table = 2 * np.eye(problem.n_classes, dtype=np.int8) - 1 if self.code is None else self.code
+        return np.asarray(table[problem.y], np.int8)
+
+    def _signs_width(self, problem: Problem) -> int:
+        return problem.n_classes if self.code is None else int(self.code.shape[1])
 
     def _orders(self, task: "_Task", epoch: int) -> list[NDArray[np.int32]]:
         rng = np.random.default_rng([self.seed, epoch])
