@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.base import relative_gap
 from solvers.kernels import coordinates as kernels
 from solvers.sharding.crew import Crew
-from solvers.weak_learners import Channels
+from solvers.weak_learners import Channels, Found
 
 NAMES = ("F", "e", "r", "E", "whole")
 PIECE = 1 << 18
+FINE_SHARE = 0.01
+CLOSER = 0.3
 
 
 def estimate_bytes(n_samples: int, n_classes: int) -> int:
@@ -141,3 +144,49 @@ class PairLoss:
         if largest > 0.0:
             log_s = min(log_s, -float(np.log(self.rate) + np.log(largest)))
         return float(np.exp(log_s) * self.rate * (M - L - M * log_s))
+
+
+class Level:
+    """How far the optimum is, and how exactly it has to be approached next.
+
+    Attributes
+    ----------
+    numbers : float64 array, shape (4,)
+        The best lower bound, the last primal value, the violation that may be left alone, and the share of its class's
+        mass that the best learner gains.
+    """
+
+    def __init__(self, eps: float) -> None:
+        self.numbers = np.array([0.0, np.inf, eps, 1.0])
+
+    @property
+    def eps(self) -> float:
+        """The violation that may be left alone."""
+        return float(self.numbers[2])
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap; 1 where it is not known."""
+        dual, primal, _, _ = self.numbers.tolist()
+        return relative_gap(primal, dual) if primal < np.inf else 1.0
+
+    def wants_fine(self, n: int, tol: float) -> bool:
+        """Whether the rounding of 31 bits could be seen in a gap as small as the last one."""
+        return bool(n / (1 << 32) / max(float(self.numbers[3]), 1e-12) > FINE_SHARE * max(tol, self.gap))
+
+    def certify(self, loss: PairLoss, norm: float, channels: Channels, found: Found | None) -> tuple[float, float]:
+        """Primal value and best lower bound, nan unless the best of all learners were found, as of the last survey."""
+        primal = self.numbers[1] = loss.primal(norm)
+        if found is None:
+            return float(primal), float("nan")
+        sizes, masses = np.abs(found.values), channels.masses
+        c = int(sizes.argmax())
+        self.numbers[3] = sizes[c] / masses[c] if masses[c] > 0 else 1.0
+        bound = loss.bound(float((sizes + channels.slack()).max()))
+        self.numbers[0] = min(max(float(self.numbers[0]), bound), primal)
+        return float(primal), float(self.numbers[0])
+
+    def tighten(self, *, still: bool) -> None:
+        """Let violations be smaller where the gap is smaller, or where nothing has moved."""
+        gap = self.gap
+        self.numbers[2] = min(self.eps, CLOSER * gap if gap > 0 else np.inf) * (0.1 if still else 1.0)

@@ -23,14 +23,13 @@ from pydantic import Field
 from solvers import boosting, pair_loss
 from solvers.base import Handles, relative_gap
 from solvers.boosting import Boosting, BoostingParams, Report, Run, Task
-from solvers.pair_loss import PairLoss
+from solvers.pair_loss import Level, PairLoss
 from solvers.sharding.crew import Crew
 from solvers.weak_learners import Channels, Found, Stumps
 
 CHUNK = 64
-FINE_SHARE = 0.01
 REFRESH = 100
-CLOSER = 0.3
+LEAST_EPS = 1e-12
 
 
 class MultiboostCwParams(BoostingParams):
@@ -85,8 +84,7 @@ class _Run(Run):
     """Scores, the weights of all learners found, and where in a round we are.
 
     A variable is the weight of a learner for a class. ``tau`` counts the sweeps of the round under way, 0 between
-    rounds; ``level`` holds the best lower bound, the last primal value, eps, and the share of a class's mass that its
-    best learner gains.
+    rounds.
     """
 
     def __init__(self, task: Task, params: MultiboostCwParams, seed: int) -> None:
@@ -96,7 +94,7 @@ class _Run(Run):
         self.learners, self.owners = np.empty(0, np.int64), np.empty(0, np.int32)
         self.weights, self.before = np.empty(0), np.empty(0)
         self.tau, self.violation = 0, 0.0
-        self.level = np.array([0.0, np.inf, params.eps, 1.0])
+        self.level = Level(params.eps)
         self._known: dict[tuple[int, int], int] = {}
         self._view: _View | None = None
 
@@ -116,7 +114,7 @@ class _Run(Run):
                 self.epoch += 1
                 order = self._admit(found)
             else:
-                bad = np.flatnonzero(view.violations > self.level[2])
+                bad = np.flatnonzero(view.violations > self.level.eps)
                 if self.tau == self.params.tau_max or len(bad) == 0:
                     return self._finish(view)
                 order = np.random.default_rng([self.seed, self.epoch, self.tau]).permutation(bad)
@@ -136,7 +134,7 @@ class _Run(Run):
             loss, learners, owners, weights = self.loss, self.learners, self.owners, self.weights
             if self.params.tau_max == 1:
                 learners, owners, weights = learners[:0], owners[:0], weights[:0]
-            channels = loss.survey(crew, fine=self._wants_fine())
+            channels = loss.survey(crew, fine=self.level.wants_fine(len(self.task.y), self.params.tol))
             found = None
             if isinstance(self.task.learners, Stumps):
                 found, values = self.task.learners.survey(channels, crew, learners, owners.astype(np.int64))
@@ -146,12 +144,6 @@ class _Run(Run):
             idle = np.maximum(0.0, np.abs(pull) - 1.0)
             self._view = _View(channels, found, np.where(weights == 0, idle, np.abs(np.sign(weights) - pull)))
         return self._view
-
-    def _wants_fine(self) -> bool:
-        """Whether the rounding of 31 bits could be seen in a gap as small as the last one."""
-        dual, primal, _, edge = self.level.tolist()
-        lost = len(self.task.y) / (1 << 32) / max(edge, 1e-12)
-        return bool(lost > FINE_SHARE * max(self.params.tol, relative_gap(primal, dual) if primal < np.inf else 1.0))
 
     def _gradients(self, learners: NDArray[np.int64], owners: NDArray[np.int32]) -> NDArray[np.float64]:
         values = np.empty(len(learners))
@@ -164,15 +156,16 @@ class _Run(Run):
         """Make variables of the best learners, where they are not yet; returns those that violate."""
         self.violation = self._largest(found)
         self.before = self.weights.copy()
-        order = []
+        order, new = [], []
         for c in np.flatnonzero(self.loss.rate * np.abs(found.values) > self.params.bag).tolist():
             key = int(found.learners[c]), c
             if key not in self._known:
                 self._known[key] = len(self._known)
-                self.learners = np.append(self.learners, key[0])
-                self.owners = np.append(self.owners, np.int32(c))
-                self.weights = np.append(self.weights, 0.0)
+                new.append(key)
             order.append(self._known[key])
+        learners, owners = np.array(new, np.int64).reshape(-1, 2).T
+        self.learners, self.owners = np.append(self.learners, learners), np.append(self.owners, owners.astype(np.int32))
+        self.weights = np.append(self.weights, np.zeros(len(new)))
         return np.array(order, np.int64)
 
     def _largest(self, found: Found) -> float:
@@ -180,32 +173,30 @@ class _Run(Run):
 
     def _finish(self, view: _View) -> Report:
         """End the round: bounds, votes, and how exact the next one has to be."""
-        loss, dual, violation = self.loss, np.nan, self.violation
-        primal = loss.primal(float(np.abs(self.weights).sum()))
-        if view.found is not None:
-            sizes, masses = np.abs(view.found.values), view.channels.masses
-            c = int(sizes.argmax())
-            self.level[3] = sizes[c] / masses[c] if masses[c] > 0 else 1.0
-            bound = loss.bound(float((sizes + view.channels.slack()).max()))
-            self.level[0] = dual = min(max(self.level[0], bound), primal)
-            violation = self._largest(view.found)
-        self.level[1] = primal
-        violation = max(violation, float(view.violations.max(initial=0.0)))
+        primal, dual = self.level.certify(self.loss, float(np.abs(self.weights).sum()), view.channels, view.found)
+        violation = self.violation if view.found is None else self._largest(view.found)
         deltas = self.weights.copy()
         deltas[: len(self.before)] -= self.before
         moved = np.flatnonzero(deltas)
         self.vote(self.learners[moved], self.owners[moved], deltas[moved])
         self.tau = 0
         if self.epoch % REFRESH == 0:
-            loss.refresh()
+            self.loss.refresh()
             self._view = None
-        gap = relative_gap(primal, float(dual))
-        still = len(moved) == 0
-        exhausted = still and self.level[2] < 1e-12
-        self.level[2] = min(self.level[2], CLOSER * gap if gap > 0 else np.inf) * (0.1 if still else 1.0)
-        done = gap <= self.params.tol or (still and self.params.tau_max == 1)
-        more = {"variables": float(np.count_nonzero(self.weights))}
-        return Report(primal, float(dual), violation, loss.n_wrong, done, exhausted, more)
+        still = len(moved) == 0 and self.params.bag == 1
+        exhausted = still and self.level.eps < LEAST_EPS
+        self.level.tighten(still=still)
+        # with the gap unknown, there is no more to do than to correct what was found
+        done = still and (self.params.tau_max == 1 or view.found is None)
+        return Report(
+            primal,
+            dual,
+            max(violation, float(view.violations.max(initial=0.0))),
+            self.loss.n_wrong,
+            relative_gap(primal, dual) <= self.params.tol or done,
+            exhausted,
+            {"variables": float(np.count_nonzero(self.weights))},
+        )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         own: dict[str, NDArray[Any]] = {
@@ -213,7 +204,7 @@ class _Run(Run):
             "owners": self.owners,
             "weights": self.weights,
             "before": self.before,
-            "level": self.level,
+            "level": self.level.numbers,
             "clock": np.array([self.tau, self.violation]),
         }
         return own | {f"loss_{name}": array for name, array in self.loss.arrays().items()}
@@ -223,6 +214,6 @@ class _Run(Run):
             np.array(arrays[name]) for name in ("learners", "owners", "weights", "before")
         )
         self._known = {key: j for j, key in enumerate(zip(self.learners.tolist(), self.owners.tolist(), strict=True))}
-        self.level[:] = arrays["level"]
+        self.level.numbers[:] = arrays["level"]
         self.tau, self.violation = int(arrays["clock"][0]), float(arrays["clock"][1])
         self.loss.restore({name.removeprefix("loss_"): array for name, array in arrays.items()})

@@ -218,7 +218,7 @@ def optimum(
     return float(value), np.asarray(shown(W.value, problem.n_classes))
 
 
-BOOSTED = {"multiboost_cw": {"tau_max": 200}}
+BOOSTED: dict[str, dict[str, Any]] = {"multiboost_cw": {"tau_max": 200}, "multiboost": {}}
 
 
 def boosted_optimum(problem: Problem, C: float) -> tuple[float, NDArray[np.float64]]:

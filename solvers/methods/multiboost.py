@@ -1,0 +1,184 @@
+"""Multi-class boosting with weak learners that all classes share, by column generation and L-BFGS-B.
+
+    minimise  sum_c |w_c|_1 + (C / p) sum_i sum_{q != y_i} exp(F_q(x_i) - F_{y_i}(x_i)),   F_c = sum_h w_ch h,
+
+over weights w_ch >= 0 of all weak learners h, functions of an example to +1 or -1; p is the sum of the examples'
+weights times (n_classes - 1). Shen and Hao 2011 with the exponential loss, as Lin et al. 2012 compare with it: a round
+adds the one weak learner that violates the optimality conditions most for any class (equation 6 there), with a weight
+for every class, and then solves for all weights afresh. Over all weak learners the optimum is that of
+``multiboost_cw``, and so is the lower bound.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.optimize import fmin_l_bfgs_b
+
+from solvers import pair_loss
+from solvers.base import Handles, relative_gap
+from solvers.boosting import Boosting, BoostingParams, Report, Run, Task
+from solvers.pair_loss import Level, PairLoss
+from solvers.sharding.crew import Crew
+from solvers.weak_learners import Channels, Found, Stumps
+
+CHUNK = 1024
+LARGEST = 500.0
+LEAST_EPS = 1e-12
+ITERATIONS, PROGRESS = 300, 1e-7
+
+
+class MultiboostParams(BoostingParams):
+    """Parameters of :class:`Multiboost`."""
+
+    C: float = Field(default=1e4, ge=1e-12, le=1e30, description="Weight of the losses against the norm.")
+    tol: float = Field(
+        default=1e-3, gt=0, lt=1, description="Stop at this relative duality gap over all weak learners."
+    )
+    eps: float = Field(
+        default=0.1,
+        gt=0,
+        lt=1,
+        description="Largest violation of the optimality conditions that a round's solution may leave; it tightens "
+        "with the duality gap.",
+    )
+
+
+class Multiboost(Boosting[MultiboostParams]):
+    """One set of weak learners for all classes, all weights in one convex problem."""
+
+    name = "multiboost"
+    title = "MultiBoost with shared weak learners"
+    paper = "Shen and Hao 2011; Lin, Shen, van den Hengel and Suter 2012"
+    handles = Handles(flat=True)
+    Params = MultiboostParams
+
+    def run(self, task: Task) -> "_Run":
+        return _Run(task, self.params, self.seed)
+
+    def bytes_needed(self, n_samples: int, n_classes: int) -> int:
+        return pair_loss.estimate_bytes(n_samples, n_classes)
+
+
+class _Run(Run):
+    """Learners with their signs, and weights of shape (n_learners, n_classes)."""
+
+    def __init__(self, task: Task, params: MultiboostParams, seed: int) -> None:
+        super().__init__(task, task.n_classes, params, seed)
+        self.params: MultiboostParams = params
+        self.loss = PairLoss(task.y, task.omega, task.n_classes, params.C)
+        self.learners, self.signs = np.empty(0, np.int64), np.empty(0, np.int8)
+        self.weights = np.empty((0, task.n_classes))
+        self.level = Level(params.eps)
+        self._sides = np.empty((0, len(task.y)), np.int8)
+        self._view: tuple[Channels, Found | None] | None = None
+
+    def advance(self, crew: Crew) -> Report | None:
+        channels, found = self._look(crew)
+        found = found if self.params.bag == 1 else None
+        found = found or self.find(channels, crew)
+        if found is None:
+            return None
+        self.epoch += 1
+        c = int(np.abs(found.values).argmax())
+        violation = max(0.0, self.loss.rate * abs(float(found.values[c])) - 1.0)
+        before = self.weights
+        if violation > 0:
+            self._admit(int(found.learners[c]), 1 if found.values[c] > 0 else -1)
+        left = self._solve()
+        self._view = None
+        channels, found = self._look(crew)
+        primal, dual = self.level.certify(self.loss, float(self.weights.sum()), channels, found)
+        if found is not None:
+            violation = max(0.0, self.loss.rate * float(np.abs(found.values).max()) - 1.0)
+        deltas = self.weights.copy()
+        deltas[: len(before)] -= before
+        rows, classes = np.nonzero(deltas)
+        self.vote(self.learners[rows], classes, deltas[rows, classes] * self.signs[rows])
+        still = len(rows) == 0 and self.params.bag == 1
+        exhausted = still and self.level.eps < LEAST_EPS
+        self.level.tighten(still=still)
+        done = still and found is None
+        return Report(
+            primal, dual, max(violation, left), self.loss.n_wrong,
+            relative_gap(primal, dual) <= self.params.tol or done, exhausted,
+            {"learners": float(np.count_nonzero(self.weights.any(axis=1)))},
+        )  # fmt: skip
+
+    def _look(self, crew: Crew) -> tuple[Channels, Found | None]:
+        if self._view is None:
+            channels = self.loss.survey(crew, fine=self.level.wants_fine(len(self.task.y), self.params.tol))
+            found = None
+            if isinstance(self.task.learners, Stumps):
+                found = self.task.learners.find(channels, crew, [])
+            self._view = channels, found
+        return self._view
+
+    def _admit(self, learner: int, sign: int) -> None:
+        if ((self.learners == learner) & (self.signs == sign)).any():
+            return
+        self.learners, self.signs = np.append(self.learners, learner), np.append(self.signs, np.int8(sign))
+        self.weights = np.append(self.weights, np.zeros((1, self.weights.shape[1])), axis=0)
+        self._add_sides(self.learners[-1:], self.signs[-1:])
+
+    def _add_sides(self, learners: NDArray[np.int64], signs: NDArray[np.int8]) -> None:
+        sides = self.task.learners.sides(learners) * signs[:, None]
+        known = len(self._sides)
+        wanted = known + len(sides)
+        if self._sides.base is None or wanted > len(self._sides.base):
+            room = np.empty((max(64, 2 * wanted), self._sides.shape[1]), np.int8)
+            room[:known] = self._sides
+            self._sides = room[:known]
+        base = self._sides.base
+        assert base is not None
+        base[known:wanted] = sides
+        self._sides = base[:wanted]
+
+    def _solve(self) -> float:
+        """Solve for all weights, from where they are; returns the largest violation left."""
+        if len(self.weights) == 0:
+            return 0.0
+        shape = self.weights.shape
+        best, _, _ = fmin_l_bfgs_b(
+            lambda w: self._objective(w.reshape(shape)), self.weights.ravel(), bounds=[(0.0, None)] * self.weights.size,
+            pgtol=self.level.eps, factr=PROGRESS * self.level.gap / np.finfo(np.float64).eps, maxiter=ITERATIONS,
+            maxls=50,
+        )  # fmt: skip
+        value, gradient = self._objective(best.reshape(shape))
+        before, at_start = self._objective(self.weights)
+        if value > before:
+            best, gradient = self.weights.ravel(), at_start
+        else:
+            self.weights = best.reshape(shape)
+            self.loss.F[:] = self.weights.T @ self._sides
+            self.loss.refresh()
+        return float(np.abs(np.where(best == 0, np.minimum(gradient, 0.0), gradient)).max())
+
+    def _objective(self, weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """The objective and its gradient, flat."""
+        loss, total = self.loss, 0.0
+        pull = np.zeros_like(weights)
+        for at in range(0, len(loss.y), CHUNK):
+            H = self._sides[:, at : at + CHUNK].astype(np.float64)
+            y, rows = loss.y[at : at + CHUNK], np.arange(H.shape[1])
+            F = weights.T @ H
+            mu = loss.omega[at : at + CHUNK] * np.exp(np.minimum(F - F[y, rows], LARGEST))
+            mu[y, rows] = 0.0
+            total += float(mu.sum())
+            u = -mu
+            u[y, rows] = mu.sum(axis=0)
+            pull += H @ u.T
+        return float(weights.sum()) + loss.rate * total, (1.0 - loss.rate * pull).ravel()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        own: dict[str, NDArray[Any]] = {"learners": self.learners, "signs": self.signs, "weights": self.weights}
+        own |= {f"loss_{name}": array for name, array in self.loss.arrays().items()}
+        return own | {"level": self.level.numbers}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.learners, self.signs, self.weights = (np.array(arrays[name]) for name in ("learners", "signs", "weights"))
+        self.level.numbers[:] = arrays["level"]
+        self._add_sides(self.learners, self.signs)
+        self.loss.restore({name.removeprefix("loss_"): array for name, array in arrays.items()})
