@@ -48,7 +48,7 @@ def main() -> None:
             rows.append([name, method, task.n_classes, f"{peer:.3g}", *(f"{wall:.3g}" for wall in walls),
                          f"{ratio:.2f}", load])  # fmt: skip
             print(rows[-1], flush=True)
-    header = ["set", "method", "k", "LIBLINEAR, cpu s", *(f"wall s, {t} threads" for t in THREADS), "ratio", "load"]
+    header = ["set", "method", "k", "LIBLINEAR, cpu s", *(f"wall s, threads={t}" for t in THREADS), "ratio", "load"]
     write("Threads, to LIBLINEAR's objective", header, rows, f"Medians of {chosen.runs} runs.")
 
 
