@@ -145,7 +145,7 @@ class Taxonomy:
     @cached_property
     def is_leaf(self) -> NDArray[np.bool_]:
         """Which nodes have no child, shape (n_nodes,)."""
-        return np.diff(self.first_child)[1:] == 0
+        return np.asarray(np.diff(self.first_child)[1:] == 0)
 
     @cached_property
     def leaves(self) -> Ints:
@@ -155,7 +155,7 @@ class Taxonomy:
     @cached_property
     def level(self) -> Ints:
         """Each node's distance from the root, shape (n_nodes,): 1 for its children."""
-        return tree_paths.levels(self.parent)
+        return np.asarray(tree_paths.levels(self.parent))
 
     @property
     def depth(self) -> int:
@@ -170,7 +170,7 @@ class Taxonomy:
     @cached_property
     def path_nodes(self) -> Ints:
         """The paths of all nodes, end to end: from a child of the root down to the node itself."""
-        return tree_paths.paths(self.parent, self.path_start)
+        return np.asarray(tree_paths.paths(self.parent, self.path_start))
 
     def path(self, node: int) -> Ints:
         """The nodes from a child of the root down to ``node``, itself the last."""
@@ -226,7 +226,8 @@ class Taxonomy:
         nodes : int32 array
             As given, each set ascending and without repetition.
         """
-        return tree_paths.closure(self.path_start, self.path_nodes, np.asarray(indptr, np.int64), nodes)
+        begin, closed = tree_paths.closure(self.path_start, self.path_nodes, np.asarray(indptr, np.int64), nodes)
+        return begin, closed
 
     def loss_weights(self, kind: Weighting) -> NDArray[np.float64]:
         """What a mistake at each node counts in a hierarchical loss, shape (n_nodes,).
@@ -239,7 +240,7 @@ class Taxonomy:
         if kind == "subtree":
             return np.asarray(self.subtree_size / (self.n_nodes + 1))
         counts = np.diff(self.first_child)
-        return tree_paths.shared(self.parent, counts.astype(np.int64))
+        return np.asarray(tree_paths.shared(self.parent, counts.astype(np.int64)))
 
     def distance(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
         """Half the length of the path between nodes, for every pair of two arrays of numbers; -1 is the root.
@@ -248,7 +249,7 @@ class Taxonomy:
         """
         left, right = np.broadcast_arrays(np.asarray(a, np.int32), np.asarray(b, np.int32))
         flat = tree_paths.distances(self.parent, self.level, left.ravel(), right.ravel())
-        return flat.reshape(left.shape)
+        return np.asarray(flat.reshape(left.shape))
 
 
 def _fault(above: dict[str, str]) -> str:

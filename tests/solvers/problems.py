@@ -1,5 +1,8 @@
 """Small problems, and every objective written down a second time for a general convex solver."""
 
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import cvxpy as cp
@@ -7,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.base import Solver, Step
 from solvers.boosting import Boosting
 from solvers.code_families import make
 from solvers.composite import Composite
@@ -14,6 +18,8 @@ from solvers.model import Model
 from solvers.problem import Problem
 from solvers.registry import SOLVERS
 from solvers.stumps_model import StumpsModel
+from solvers.taxonomy import Taxonomy
+from solvers.taxonomy_model import TaxonomyModel
 
 
 def small(n: int = 50, d: int = 12, k: int = 5, seed: int = 0, density: float = 0.4) -> Problem:
@@ -25,6 +31,32 @@ def small(n: int = 50, d: int = 12, k: int = 5, seed: int = 0, density: float = 
     return Problem.check(X, y)
 
 
+def small_tree(names: Sequence[str]) -> Taxonomy:
+    """A label tree for these classes: leaves on all levels, an inner node that is a class, one that has one child."""
+    edges = [("root", "a"), ("a", "b")]
+    for c, name in enumerate(names):
+        edges.append((("root", "a", "b", names[0], names[0])[c % 5] if c else "root", name))
+    return Taxonomy.from_edges(edges)
+
+
+class OnTree:
+    """A solver of methods that need a label tree, which gives a problem one where it has none."""
+
+    def __init__(self, solver: Solver[Any]) -> None:
+        self.solver = solver
+
+    def steps(self, problem: Problem, state: Any = None) -> Iterator[Step]:
+        return self.solver.steps(with_tree(problem), state)
+
+    def model(self, problem: Problem, state: Any) -> Model:
+        return self.solver.model(with_tree(problem), state)
+
+
+def with_tree(problem: Problem) -> Problem:
+    """The problem with a small label tree, unless it has one."""
+    return problem if problem.taxonomy else replace(problem, taxonomy=small_tree(problem.classes))
+
+
 def settings(name: str, **params: Any) -> dict[str, Any]:
     """The parameters as the method takes them.
 
@@ -33,7 +65,12 @@ def settings(name: str, **params: Any) -> dict[str, Any]:
     """
     if issubclass(SOLVERS[name], Boosting):
         given = {"C": 100.0, "tau_max": 50, "bins": "exact"} | params
+        if not SOLVERS[name].handles.certified:
+            # on separable examples the loss vanishes and the scores grow without end
+            given |= {"tol": max(0.01, given.get("tol", 0.0)), "max_epochs": min(20, given.get("max_epochs", 500))}
         return {key: value for key, value in given.items() if key in SOLVERS[name].Params.model_fields}
+    if not SOLVERS[name].handles.flat:
+        params.pop("dtype", None)
     if SOLVERS[name].handles.kernels:
         params = {"kernel": "linear"} | {key: value for key, value in params.items() if key != "dtype"}
     if issubclass(SOLVERS[name], Composite) and "dtype" in params:
@@ -56,6 +93,8 @@ def shape_of(model: Model, problem: Problem) -> NDArray[np.float64]:
     if isinstance(model, StumpsModel):
         F = np.asarray(model.scores(problem.X)).T
         return F - F.mean(axis=0)
+    if isinstance(model, TaxonomyModel):
+        return linear_map(model)[model.tree.find(problem.classes)]
     return linear_map(model)
 
 
@@ -237,3 +276,93 @@ def boosted_optimum(problem: Problem, C: float) -> tuple[float, NDArray[np.float
     task = cp.Problem(cp.Minimize(cp.sum(cp.abs(w)) + C / ((k - 1) * problem.weights.sum()) * losses))
     value = task.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
     return float(value), np.asarray(margins.value)
+
+
+def _fixed(K_of):
+    """Half the trace of W' K W, for K that the tree alone decides."""
+
+    def norm(W: cp.Variable, tree: Taxonomy, K: NDArray[np.float64]) -> list[tuple[cp.Expression, ...]]:
+        root = np.linalg.cholesky(K_of(tree)).T
+        return [(0.5 * cp.sum_squares(root @ W),)]
+
+    return norm
+
+
+def _towards_parents(tree: Taxonomy, own: float) -> NDArray[np.float64]:
+    """``own |w_i|^2`` for every node, and ``|w_i - w_parent(i)|^2``, where the root's w is 0 if ``own`` is."""
+    K = own * np.eye(tree.n_nodes)
+    for i, above in enumerate(tree.parent.tolist()):
+        e = np.eye(tree.n_nodes)[i] - (np.eye(tree.n_nodes)[above] if above >= 0 else 0.0)
+        if above >= 0 or own == 0:
+            K += np.outer(e, e)
+    return K
+
+
+def _orthogonal(W: cp.Variable, tree: Taxonomy, K: NDArray[np.float64]) -> list[tuple[cp.Expression, ...]]:
+    """The largest of the quadratic forms with all signs of the couplings, for each subtree below the root."""
+    parts = []
+    for top in tree.children(-1):
+        mine = [i for i in range(tree.n_nodes) if tree.path(i)[0] == top]
+        part = K[np.ix_(mine, mine)]
+        pairs = np.argwhere(np.tril(part, -1))
+        forms = []
+        for signs in itertools.product([-1.0, 1.0], repeat=len(pairs)):
+            signed = part.copy()
+            for (i, j), sign in zip(pairs, signs, strict=True):
+                signed[i, j] = signed[j, i] = sign * part[i, j]
+            forms.append(0.5 * cp.sum_squares(np.linalg.cholesky(signed).T @ W[mine]))
+        parts.append(tuple(forms))
+    return parts
+
+
+# what a machine over a label tree regularises by: sums of largest forms; and how its pairs are made
+TREES = {
+    "orthogonal_transfer": (_orthogonal, "path"),
+    "transfer": (_fixed(lambda tree: _towards_parents(tree, 1.0)), "path"),
+    "hierarchical_multiclass": (_fixed(lambda tree: np.eye(tree.n_nodes)), "levels"),
+    "tree_loss": (_fixed(lambda tree: _towards_parents(tree, 0.0)), "all"),
+    "flat_multiclass": (_fixed(lambda tree: np.eye(tree.n_nodes)), "leaves"),
+}
+
+
+def coupling_of(tree: Taxonomy, alpha: float) -> NDArray[np.float64]:
+    """K of equation 6, dense."""
+    K = np.zeros((tree.n_nodes, tree.n_nodes))
+    for i in range(tree.n_nodes):
+        for a in tree.path(i):
+            K[i, a] = K[a, i] = alpha if i != a else tree.subtree_size[i]
+    return K
+
+
+def tree_pairs(kind: str, tree: Taxonomy, y: int, classes: Sequence[int]) -> list[list[tuple[int, int, float]]]:
+    """The losses of an example: for each the pairs (node, rival, scale)."""
+    if kind == "all":
+        return [[(y, j, float(tree.distance(y, j))) for j in range(tree.n_nodes) if j != y]]
+    if kind == "leaves":
+        return [[(y, j, 1.0) for j in sorted({*tree.leaves.tolist(), *classes}) if j != y]]
+    levels = []
+    for i in tree.path(y).tolist():
+        siblings = [j for j in tree.children(int(tree.parent[i])) if j != i]
+        levels.append([(i, j, 1.0) for j in siblings])
+    return levels if kind == "levels" else [[pair for level in levels for pair in level]]
+
+
+def tree_optimum(name: str, problem: Problem, C: float, alpha: float = 0.5) -> tuple[float, NDArray[np.float64]]:
+    """The optimal value and W (n_nodes, d) of a machine over a label tree, by an interior point method."""
+    tree = problem.taxonomy
+    assert tree is not None
+    norm, kind = TREES[name]
+    W = cp.Variable((tree.n_nodes, problem.n_features))
+    F = problem.X.toarray() @ W.T
+    losses, bounds = [], []
+    nodes = problem.nodes().tolist()
+    for k, y in enumerate(nodes):
+        for pairs in tree_pairs(kind, tree, y, nodes):
+            if pairs:
+                violations = [scale * (1 - F[k, i] + F[k, j]) for i, j, scale in pairs]
+                losses.append(cp.max(cp.hstack([0.0, *violations])))
+                bounds.append(C * problem.weights[k])
+    omega = sum(cp.maximum(*forms) if len(forms) > 1 else forms[0] for forms in norm(W, tree, coupling_of(tree, alpha)))
+    task = cp.Problem(cp.Minimize(omega + cp.sum(cp.multiply(np.array(bounds), cp.hstack(losses)))))
+    value = task.solve(solver="CLARABEL", tol_gap_rel=1e-9, tol_gap_abs=1e-9, tol_feas=1e-9)
+    return float(value), np.asarray(W.value)

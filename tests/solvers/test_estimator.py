@@ -29,7 +29,7 @@ BRIEF = {"multiboost": {"max_epochs": 20}}
 
 
 @parametrize_with_checks(
-    [PolymarginClassifier(name, **BRIEF.get(name, {})) for name in SOLVERS],
+    [PolymarginClassifier(name, **BRIEF.get(name, {})) for name in SOLVERS if SOLVERS[name].handles.flat],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
 )
 @pytest.mark.filterwarnings("ignore")
@@ -45,7 +45,7 @@ def test_with_a_bias_weights_of_classes_do_what_scikit_learn_expects(name):
     check_class_weight_classifiers(name, PolymarginClassifier(name, bias=1.0))
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", [name for name in SOLVERS if SOLVERS[name].handles.flat])
 def test_weights_equal_repeated_rows(name):
     problem = small(n=30)
     times = np.random.default_rng(0).integers(0, 3, 30)

@@ -1,0 +1,60 @@
+"""Measures of single labels predicted in a label tree."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.taxonomy import Taxonomy
+
+
+def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np.integer]) -> dict[str, float]:
+    """Error rate, tree-induced loss and F1 of predicted nodes; Zhou et al. 2011, sections 2 and 6.
+
+    Parameters
+    ----------
+    tree : Taxonomy
+    y_true, y_pred : int arrays, shape (n_samples,)
+        Nodes; a true label that the tree does not have is -1, the root: it counts as an error, as far away as the
+        prediction is deep.
+
+    Returns
+    -------
+    dict
+        ``error``, the share of rows whose true label is neither the predicted node nor above it; ``tree_loss``, the
+        mean of half the length of the path between the two; ``micro_f1``, that of all labels on the paths, the
+        root left out; and for every level l ``precision_l``, ``recall_l`` and ``f1_l`` of the labels of that level,
+        0 where there is nothing to divide by.
+
+    Raises
+    ------
+    ValueError
+        There are no rows.
+    """
+    if len(y_true) == 0:
+        raise ValueError("no rows to measure; at least one was expected")
+    true, predicted = _ancestry(tree, y_true), _ancestry(tree, y_pred)
+    hits, has_true, has_predicted = (true == predicted) & (true >= 0), true >= 0, predicted >= 0
+    own_level = np.where(y_true >= 0, tree.level[y_true], 0)
+    right = (y_true >= 0) & (hits.sum(axis=1) == own_level)
+    told = {
+        "error": float(1 - right.mean()),
+        "tree_loss": float(tree.distance(y_true, y_pred).mean()),
+        "micro_f1": _ratio(2 * hits.sum(), has_true.sum() + has_predicted.sum()),
+    }
+    for level in range(tree.depth):
+        hit, real, said = (int(part[:, level].sum()) for part in (hits, has_true, has_predicted))
+        told[f"precision_{level + 1}"] = _ratio(hit, said)
+        told[f"recall_{level + 1}"] = _ratio(hit, real)
+        told[f"f1_{level + 1}"] = _ratio(2 * hit, real + said)
+    return told
+
+
+def _ancestry(tree: Taxonomy, nodes: NDArray[np.integer]) -> NDArray[np.int32]:
+    """The node of every level on the path to each of these, shape (n, depth); -1 below them."""
+    paths = np.full((tree.n_nodes + 1, tree.depth), -1, np.int32)
+    owner = np.repeat(np.arange(tree.n_nodes), tree.level)
+    paths[owner, tree.level[tree.path_nodes] - 1] = tree.path_nodes
+    return np.asarray(paths[nodes])
+
+
+def _ratio(part: int, whole: int) -> float:
+    return float(part / whole) if whole else 0.0

@@ -1,0 +1,169 @@
+"""Matrices over a tree that couple a node with its ancestors alone: factors, inverses and products, without fill-in.
+
+Such a matrix is kept along the paths: the entries of node i with the nodes of its path, itself the last, stand where
+the path does. Eliminating nodes from the leaves upwards only changes entries between ancestors of the eliminated node,
+which are ancestors of one another; so the factor and its inverse have the same pattern, and all costs are those of
+the pattern.
+
+``K = U D U'`` with U unit and column i on the path of i. ``B = U^{-T} D^{-1/2}``, kept along the paths as well, gives
+``K^{-1} = B B'``: weights W = V K^{-1} are R B' with R = V B, and their norm ``tr(V K^{-1} V')`` is ``|R|^2``.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)
+def factor(
+    start: NDArray[np.int64], nodes: NDArray[np.int32], K: NDArray[np.float64], shift: float, B: NDArray[np.float64]
+) -> bool:
+    """Make B from ``K - shift I``; False, and B of no use, where that is not positive definite."""
+    A = B
+    A[:] = K
+    for i in range(start.shape[0] - 2, -1, -1):
+        begin, last = start[i], start[i + 1] - 1
+        A[last] -= shift
+        d = A[last]
+        if not d > 0.0:
+            return False
+        for t in range(last - begin):
+            l = A[begin + t] / d
+            if l != 0.0:
+                above = start[nodes[begin + t]]
+                for s in range(t + 1):
+                    A[above + s] -= l * A[begin + s]
+        for t in range(last - begin):
+            A[begin + t] /= d
+    # row i of B is e_i / sqrt(d_i) less the rows of its ancestors times l_i, those already made
+    for i in range(start.shape[0] - 1):
+        begin, last = start[i], start[i + 1] - 1
+        for t in range(last - begin):
+            l = A[begin + t]
+            A[begin + t] = 0.0
+            if l != 0.0:
+                above = start[nodes[begin + t]]
+                for s in range(t + 1):
+                    B[begin + s] -= l * B[above + s]
+        B[last] = 1.0 / np.sqrt(A[last])
+    return True
+
+
+@njit(inline="always")
+def inverse(start: NDArray[np.int64], nodes: NDArray[np.int32], B: NDArray[np.float64], i: int, j: int) -> float:
+    """Entry (i, j) of ``K^{-1}``: the product of rows i and j of B, over the common part of their paths."""
+    p, q, total = start[i], start[j], 0.0
+    n = min(start[i + 1] - p, start[j + 1] - q)
+    for t in range(n):
+        if nodes[p + t] != nodes[q + t]:
+            break
+        total += B[p + t] * B[q + t]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def to_factor(start: NDArray[np.int64], nodes: NDArray[np.int32], B: NDArray[np.float64], V: NDArray[Any]) -> None:
+    """V becomes V B in place, row by row."""
+    m = start.shape[0] - 1
+    for f in range(V.shape[0]):
+        row = V[f]
+        # a node's own entry is read last by itself, and only added to by its descendants, which have larger numbers
+        for i in range(m):
+            v = row[i]
+            if v != 0.0:
+                begin, last = start[i], start[i + 1] - 1
+                for p in range(begin, last):
+                    row[nodes[p]] += B[p] * v
+                row[i] = B[last] * v
+
+
+@njit(cache=True, nogil=True)
+def to_weights(
+    start: NDArray[np.int64], nodes: NDArray[np.int32], B: NDArray[np.float64], R: NDArray[Any], W: NDArray[Any]
+) -> None:
+    """W = R B', row by row; W may be narrower than R, and must not be R."""
+    for f in range(R.shape[0]):
+        for i in range(start.shape[0] - 1):
+            total = 0.0
+            for p in range(start[i], start[i + 1]):
+                total += B[p] * R[f, nodes[p]]
+            W[f, i] = total
+
+
+@njit(cache=True, nogil=True)
+def products(
+    start: NDArray[np.int64], nodes: NDArray[np.int32], B: NDArray[np.float64], R: NDArray[Any], G: NDArray[np.float64]
+) -> None:
+    """G, along the paths: ``w_i . w_a`` of every node i with each node a of its path, for W = R B'."""
+    m = start.shape[0] - 1
+    G[:] = 0.0
+    w = np.empty(m)
+    for f in range(R.shape[0]):
+        row = R[f]
+        some = False
+        for i in range(m):
+            some |= row[i] != 0.0
+        if not some:
+            continue
+        for i in range(m):
+            total = 0.0
+            for p in range(start[i], start[i + 1]):
+                total += B[p] * row[nodes[p]]
+            w[i] = total
+            if total != 0.0:
+                for p in range(start[i], start[i + 1]):
+                    G[p] += total * w[nodes[p]]
+
+
+@njit(cache=True, nogil=True)
+def newton(
+    start: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    K: NDArray[np.float64],
+    B: NDArray[np.float64],
+    G: NDArray[np.float64],
+    S: NDArray[np.float64],
+    new: NDArray[np.float64],
+) -> float:
+    """A diagonal Newton step on the signs S of the couplings, cut to [-1, 1]; returns the largest violation.
+
+    The dual has the slope ``K_ia w_i . w_a`` in S_ia and, taken alone, the curvature
+    ``K_ia^2 (|w_i|^2 Kinv_aa + |w_a|^2 Kinv_ii + 2 w_i . w_a Kinv_ia)``. The violation is ``K_ia |w_i . w_a|`` times
+    how far S_ia is from where that slope drives it.
+    """
+    worst = 0.0
+    for i in range(start.shape[0] - 1):
+        last = start[i + 1] - 1
+        new[last] = S[last]
+        own = inverse(start, nodes, B, i, i)
+        for p in range(start[i], last):
+            new[p] = S[p]
+            if K[p] <= 0.0:
+                continue
+            a = nodes[p]
+            end = start[a + 1] - 1
+            curve = (
+                G[last] * inverse(start, nodes, B, a, a) + G[end] * own + 2.0 * G[p] * inverse(start, nodes, B, i, a)
+            )
+            curve *= K[p]
+            if curve > 0.0:
+                new[p] = min(1.0, max(-1.0, S[p] + G[p] / curve))
+            worst = max(worst, K[p] * (abs(G[p]) - S[p] * G[p]))
+    return worst
+
+
+@njit(cache=True, nogil=True)
+def add_product(
+    start: NDArray[np.int64], nodes: NDArray[np.int32], A: NDArray[np.float64], W: NDArray[Any], out: NDArray[Any]
+) -> None:
+    """out += W A, row by row, for a symmetric matrix along the paths."""
+    for f in range(W.shape[0]):
+        for i in range(start.shape[0] - 1):
+            last = start[i + 1] - 1
+            out[f, i] += A[last] * W[f, i]
+            for p in range(start[i], last):
+                a = nodes[p]
+                out[f, i] += A[p] * W[f, a]
+                out[f, a] += A[p] * W[f, i]

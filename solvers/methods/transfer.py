@@ -1,0 +1,33 @@
+"""Hierarchical machine whose nodes are drawn towards their parents.
+
+    minimise  1/2 sum_i (|w_i|^2 + sum_{j child of i} |w_i - w_j|^2)
+              + C sum_k max(0, max_{i on the path to y_k, j sibling of i} 1 - w_i . x_k + w_j . x_k)
+
+Zhou et al. 2011, section 5 (TRANSFER); prediction goes down the tree.
+"""
+
+import numpy as np
+
+from solvers.base import Handles
+from solvers.coupling import diagonal
+from solvers.problem import Problem
+from solvers.tree_machine import Design, TreeMachine, TreeParams
+
+
+class Transfer(TreeMachine[TreeParams]):
+    """Weights of children close to those of their parent."""
+
+    name = "transfer"
+    title = "Hierarchical SVM with similarity-based transfer"
+    paper = "Zhou et al. 2011"
+    Params = TreeParams
+    handles = Handles(flat=False, tree=True)
+
+    def design(self, problem: Problem) -> Design:
+        tree = problem.taxonomy
+        assert tree is not None
+        own = diagonal(tree)
+        K = np.zeros(len(tree.path_nodes))
+        K[own] = 1.0 + np.diff(tree.first_child)[1:] + (tree.parent >= 0)
+        K[own[tree.parent >= 0] - 1] = -1.0
+        return Design(tree, problem.nodes(), K)

@@ -1,0 +1,44 @@
+"""Hierarchical machine with incremental weights and the tree-induced loss, by slack rescaling.
+
+    minimise  1/2 sum_i |u_i|^2 + C sum_k max(0, max_{j != y_k} Delta(y_k, j) (1 - w_{y_k} . x_k + w_j . x_k)),
+    w_i = sum of u_a over the path to i
+
+Zhou et al. 2011, section 5 (TREELOSS), after Cai and Hofmann 2004; Delta is half the length of the path between two
+nodes. All other nodes are rivals, inner ones as well; prediction is the node with the largest score.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.base import Handles
+from solvers.coupling import diagonal
+from solvers.problem import Problem
+from solvers.taxonomy_model import TaxonomyModel
+from solvers.tree_machine import Design, TreeMachine, TreeParams
+
+
+class TreeLoss(TreeMachine[TreeParams]):
+    """Weights summed along paths, losses scaled by distance."""
+
+    name = "tree_loss"
+    title = "Hierarchical SVM with tree-induced loss"
+    paper = "Cai and Hofmann 2004; Zhou et al. 2011"
+    Params = TreeParams
+    handles = Handles(flat=False, tree=True)
+
+    def design(self, problem: Problem) -> Design:
+        tree = problem.taxonomy
+        assert tree is not None
+        own = diagonal(tree)
+        K = np.zeros(len(tree.path_nodes))
+        # sum of |w_i - w_parent(i)|^2, whose inverse has B of ones
+        K[own] = 1.0 + np.diff(tree.first_child)[1:]
+        K[own[tree.parent >= 0] - 1] = -1.0
+        return Design(tree, problem.nodes(), K, all_rival=True)
+
+    def shown(
+        self, problem: Problem, design: Design, features: NDArray[np.int64], W: NDArray[np.float64]
+    ) -> TaxonomyModel:
+        model = super().shown(problem, design, features, W)
+        model.candidates = np.arange(design.tree.n_nodes, dtype=np.int32)
+        return model
