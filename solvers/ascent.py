@@ -19,7 +19,9 @@ from solvers.base import State, Step, relative_gap
 from solvers.flat import FlatParams, LinearMachine, best_multiple, filled, share
 from solvers.kernels import coefficients
 from solvers.kernels.orders import live
+from solvers.kernels.rows import ALIGNMENT
 from solvers.layouts import Layout, SparseLayout
+from solvers.memory import refuse
 from solvers.model import LinearModel
 from solvers.problem import Problem
 
@@ -32,6 +34,7 @@ WORTH = 0.3
 CERTIFY_SHARE = 0.1
 SLICE_OPERATIONS = 1 << 27
 ROOM = 1 << 16
+ENTRY_BYTES = 12
 
 
 class AscentParams(FlatParams):
@@ -104,7 +107,13 @@ class DualAscent(LinearMachine[A]):
 
     def with_room(self, task: Task, duals: Any) -> Any:
         """The same dual variables, with room for at least one more visit."""
-        return coefficients.with_room(duals, max(ROOM, 2 * task.n_classes))
+        room = max(ROOM, 2 * task.n_classes)
+        if duals.used[0] + room > len(duals.classes):
+            live = int(duals.length.sum())
+            copies = (len(duals.classes) + live + max(room, live // 4)) * ENTRY_BYTES
+            what = f"{self.name} has {live:,} dual variables of {len(task.y):,} x {task.n_classes:,} so far, and"
+            refuse(what, copies, self.params.memory_mb)
+        return coefficients.with_room(duals, room)
 
     def rebuild(self, task: Task, duals: Any, W: NDArray[Any]) -> None:
         """Make W afresh from the dual variables."""
@@ -250,6 +259,10 @@ class DualAscent(LinearMachine[A]):
         # each list begins with the own class, whose coefficient is no dual variable
         named = np.maximum(state["dual_length"].astype(np.int64) - 1, 0).sum()
         return share(named, int(filled(problem).sum()) * (problem.n_classes - 1))
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        lanes = ALIGNMENT // precision(self.params).itemsize
+        return n_features * -(-n_classes // lanes) * ALIGNMENT + 16 * n_samples
 
     def fitted(self, problem: Problem, state: State) -> LinearModel:
         layout = self.layout(problem)

@@ -1,7 +1,7 @@
 """Every method behind one scikit-learn classifier."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from solvers.model import LinearModel, Model
 from solvers.path import ascending, follow
 from solvers.problem import Problem
 from solvers.registry import SOLVERS, find, parse_params
+from solvers.taxonomy import Taxonomy
+from solvers.taxonomy_model import TaxonomyModel
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ----------
     method : str
         A name of ``solvers.registry.SOLVERS``.
+    hierarchy : list of (parent, child), optional
+        The label tree, its top called ``root``; labels are its nodes. Methods that take no tree leave it aside.
     threads : int
         Threads that training may use; the result does not depend on it.
     seed : int
@@ -52,6 +56,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     Attributes
     ----------
     classes_ : array, shape (n_classes,)
+        For methods over a label tree all its nodes, level by level.
     n_features_in_ : int
     model_ : solvers.model.Model
     coef_ : array, shape (n_classes, n_features), or (1, n_features) for two classes; linear models only
@@ -64,8 +69,17 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Epochs.
     """
 
-    def __init__(self, method: str = "weston_watkins", *, threads: int = 1, seed: int = 0, **params: Any) -> None:
+    def __init__(
+        self,
+        method: str = "weston_watkins",
+        *,
+        hierarchy: Sequence[tuple[Any, Any]] | None = None,
+        threads: int = 1,
+        seed: int = 0,
+        **params: Any,
+    ) -> None:
         self.method = method
+        self.hierarchy = hierarchy
         self.threads = threads
         self.seed = seed
         for name, value in params.items():
@@ -74,7 +88,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All parameters by name, those of the method included."""
-        own = {"method": self.method, "threads": self.threads, "seed": self.seed}
+        own = {"method": self.method, "hierarchy": self.hierarchy, "threads": self.threads, "seed": self.seed}
         defaults = {name: field.default for name, field in self._fields().items()}
         return own | {
             name: getattr(self, name, default) for name, default in (dict.fromkeys(self._given) | defaults).items()
@@ -89,7 +103,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             A name is not a parameter of the method.
         """
         self.method = params.pop("method", self.method)
-        for name in ("threads", "seed"):
+        for name in ("hierarchy", "threads", "seed"):
             if name in params:
                 setattr(self, name, params.pop(name))
         known = self._fields()
@@ -156,12 +170,13 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         fitted: dict[float, PolymarginClassifier] = {C: clone(self).set_params(C=C) for C in wanted}
         first = fitted[wanted[0]]
         problem = first._problem(X, y, sample_weight)
-        machines = ascending(find(self.method)(first._parsed(), seed=self.seed, threads=self.threads), wanted)
         for other in fitted.values():
             for name in ("classes_", "n_features_in_", "feature_names_in_"):
                 if hasattr(first, name):
                     setattr(other, name, getattr(first, name))
             other._parsed()
+
+        machines = ascending(find(self.method)(first._parsed(), seed=self.seed, threads=self.threads), wanted)
 
         def train(_: int, at: FlatMachine[Any], start: State | None) -> State:
             return fitted[at.params.C]._train(at, problem, start)
@@ -185,7 +200,19 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.classes_, index = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y has {len(self.classes_)} class; at least two are needed")
-        return Problem.check(X, index, [str(label) for label in self.classes_], weights)
+        names = [str(label) for label in self.classes_]
+        if self.hierarchy is None:
+            return Problem.check(X, index, names, weights)
+        given = {str(node): node for edge in self.hierarchy for node in edge} | dict(
+            zip(names, self.classes_.tolist(), strict=True)
+        )
+        tree = Taxonomy.from_edges([(str(parent), str(child)) for parent, child in self.hierarchy])
+        problem = Problem.check(X, index, names, weights, tree)
+        if find(self.method).handles.tree:
+            nodes = [given[name] for name in tree.names]
+            # labels of several kinds stay what they are
+            self.classes_ = np.array(nodes, None if len({type(node) for node in nodes}) == 1 else object)
+        return problem
 
     def _train(self, solver: Solver[Any], problem: Problem, start: State | None = None) -> State:
         """Train to the end, from the start or another state; keep all that is told of it, and return the last state."""
@@ -201,14 +228,21 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return last.state
 
     def decision_function(self, X: Any) -> NDArray[np.floating[Any]]:
-        """Scores, shape (n_samples, n_classes); for two classes their difference, shape (n_samples,)."""
+        """Scores, shape (n_samples, n_classes); for two classes their difference, shape (n_samples,).
+
+        Over a label tree these are the scores of its nodes, which lead to a label by the model's own rule.
+        """
         check_is_fitted(self)
         X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
         scores = self.model_.scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        return scores[:, 1] - scores[:, 0] if self._is_binary else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels of the largest score, shape (n_samples,)."""
+        """Labels of the largest score, shape (n_samples,); over a label tree those that the model's rule leads to."""
+        check_is_fitted(self)
+        if isinstance(self.model_, TaxonomyModel):
+            X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
+            return np.asarray(self.classes_[self.model_.predict(X)])
         scores = self.decision_function(X)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
@@ -220,7 +254,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if not isinstance(self.model_, LinearModel):
             raise AttributeError(f"{self.method} makes no linear model, so it has no coef_")
         coef = self.model_.coef
-        return coef[1:] - coef[:1] if len(self.classes_) == 2 else coef
+        return coef[1:] - coef[:1] if self._is_binary else coef
 
     @property
     def intercept_(self) -> NDArray[np.floating[Any]]:
@@ -230,7 +264,11 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             raise AttributeError(f"{self.method} has no intercept_")
         given = self.model_.intercept
         intercept = np.zeros(len(self.classes_)) if given is None else np.asarray(given)
-        return intercept[1:] - intercept[:1] if len(self.classes_) == 2 else intercept
+        return intercept[1:] - intercept[:1] if self._is_binary else intercept
+
+    @property
+    def _is_binary(self) -> bool:
+        return len(self.classes_) == 2 and not isinstance(self.model_, TaxonomyModel)
 
     def _parsed(self) -> Params:
         """The parameters given, checked, as the method takes them: labels by their names."""

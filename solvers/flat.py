@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.base import Params, Solver, State, Step
+from solvers.memory import refuse
 from solvers.model import LinearModel, Model
 from solvers.problem import Problem, ProblemError
 
@@ -43,6 +44,13 @@ class FlatParams(Params):
         "regularised like all others. Kernel machines add its square to the kernel. 0: none.",
     )
 
+    memory_mb: int | None = Field(
+        default=None,
+        ge=1,
+        description="Refuse problems whose weights and dual variables need more megabytes; by default, more than the "
+        "machine has.",
+    )
+
 
 F = TypeVar("F", bound=FlatParams)
 
@@ -67,7 +75,31 @@ class FlatMachine(Solver[F]):
         return problem if self.params.class_weight is None else replace(problem, weights=weights)
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
-        return self.train(self.prepared(problem), state)
+        """Train on ``problem``, from the start or from the ``state`` of an earlier step.
+
+        Raises
+        ------
+        TooLargeError
+            More memory is needed than ``memory_mb`` allows; also later, where that shows only then.
+        ProblemError
+            As :meth:`prepared` has it.
+        """
+        problem = self.prepared(problem)
+        n_features = int(np.count_nonzero(np.bincount(problem.X.indices, minlength=problem.n_features)))
+        self.check_memory(problem.n_samples, n_features, problem.n_classes)
+        return self.train(problem, state)
+
+    def check_memory(self, n_samples: int, n_features: int, n_classes: int) -> None:
+        """Raise TooLargeError, with an estimate, if a problem of that size needs more than ``memory_mb``."""
+        needed = self.bytes_needed(n_samples, n_features, n_classes)
+        refuse(f"{self.name} with {n_samples:,} examples and {n_classes:,} classes", needed, self.params.memory_mb)
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        """What weights and dual variables take at least; ``n_features`` are those that some example has.
+
+        A machine that cannot say it, as one of parts of other methods, has 0 here.
+        """
+        return 0
 
     def model(self, problem: Problem, state: State) -> Model:
         return self.fitted(self.prepared(problem), state)
@@ -125,7 +157,7 @@ class LinearMachine(FlatMachine[F]):
         if self.params.bias > 0:
             model = model.with_last_as_intercept(self.params.bias)
         weights = np.count_nonzero(model.W) / (len(model.classes) * model.n_features)
-        model.report = {"nonzero_weights": weights, "nonzero_duals": self.nonzero_duals(prepared, state)}
+        model.report = {"nonzero_weights": float(weights), "nonzero_duals": self.nonzero_duals(prepared, state)}
         return model
 
     @abstractmethod

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.kernels import interior as kernels
+from solvers.memory import TooLargeError
 from solvers.normal_equations import CHUNK, DENSE, NormalEquations
 
 Array = NDArray[np.float64]
@@ -26,10 +27,6 @@ BACK_OFF = 0.995
 PATIENCE = 12
 REFINEMENTS = 6
 DAMPINGS = 5
-
-
-class TooLargeError(ValueError):
-    """The problem needs more memory than the method may use."""
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,10 @@ class KernelMachine(FlatMachine[KernelParams]):
             "clock": np.zeros(3, np.int64),
         }
 
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        columns = min(n_samples, max(WORKING_SET, (self.params.cache_mb << 20) // (8 * n_samples)))
+        return 8 * n_samples * (2 * n_classes + columns)
+
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         return share(np.count_nonzero(state["alpha"]), problem.n_samples * (problem.n_classes - 1))
 

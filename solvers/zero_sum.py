@@ -67,6 +67,10 @@ class ZeroSum(DualAscent[A]):
                 true = task.y[i : i + CHUNK, None] == np.arange(task.n_classes)
                 part[:] = settled(part, bounds * np.where(true, own_share, other_share))
 
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        duals = n_samples * n_classes * precision(self.params).itemsize
+        return super().bytes_needed(n_samples, n_features, n_classes) + duals
+
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         _, _, own_share, other_share, _ = self.margins(problem.n_classes)
         each = (own_share > 0) + (other_share > 0) * (problem.n_classes - 1)
@@ -134,11 +138,19 @@ class SummedZeroSum(ZeroSum[S]):
             return super().fitted(problem, state)
         return LinearModel(problem.classes, problem.n_features, features, np.array(state["W"], precision(self.params)))
 
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        if self._suits_interior(n_samples, n_features, n_classes):
+            return interior.estimate_bytes(n_samples, n_features, n_classes, density=0.0)
+        return super().bytes_needed(n_samples, n_features, n_classes)
+
     def _interior(self, problem: Problem, features: NDArray[np.int64]) -> bool:
+        return self._suits_interior(problem.n_samples, len(features), problem.n_classes)
+
+    def _suits_interior(self, n: int, d: int, k: int) -> bool:
         if self.params.algorithm != "auto":
             return self.params.algorithm == "interior"
-        n, d, k = problem.n_samples, len(features), problem.n_classes
-        return 0 < d <= AUTO_FEATURES and interior.estimate_bytes(n, d, k) <= self.params.interior_mb << 20
+        allowed = min(self.params.interior_mb, self.params.memory_mb or self.params.interior_mb)
+        return 0 < d <= AUTO_FEATURES and interior.estimate_bytes(n, d, k) <= allowed << 20
 
     def _count(self, problem: Problem, state: State) -> int:
         features = _used(problem)

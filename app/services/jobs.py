@@ -17,6 +17,7 @@ from app.store.db import db_now, reading, writing
 from solvers import registry
 from solvers.base import Params
 from solvers.flat import FlatMachine, FlatParams, unknown_labels
+from solvers.memory import TooLargeError
 
 MAX_STEPS = 10_000
 _NAMED_LABELS = 5
@@ -227,6 +228,19 @@ def _check_solver(request: TrainRequest) -> Params:
     return params
 
 
+def _check_memory(statistics: DatasetStatistics, request: TrainRequest, params: FlatParams) -> None:
+    """By the dual variables alone, which are known here; the worker, which has the memory, knows the features too."""
+    solver = registry.find(request.solver)(params)
+    if params.memory_mb is None or not isinstance(solver, FlatMachine):
+        return
+    part = 1.0 if statistics.n_test else 1.0 - request.test_fraction
+    n_classes = sum(count.train > 0 for count in statistics.classes)
+    try:
+        solver.check_memory(max(n_classes, int(statistics.n_train * part)), 0, n_classes)
+    except TooLargeError as error:
+        raise InvalidInput("the job needs too much memory", [Item(str(error), "/params/memory_mb")]) from None
+
+
 def _check_dataset(dataset: tables.Dataset, request: TrainRequest, params: Params) -> None:
     if dataset.state != "ready" or dataset.statistics is None:
         raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
@@ -255,5 +269,6 @@ def _check_dataset(dataset: tables.Dataset, request: TrainRequest, params: Param
         fault = unknown_labels(params.class_weight, [count.label for count in trained])
         if fault is not None:
             raise InvalidInput("the parameters do not fit the dataset", [Item(fault, "/params/class_weight")])
+        _check_memory(statistics, request, params)
     if dataset.kind != "text" and "text" in request.model_fields_set:
         raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])

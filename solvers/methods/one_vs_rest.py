@@ -135,6 +135,12 @@ class OneVsRest(LinearMachine[OneVsRestParams]):
             run.dual += float((factors * linear - 0.5 * factors**2 * square).sum())
         return run.state()
 
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        dtype = precision(self.params)
+        n_columns = n_classes if self.code is None else self.code.shape[1]
+        width = binary.block_width(n_columns, dtype)
+        return (n_samples + n_features) * -(-n_columns // width) * width * dtype.itemsize
+
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         each = problem.n_classes if self.code is None else np.count_nonzero(self.code, axis=1)[problem.y]
         there = filled(problem)
@@ -237,6 +243,11 @@ class _Task:
         )  # fmt: skip
 
     @property
+    def scale(self) -> float:
+        """How large a dual variable may be expected to be: at its bound, or where one step from nothing leads."""
+        return float(min(self.bounds.max(), self.inverse[self.filled].min(initial=np.inf)))
+
+    @property
     def n_blocks(self) -> int:
         return -(-self.n_columns // self.width)
 
@@ -305,7 +316,7 @@ class _Run:
         """One epoch of one block."""
         gains, rest = self.gains[block], self.rest[block]
         # a move below the precision of the numbers themselves is none
-        trifle = float(np.finfo(task.rows.data.dtype).eps * min(task.bounds.max(), 1.0)) ** 2
+        trifle = float(np.finfo(task.rows.data.dtype).eps * task.scale) ** 2
         kinds, signs = task.sides(block)
         fixed = (task.rows, kinds, signs, task.inverse, task.ridge, task.top)
         W, beta = self.W[block], self.beta[block]

@@ -5,13 +5,18 @@ import pytest
 import scipy.sparse as sp
 from problems import intercept, linear_map, settings, small
 
+from solvers import memory
+from solvers.ascent import DualAscent
 from solvers.flat import FlatMachine, FlatParams, LinearMachine, class_weights
+from solvers.kernel_machine import KernelMachine
+from solvers.memory import TooLargeError
+from solvers.methods.one_vs_rest import OneVsRest
 from solvers.model import LinearModel, load_model
 from solvers.problem import Problem, ProblemError
 from solvers.registry import SOLVERS, ParamsError, parse_params
-from solvers.zero_sum import SummedZeroSum
+from solvers.zero_sum import SummedZeroSum, ZeroSum
 
-FLAT = [name for name, method in SOLVERS.items() if issubclass(method, FlatMachine)]
+FLAT = [name for name, method in SOLVERS.items() if issubclass(method, DualAscent | OneVsRest | KernelMachine)]
 LINEAR = [name for name in FLAT if issubclass(SOLVERS[name], LinearMachine)]
 ZERO_SUM = [name for name in LINEAR if hasattr(SOLVERS[name], "margins")]
 SUMMED = [name for name in FLAT if issubclass(SOLVERS[name], SummedZeroSum)]
@@ -241,3 +246,46 @@ def test_a_report_is_of_shares_and_is_saved_with_the_model(name, tmp_path):
 def test_a_problem_without_any_feature_has_nothing_to_count(name):
     _, model = trained(name, Problem.check(np.zeros((6, 2)), [0, 1, 2] * 2))
     assert model.report == {"nonzero_weights": 0.0, "nonzero_duals": 0.0}
+
+
+@pytest.mark.parametrize("name", ["weston_watkins", "crammer_singer"])
+def test_lists_of_dual_variables_that_outgrow_the_memory_allowed_are_told_with_an_estimate(name):
+    # orthogonal examples violate the margins of all other classes alike, so that no list stays short
+    n = 1200
+    method = machine(name, tol=1e-6, memory_mb=16)
+    with pytest.raises(TooLargeError, match=r"dual variables of 1,200 x 1,200 so far, .* at least \d+ MB; .* 16 MB"):
+        list(method.steps(Problem.check(sp.identity(n, format="csr"), np.arange(n))))
+
+
+@everywhere
+def test_without_a_limit_the_memory_of_the_machine_is_the_limit(name, monkeypatch):
+    monkeypatch.setattr(memory, "machine_bytes", lambda: 1000)
+    with pytest.raises(TooLargeError, match="this machine has 0 MB"):
+        machine(name).steps(small(n=60))
+
+
+def test_a_machine_has_the_memory_of_its_container_where_that_is_less(tmp_path, monkeypatch):
+    (tmp_path / "memory.max").write_text("1048576\n")
+    (tmp_path / "unlimited").write_text("max\n")
+    monkeypatch.setattr(memory, "_GROUPS", (str(tmp_path / "memory.max"), str(tmp_path / "no")))
+    memory.machine_bytes.cache_clear()
+    assert memory.machine_bytes() == 1 << 20
+    monkeypatch.setattr(memory, "_GROUPS", (str(tmp_path / "unlimited"),))
+    memory.machine_bytes.cache_clear()
+    assert memory.machine_bytes() > 1 << 24
+    memory.machine_bytes.cache_clear()
+
+
+@everywhere
+def test_the_memory_that_is_estimated_is_that_of_weights_and_dual_variables(name):
+    problem = small(n=300, d=64, k=70, density=0.1)
+    params = {"algorithm": "ascent"} if name in SUMMED else {}
+    method = machine(name, **params) if name in LINEAR else machine(name, kernel="linear", cache_mb=1)
+    state = next(iter(method.steps(problem))).state
+    counted = ("W", "beta", "dual_start", "dual_length", "dual_capacity", "F", "alpha")
+    held = sum(state[key].nbytes for key in counted if key in state)
+    if issubclass(SOLVERS[name], ZeroSum):
+        held += state["dual_values"].nbytes
+    if name not in LINEAR:
+        held += 8 * 300 * 300
+    assert method.bytes_needed(300, 64, 70) == pytest.approx(held, rel=0.05)

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from problems import small
 
 from solvers.base import relative_gap
-from solvers.interior import Iterate, Losses, TooLargeError, estimate_bytes, estimate_flops, iterations
+from solvers.interior import Iterate, Losses, estimate_bytes, estimate_flops, iterations
+from solvers.memory import TooLargeError
 
 INSTANCES = {
     "LLW": ((1.0, 0.0), (1.0, 1.0)),

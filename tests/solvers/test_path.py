@@ -12,7 +12,7 @@ from solvers.registry import SOLVERS, parse_params
 from solvers.zero_sum import SummedZeroSum
 
 CS = [float(C) for C in np.logspace(-2, 0.5, 6)]
-CASES = [(name, {}) for name, kind in SOLVERS.items() if issubclass(kind, FlatMachine)] + [
+CASES = [(name, {}) for name, kind in SOLVERS.items() if issubclass(kind, FlatMachine) and kind.handles.flat] + [
     (name, {"algorithm": "ascent"}) for name, kind in SOLVERS.items() if issubclass(kind, SummedZeroSum)
 ]
 CASES += [("one_vs_rest", {"loss": "squared_hinge"}), ("spoc", {"kernel": "rbf"}), ("weston_watkins", {"bias": 1.0})]

@@ -51,6 +51,17 @@ def test_weights_of_labels_that_the_dataset_does_not_have_are_refused_by_name(
     assert jobs.submit(session, _request(params={"class_weight": {"class1": 2.0}})).state == "queued"
 
 
+def test_a_job_whose_dual_variables_exceed_the_memory_allowed_is_refused_with_an_estimate(
+    session: Session, dataset: Callable[..., str]
+) -> None:
+    dataset("".join(f"c{i} 1:{i}\n" for i in range(1, 1501)))
+    (item,) = _refused(session, solver="one_vs_rest", params={"memory_mb": 8}).errors
+    assert item.pointer == "/params/memory_mb"
+    assert "1,500 examples and 1,500 classes needs at least 9 MB; memory_mb allows 8 MB" in item.detail
+    assert jobs.submit(session, _request(solver="one_vs_rest", params={"memory_mb": 16})).state == "queued"
+    assert jobs.submit(session, _request(solver="weston_watkins", params={"memory_mb": 8})).state == "queued"
+
+
 def test_a_dataset_of_one_class_is_refused(session: Session, dataset: Callable[..., str]) -> None:
     dataset("a 1:1\na 1:2\n")
     (item,) = _refused(session).errors
