@@ -116,10 +116,10 @@ class TaxonomyModel(LinearModel):
             return self.candidates[order].astype(np.int64), scores[order]
         rows, factors = self._rows(indices, values)
         found: list[tuple[int, float]] = []
-        # (-smallest margin, sum of lags, node): the heap's first is the best that is still open
-        heap = [(-np.inf, 0.0, -1)]
+        # (-smallest margin, sum of lags, children that are not the first best, node): the heap's first is the best
+        heap = [(-np.inf, 0.0, 0, -1)]
         while heap and len(found) < min(k, len(self.tree.leaves)):
-            cost, lag, node = heapq.heappop(heap)
+            cost, lag, astray, node = heapq.heappop(heap)
             if node >= 0 and self.tree.is_leaf[node]:
                 found.append((node, -cost))
                 continue
@@ -132,7 +132,7 @@ class TaxonomyModel(LinearModel):
             for j, score in enumerate(scores.tolist()):
                 margin = score - (second if j == first else scores[first])
                 lags = lag + float(scores[first]) - score
-                heapq.heappush(heap, (max(cost, -float(margin)), lags, group.start + j))
+                heapq.heappush(heap, (max(cost, -float(margin)), lags, astray + (j != first), group.start + j))
         return np.array([node for node, _ in found], np.int64), np.array([worth for _, worth in found])
 
     def _rows(
