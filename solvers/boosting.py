@@ -18,8 +18,9 @@ from pydantic import Field
 from solvers.base import Params, Solver, State, Step
 from solvers.binning import Bins
 from solvers.composite import Composite
+from solvers.memory import limit_bytes, refuse
 from solvers.model import Model
-from solvers.problem import Problem, ProblemError
+from solvers.problem import Problem
 from solvers.sharding.crew import Crew
 from solvers.votes import Ledger, Votes
 from solvers.weak_learners import Channels, Found, Stumps, WeakLearners
@@ -28,6 +29,8 @@ from solvers.weak_trees import Trees
 
 SLICE_PRODUCTS = 1 << 32
 BAG = 1 << 30
+QUIET = 10
+SPARE = 1e-5
 
 
 class BoostingParams(Params):
@@ -70,7 +73,11 @@ class BoostingParams(Params):
         description="Stop when the error on the held out rows has not fallen for so many rounds; the model is then "
         "that of the best round.",
     )
-    memory_mb: int = Field(default=8192, ge=1, description="Refuse problems that would need more megabytes.")
+    memory_mb: int | None = Field(
+        default=None,
+        ge=1,
+        description="Refuse problems that need more megabytes; by default, more than the machine has.",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +155,14 @@ class Run(ABC):
 
     def find(self, channels: Channels, crew: Crew) -> Found | None:
         """Weak learners for the next round, sought in its bag; None if the work has only begun."""
-        key = [self.seed, self.epoch + 1]
+        self.draw_bag(channels)
+        return self.task.learners.find(channels, crew, [self.seed, self.epoch + 1])
+
+    def draw_bag(self, channels: Channels) -> None:
+        """Leave only the rows of the next round's bag their weights."""
         if self.params.bag < 1:
-            n = len(self.task.y)
-            channels.keep(np.random.default_rng([*key, BAG]).permutation(n) < max(1.0, self.params.bag * n))
-        return self.task.learners.find(channels, crew, key)
+            n, rng = len(self.task.y), np.random.default_rng([self.seed, self.epoch + 1, BAG])
+            channels.keep(rng.permutation(n) < max(1.0, self.params.bag * n))
 
     def vote(self, learners: NDArray[Any], outputs: NDArray[Any], deltas: NDArray[np.float64]) -> None:
         """Enter what a round has changed, and let the scores of the held out rows follow."""
@@ -174,6 +184,26 @@ class Run(ABC):
         self.ledger = Ledger(Votes.of_arrays({name: np.array(array) for name, array in state.items()}))
         self.task.learners.restore(state)
         self.restore(state)
+
+
+class Waning:
+    """Tells when a loss hardly falls any more: by less than ``tol`` of itself in each of ten rounds.
+
+    Attributes
+    ----------
+    numbers : float64 array, shape (2,)
+        The last loss, and how many rounds in a row have lowered it by less.
+    """
+
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
+        self.numbers = np.array([np.inf, 0.0])
+
+    def note(self, loss: float) -> bool:
+        """Take notice of the loss after a round."""
+        quiet = self.numbers[0] - loss < self.tol * self.numbers[0] if self.numbers[0] < np.inf else False
+        self.numbers[:] = loss, self.numbers[1] + 1 if quiet else 0.0
+        return loss <= 0 or bool(self.numbers[1] >= QUIET)
 
 
 P = TypeVar("P", bound=BoostingParams)
@@ -244,17 +274,13 @@ class Boosting(Solver[P]):
 
         Raises
         ------
-        ProblemError
+        TooLargeError
             Training would need more memory than it may use.
         """
         kept, held = split(problem.y, self.params.validation, self.seed)
         kept = kept[np.argsort(problem.y[kept], kind="stable")]
         needed = self.bytes_needed(len(kept), problem.n_classes) + 9 * problem.X.nnz
-        if needed > self.params.memory_mb << 20:
-            raise ProblemError(
-                f"training on {len(kept)} examples of {problem.n_classes} classes needs about "
-                f"{needed / 2**20:,.0f} MB; memory_mb allows {self.params.memory_mb:,}"
-            )
+        refuse(f"training on {len(kept)} examples of {problem.n_classes} classes", needed, self.params.memory_mb)
         return Task(
             problem.classes, problem.n_features, problem.y[kept], problem.weights[kept],
             self._weak_learners(problem.X[kept], problem.X[held]), problem.y[held],
@@ -268,7 +294,7 @@ class Boosting(Solver[P]):
         bins = Bins.of(X, None if params.bins == "exact" else params.bins)
         if params.depth == 1:
             return Stumps(bins, bins.encode(held))
-        return Trees(bins, bins.encode(held), params.depth, params.memory_mb << 18)
+        return Trees(bins, bins.encode(held), params.depth, limit_bytes(params.memory_mb) // 4)
 
 
 def split(y: NDArray[np.int32], share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -282,3 +308,13 @@ def split(y: NDArray[np.int32], share: float, seed: int) -> tuple[NDArray[np.int
     many = np.minimum(np.round(share * counts), counts - 1)
     held = rank < np.repeat(many, counts)
     return np.sort(order[~held]), np.sort(order[held])
+
+
+def half_log_odds(right: float, wrong: float, total: float) -> float:
+    """AdaBoost's weight of a learner: half the logarithm of right over wrong.
+
+    A small share of all losses, ``total``, is added to both, so that it is finite (Schapire and Singer 1999, section
+    4.2, who add 1 / (n k); a share that does not count rows lets weights of examples stand for repetitions).
+    """
+    spare = SPARE * total
+    return 0.5 * float(np.log(right + spare) - np.log(wrong + spare)) if spare > 0 else 0.0

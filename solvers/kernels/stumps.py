@@ -183,6 +183,56 @@ def search(
 
 
 @njit(cache=True, nogil=True)
+def pool(
+    dense: NDArray[Any],
+    indptr: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    codes: NDArray[Any],
+    zero: NDArray[np.int32],
+    n_bins: NDArray[np.int32],
+    first: NDArray[np.int64],
+    begin: int,
+    end: int,
+    U: NDArray[Any],
+    totals: NDArray[Any],
+    real: bool,
+    H: NDArray[Any],
+    values: NDArray[np.float64],
+) -> None:
+    """Add up over all lanes what stumps of the features [begin, end) are worth to each; values by threshold.
+
+    A stump is worth ``|2 L - total|`` to a lane. Or, ``real``: lanes j and j + 8 hold the weights of the rows for and
+    against one output, and a stump is worth minus ``sqrt(L_j L_{j + 8}) + sqrt(R_j R_{j + 8})``, half of what its best
+    votes on both sides would leave of the loss.
+    """
+    stride = len(H) // 4
+    n_dense, half = dense.shape[0], LANES // 2
+    left = np.empty(LANES)
+    for block in range(U.shape[0]):
+        total = totals[block]
+        f = begin
+        while f < end:
+            many = 4 if f + 4 <= min(end, n_dense) else 1
+            histograms(dense, indptr, rows, codes, zero, n_bins, f, many, U[block], total, stride, H)
+            for q in range(many):
+                left[:] = 0.0
+                for b in range(n_bins[f + q] - 1):
+                    h = H[q * stride + b * LANES : q * stride + (b + 1) * LANES]
+                    worth = 0.0
+                    for c in range(LANES):
+                        left[c] += h[c]
+                    if real:
+                        for c in range(half):
+                            worth -= np.sqrt(left[c] * left[c + half])
+                            worth -= np.sqrt((total[c] - left[c]) * (total[c + half] - left[c + half]))
+                    else:
+                        for c in range(LANES):
+                            worth += abs(2.0 * left[c] - total[c])
+                    values[first[f + q] + b] += worth
+            f += many
+
+
+@njit(cache=True, nogil=True)
 def sides(
     dense: NDArray[Any],
     indptr: NDArray[np.int64],

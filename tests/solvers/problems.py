@@ -67,7 +67,7 @@ def settings(name: str, **params: Any) -> dict[str, Any]:
         given = {"C": 100.0, "tau_max": 50, "bins": "exact"} | params
         if not SOLVERS[name].handles.certified:
             # on separable examples the loss vanishes and the scores grow without end
-            given |= {"tol": max(0.01, given.get("tol", 0.0)), "max_epochs": min(20, given.get("max_epochs", 500))}
+            given |= {"tol": 0.05, "max_epochs": min(100, given.get("max_epochs", 500))}
         return {key: value for key, value in given.items() if key in SOLVERS[name].Params.model_fields}
     if not SOLVERS[name].handles.flat:
         params.pop("dtype", None)

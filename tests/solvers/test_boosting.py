@@ -130,8 +130,10 @@ def test_without_any_feature_to_ask_the_frequent_class_is_predicted(name):
 def test_too_much_memory_is_refused_with_an_estimate(name):
     n = 4000
     problem = Problem.check(sp.random(n, 5, density=0.5, random_state=0, format="csr"), np.arange(n) // 2)
-    with pytest.raises(ProblemError, match=r"4000 examples of 2000 classes needs about [\d,]+ MB; memory_mb allows 50"):
-        next(iter(boost(name, memory_mb=50).steps(problem)))
+    # the outputs of adaboost_mo are the bits of a code, fewer than the classes
+    limit = 10 if name == "adaboost_mo" else 50
+    with pytest.raises(ProblemError, match=rf"4000 examples of 2000 classes needs .* MB; memory_mb allows {limit}"):
+        next(iter(boost(name, memory_mb=limit).steps(problem)))
 
 
 @everywhere

@@ -1,0 +1,36 @@
+"""AdaBoost.MH: a multi-class problem as one binary problem for every pair of an example and a class.
+
+    minimise  sum_i omega_i sum_l exp(-Y_il f_l(x_i)),   Y_il = +1 if l = y_i else -1,   f_l = sum_h w_lh h,
+
+stage by stage, over weights of weak learners h, functions of an example to +1 or -1. Schapire and Singer 1999, Figure
+3, with one of three weak hypotheses on pairs: a learner for every class; one stump with a sign for every class; one
+stump with a real vote on either side for every class (their section 4.1). The largest f_l wins.
+"""
+
+import numpy as np
+
+from solvers import label_boosting
+from solvers.base import Handles
+from solvers.boosting import Boosting, Task
+from solvers.label_boosting import LabelParams, LabelRun
+
+
+class AdaboostMhParams(LabelParams):
+    """Parameters of :class:`AdaboostMh`."""
+
+
+class AdaboostMh(Boosting[AdaboostMhParams]):
+    """AdaBoost on pairs of examples and classes; no certified gap."""
+
+    name = "adaboost_mh"
+    title = "AdaBoost.MH"
+    paper = "Schapire and Singer 1999"
+    handles = Handles(flat=True, certified=False)
+    Params = AdaboostMhParams
+
+    def run(self, task: Task) -> LabelRun:
+        code = 2 * np.eye(task.n_classes, dtype=np.int8) - np.int8(1)
+        return LabelRun(task, code, False, self.params, self.seed)
+
+    def bytes_needed(self, n_samples: int, n_classes: int) -> int:
+        return label_boosting.estimate_bytes(n_samples, n_classes)

@@ -1,0 +1,59 @@
+"""AdaBoost.MO: AdaBoost on the columns of an output code.
+
+    minimise  sum_i omega_i sum_l exp(-M[y_i, l] f_l(x_i)),   f_l = sum_h w_lh h,
+
+stage by stage, over weights of weak learners h, functions of an example to +1 or -1, for a code M of +1, -1 and 0 that
+is chosen beforehand. Schapire and Singer 1999, section 7. The class wins whose row has the least loss,
+``sum_l exp(-M[c, l] f_l(x))``.
+"""
+
+from functools import lru_cache
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from solvers import label_boosting
+from solvers.base import Handles
+from solvers.boosting import Boosting, Task
+from solvers.code_families import Family, make
+from solvers.label_boosting import LabelParams, LabelRun
+
+
+class AdaboostMoParams(LabelParams):
+    """Parameters of :class:`AdaboostMo`."""
+
+    code: Family = Field(
+        default="dense_random",
+        description="How the code is made: one column a class or a pair of classes, random with or without zeros, all "
+        "splits of the classes, or words of a BCH code.",
+    )
+    columns: Annotated[int, Field(ge=1, le=1 << 16)] | None = Field(
+        default=None, description="Columns of a random or BCH code; left out, as many as the family takes by itself."
+    )
+
+
+class AdaboostMo(Boosting[AdaboostMoParams]):
+    """AdaBoost on the bits of an output code; no certified gap."""
+
+    name = "adaboost_mo"
+    title = "AdaBoost.MO"
+    paper = "Schapire and Singer 1999"
+    handles = Handles(flat=True, certified=False)
+    Params = AdaboostMoParams
+
+    def run(self, task: Task) -> LabelRun:
+        return LabelRun(task, self.code(task), True, self.params, self.seed)
+
+    def code(self, task: Task) -> NDArray[np.int8]:
+        return _code(self.params.code, task.n_classes, self.params.columns, self.seed)
+
+    def bytes_needed(self, n_samples: int, n_classes: int) -> int:
+        code = _code(self.params.code, n_classes, self.params.columns, self.seed)
+        return label_boosting.estimate_bytes(n_samples, code.shape[1]) + code.nbytes
+
+
+@lru_cache(maxsize=4)
+def _code(family: str, n_classes: int, columns: int | None, seed: int) -> NDArray[np.int8]:
+    return make(family, n_classes, columns, seed)
