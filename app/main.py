@@ -8,7 +8,7 @@ from functools import partial
 from fastapi import FastAPI
 
 from app import logs
-from app.api import datasets, health, jobs, keys, models, openapi, predictions, problems, solvers
+from app.api import codes, datasets, figures, health, jobs, keys, models, openapi, predictions, problems, solvers
 from app.api.auth import KeyRing
 from app.api.envelope import Envelope
 from app.api.limits import BodyLimits
@@ -29,6 +29,7 @@ TAGS = [
     {"name": "jobs", "description": "Imports and training, as they go on."},
     {"name": "models", "description": "What training made: versions, and the aliases that move between them."},
     {"name": "predictions", "description": "Labels for new instances."},
+    {"name": "figures", "description": "Pictures of what was trained."},
     {"name": "keys", "description": "Who may use the service."},
     {"name": "operation", "description": "Signs of life."},
 ]
@@ -67,7 +68,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
     predictions.install(app)  # first, as routes are tried in order
-    for part in (datasets, solvers, jobs, models, keys, health):
+    for part in (datasets, solvers, jobs, models, codes, figures, keys, health):
         app.include_router(part.router)
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, max_upload_bytes=config.max_upload_bytes)
     app.add_middleware(Envelope, metrics=metrics, verbose=config.log_level == "debug")

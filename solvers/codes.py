@@ -71,24 +71,25 @@ def check(code: ArrayLike, classes: Sequence[str] | None = None) -> Code:
     return matrix
 
 
-def row_distances(code: NDArray[Any]) -> Floats:
+def row_distances(code: NDArray[Any], *, discrete: bool | None = None) -> Floats:
     """Distances between the rows, shape (n_classes, n_classes).
 
     For entries -1, 0 and +1 the generalised Hamming distance ``sum_t (1 - M_rt M_st) / 2``, where a zero counts one
     half (Allwein, Schapire and Singer 2000, section 3); for all others the Euclidean distance. Zero on the diagonal.
+    ``discrete`` says which of the two where ``code`` is a part of another.
     """
-    distances = _hamming(code) if is_discrete(code) else _euclidean(code)
+    distances = _hamming(code) if _counts(code, discrete) else _euclidean(code)
     np.fill_diagonal(distances, 0.0)
     return distances
 
 
-def column_distances(code: NDArray[Any]) -> Floats:
+def column_distances(code: NDArray[Any], *, discrete: bool | None = None) -> Floats:
     """Distances between the columns up to their sign, shape (n_columns, n_columns).
 
     A column and its complement are one binary problem, so each distance is the smaller of those to the other column
     and to its complement. Measured as the rows' are.
     """
-    if is_discrete(code):
+    if _counts(code, discrete):
         distances = _hamming(code.T)
         distances = np.minimum(distances, code.shape[0] - distances)
     else:
@@ -265,6 +266,10 @@ _LOSSES: dict[str, Callable[[Floats], Floats]] = {
     "exponential": _exponential,
     "logistic": lambda z: np.logaddexp(0.0, -2.0 * z),
 }
+
+
+def _counts(code: NDArray[Any], discrete: bool | None) -> bool:
+    return is_discrete(code) if discrete is None else discrete
 
 
 def _hamming(rows: NDArray[Any]) -> Floats:
