@@ -1,11 +1,11 @@
 """The data sets of the benchmarks: digits and docstrings always, others where POLYMARGIN_BENCH_DATA names their folder.
 
-That folder holds a ``load.py`` with ``bench(name) -> X_train, y_train, X_test, y_test, label names``.
+That folder holds a ``load.py`` with ``bench(name) -> X_train, y_train, X_test, y_test, label names``; for sets with a
+label tree also ``edges(name)`` and, where labels are paths, ``tree(name) -> X, labels of every row, split, edges``.
 """
 
 import importlib.util
 import os
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
+from sklearn.preprocessing import normalize
 
 from app.corpus import docstrings
 from app.features.text import TextFeatures, TextParams
+from solvers.problem import Problem
+from solvers.taxonomy import Taxonomy
 
 DENSE = ["vowel", "segment", "satimage", "pendigits", "letter", "usps"]
 TEXT = ["20news", "debian-section", "naics", "debian-maintainer"]
+TREE = ["imclef07a", "20news", "naics"]
 
 
 def available() -> list[str]:
@@ -47,9 +51,28 @@ def load_test(name: str) -> tuple[sp.csr_matrix, NDArray[np.int32]]:
     return sp.csr_matrix(X, dtype=np.float64), np.asarray(y, dtype=np.int32)
 
 
+def load_tree(name: str) -> tuple[Problem, sp.csr_matrix, NDArray[np.int32]]:
+    """Training part of a set of ``TREE`` with its label tree, and the rows and nodes for testing; rows of length 1."""
+    source = _loader()
+    if name == "imclef07a":
+        X, labels, split, edges = source.tree(name)
+        train, nodes = split == "train", Taxonomy.from_edges(edges)
+        # the deepest label of a row names its path
+        y = np.array([max(row, key=lambda label: nodes.level[nodes.find([label])[0]]) for row in labels])
+        X, y, X_test, y_test = X[train], y[train], X[~train], y[~train]
+    else:
+        X, y, X_test, y_test, names = source.bench(name)
+        y, y_test = names[y], names[y_test]
+    tree = Taxonomy.from_edges(source.edges(name))
+    classes, index = np.unique(y.astype(str), return_inverse=True)
+    problem = Problem.check(normalize(X), index, classes.tolist(), taxonomy=tree)
+    return problem, sp.csr_matrix(normalize(X_test)), tree.find(y_test.astype(str).tolist())
+
+
 @cache
 def _parts(name: str) -> tuple[Any, ...]:
-    return _loader()(name)
+    parts: tuple[Any, ...] = _loader().bench(name)
+    return parts
 
 
 def _folder() -> Path | None:
@@ -58,7 +81,7 @@ def _folder() -> Path | None:
 
 
 @cache
-def _loader() -> Callable[[str], tuple[Any, ...]]:
+def _loader() -> Any:
     folder = _folder()
     if folder is None:
         raise SystemExit("POLYMARGIN_BENCH_DATA is not set; only digits and docstrings are at hand")
@@ -67,4 +90,4 @@ def _loader() -> Callable[[str], tuple[Any, ...]]:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.bench  # type: ignore[no-any-return]
+    return module
