@@ -80,7 +80,7 @@ class Design(Protocol):
 class Quadratic:
     """The squared l2 norm, by a multi-class machine on the margins with any kernel."""
 
-    def __init__(self, task: Task, solver: Solver[Any]) -> None:
+    def __init__(self, task: Task, solver: FlatMachine[Any]) -> None:
         self._problem = task.problem
         self._solver = solver
 
@@ -92,11 +92,9 @@ class Quadratic:
         return np.asarray(model.coef, np.float64) if isinstance(model, LinearModel) else model
 
     def rescaled(self, state: State, ratio: float) -> State | None:
-        assert isinstance(self._solver, FlatMachine)
         return self._solver.rescale(self._solver.prepared(self._problem), state, ratio)
 
     def nonzero_duals(self, state: State) -> float:
-        assert isinstance(self._solver, FlatMachine)
         return self._solver.nonzero_duals(self._problem, state)
 
 
@@ -108,7 +106,8 @@ class Linear:
     program : Program
     tol : float
     max_rounds : int
-    memory_mb : int
+    memory_mb : int, optional
+        What the programs may take; None for all that the machine has.
     guess : callable, optional
         Makes a code near which the first constraints are looked for; 0 where left out.
     """
@@ -118,7 +117,7 @@ class Linear:
         program: Program,
         tol: float,
         max_rounds: int,
-        memory_mb: int,
+        memory_mb: int | None,
         guess: Callable[[], Floats] | None = None,
     ) -> None:
         self._program = program
@@ -144,8 +143,9 @@ class Linear:
             if primal < values[0]:
                 M, values[0] = found.M, primal
                 clock[1] = np.count_nonzero(found.eta > NEGLIGIBLE * program.bounds[working // program.n_classes])
+            rises = found.dual > values[1] + 1e-3 * self._tol * abs(found.dual)
             values[1] = min(max(values[1], found.dual), values[0])
-            grown = program.grown(working, V)
+            grown = program.grown(working, V, purge=rises)
             clock[0] += 1
             clock[2] = np.array_equal(grown, working)
             worst = float((V.max(axis=1) - program.slack(working, V)).max())

@@ -112,11 +112,11 @@ def coded(
         return CodeModel(classes, bank, code, decoding, loss, scale)
     V: Any
     if isinstance(linear, SparseLinearModel):
-        features, held = np.flatnonzero(np.diff(linear.W.indptr)), int(linear.W.nnz)
+        features = np.flatnonzero(np.diff(linear.W.indptr))
         V = linear.W[features]
     else:
-        features, V, held = linear.features, linear.W, int(linear.W.size)
-    if len(features) * len(classes) > held:
+        features, V = linear.features, linear.W
+    if len(features) * len(classes) * V.dtype.itemsize > linear.nbytes:
         return CodeModel(classes, bank, code, decoding, loss, scale)
     by = scale * code.astype(np.float64).T
     W = np.ascontiguousarray((V.astype(np.float64) @ by).astype(linear.W.dtype))

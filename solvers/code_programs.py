@@ -12,8 +12,8 @@ program is solved,
     maximise  sum eta_ir b_ir   subject to  eta >= 0,  sum_r eta_ir <= C_i,  |sum eta_ir (e_r - e_{y_i}) h_i'|* <= 1
 
 with the dual norm: its optimum is a lower bound for all constraints, its multipliers are a code M, and the objective at
-M an upper bound. The constraints that M violates join the set, those with room to spare leave it; the lower bound never
-falls, and the two meet.
+M an upper bound. The constraints that M violates join the set, those with room to spare leave it while the lower bound
+rises; it never falls, and the two meet.
 """
 
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from solvers.memory import refuse
 from solvers.problem import ProblemError
 
 Floats = NDArray[np.float64]
@@ -91,10 +92,14 @@ class Program:
         np.maximum.at(slack, working // self.n_classes, V.ravel()[working])
         return slack
 
-    def grown(self, working: NDArray[np.int64], V: Floats) -> NDArray[np.int64]:
-        """The next working set: without what has room to spare at V, and with the worse half of what V violates."""
+    def grown(self, working: NDArray[np.int64], V: Floats, *, purge: bool) -> NDArray[np.int64]:
+        """The next working set: with the worse half of what V violates.
+
+        With ``purge`` it loses what has room to spare at V. That must be only where the lower bound has risen: then no
+        working set comes twice, and the number of rounds is finite.
+        """
         slack = self.slack(working, V)
-        kept = working[V.ravel()[working] >= slack[working // self.n_classes] - IDLE]
+        kept = working[V.ravel()[working] >= slack[working // self.n_classes] - IDLE] if purge else working
         worst = V.max(axis=1)
         level = slack + np.maximum(0.5 * (worst - slack), NEGLIGIBLE)
         return np.union1d(kept, np.flatnonzero(level[:, None] <= V))
@@ -105,14 +110,10 @@ class Program:
         per_row = H.nnz / H.shape[0] if isinstance(H, sp.csr_matrix) else H.shape[1]
         return int(2 * per_row * n_constraints * BYTES_PER_ENTRY)
 
-    def check_size(self, n_constraints: int, memory_mb: int) -> None:
-        """Raise ProblemError where a program with so many constraints would take more than ``memory_mb``."""
-        needed = self.estimate_bytes(n_constraints) / (1 << 20)
-        if needed > memory_mb:
-            raise ProblemError(
-                f"the linear program has {n_constraints} constraints over {self.n_classes} x {self.H.shape[1]} code "
-                f"entries: about {needed:.0f} MB, and memory_mb is {memory_mb}"
-            )
+    def check_size(self, n_constraints: int, megabytes: int | None) -> None:
+        """Raise TooLargeError where a program with so many constraints would take more than so many megabytes."""
+        what = f"a linear program of {n_constraints:,} constraints on {self.n_classes} x {self.H.shape[1]} code entries"
+        refuse(what, self.estimate_bytes(n_constraints), megabytes)
 
     def solve(self, working: NDArray[np.int64], accuracy: float) -> "Solution":
         """The best code for the constraints of a working set, and a lower bound for all."""

@@ -7,11 +7,11 @@ bound on the sum of the objectives.
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import Annotated, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from solvers import codes
 from solvers.base import Solver, State, Step
@@ -42,15 +42,15 @@ class CodedParams(CompositeParams):
         default="one_vs_rest",
         description="Family of the code matrix; the exhaustive one takes up to 11 classes.",
     )
-    n_columns: Annotated[int, Field(ge=1, le=4095)] | None = Field(
-        default=None,
-        description="Columns of a random or bch code; left out, 10 (sparse_random: 15) times the binary logarithm of "
-        "the number of classes. A bch code has a power of two less one, or fewer where columns would repeat.",
-    )
     matrix: list[list[int]] | None = Field(
         default=None,
         description="A code of one's own in place of a family: a row of -1, 0 and +1 for each class, in the order of "
         "the labels; 0 leaves the class's examples out of the column.",
+    )
+    n_columns: Annotated[int, Field(ge=1, le=4095)] | None = Field(
+        default=None,
+        description="Columns of a random or bch code; left out, 10 (sparse_random: 15) times the binary logarithm of "
+        "the number of classes. A bch code has a power of two less one, or fewer where columns would repeat.",
     )
 
     @field_validator("matrix")
@@ -58,12 +58,14 @@ class CodedParams(CompositeParams):
     def _is_code(cls, matrix: list[list[int]] | None) -> list[list[int]] | None:
         return matrix if matrix is None else codes.check(matrix).tolist()
 
-    @model_validator(mode="after")
-    def _columns_are_open(self) -> Self:
-        if self.n_columns is not None and (self.matrix is not None or self.code in FIXED):
-            what = f"the code {self.code}" if self.matrix is None else "a given matrix"
-            raise ValueError(f"n_columns is for random and bch codes; {what} has its own number of columns")
-        return self
+    @field_validator("n_columns")
+    @classmethod
+    def _are_open(cls, n_columns: int | None, info: ValidationInfo) -> int | None:
+        matrix, family = info.data.get("matrix"), info.data.get("code")
+        if n_columns is not None and (matrix is not None or family in FIXED):
+            what = f"the code {family}" if matrix is None else "a given matrix"
+            raise ValueError(f"this is for random and bch codes; {what} has its own number of columns")
+        return n_columns
 
 
 C = TypeVar("C", bound=CodedParams)
@@ -77,6 +79,23 @@ class Coded(Composite[C]):
         if self.params.matrix is not None:
             return codes.check(self.params.matrix, problem.classes)
         return make(self.params.code, problem.n_classes, self.params.n_columns, self.seed)
+
+    def column_bytes(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        """What the base method needs at least for the columns that are in work at a time, and their weights."""
+        params, base = self.params, self.base()
+        pairs = params.matrix is None and params.code == "all_pairs"
+        taking_part = 2 * n_samples // n_classes if pairs else n_samples
+        held = 4 * n_features * min(n_classes, self.count_columns(n_classes))
+        return held + (base.bytes_needed(taking_part, n_features, 2) if isinstance(base, FlatMachine) else 0)
+
+    def count_columns(self, n_classes: int) -> int:
+        """How many columns the code of so many classes has; 1 where there is none."""
+        try:
+            if self.params.matrix is not None:
+                return len(self.params.matrix[0])
+            return int(make(self.params.code, n_classes, self.params.n_columns, self.seed).shape[1])
+        except codes.CodeError:
+            return 1
 
     def columns(self, problem: Problem, code: Code, confidence: NDArray[np.float64] | None = None) -> "Columns":
         """The machines of the columns of ``code``, to be trained."""

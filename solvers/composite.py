@@ -13,7 +13,7 @@ from solvers.flat import FlatMachine, FlatParams
 class CompositeParams(FlatParams):
     """What methods over a base method have in common."""
 
-    inherited: ClassVar[tuple[str, ...]] = ("C", "tol", "max_epochs", "bias")
+    inherited: ClassVar[tuple[str, ...]] = ("C", "tol", "max_epochs", "bias", "memory_mb")
 
     tol: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         default=None, description="Stop each part at this relative duality gap; left out, at the method's own."

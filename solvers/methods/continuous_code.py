@@ -16,15 +16,15 @@ objective is told after each round, and the best round is kept. Nothing says tha
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from solvers import bounds
-from solvers.base import Handles, Solver, State, Step
+from solvers.base import Handles, State, Step
 from solvers.code_bank import Bank
 from solvers.code_design import (
     ColumnByColumn,
@@ -40,6 +40,7 @@ from solvers.code_model import CodeModel, coded
 from solvers.code_programs import Floats, Program
 from solvers.codes import Code
 from solvers.columns import Coded, CodedParams
+from solvers.flat import FlatMachine
 from solvers.model import LinearModel, Model
 from solvers.problem import Problem
 
@@ -53,7 +54,7 @@ NO_SIDE = 1e-6
 class ContinuousCodeParams(CodedParams):
     """Parameters of :class:`ContinuousCode`."""
 
-    inherited: ClassVar[tuple[str, ...]] = ("tol", "max_epochs", "bias")
+    inherited: ClassVar[tuple[str, ...]] = ("tol", "max_epochs", "bias", "memory_mb")
 
     C: float = Field(
         default=1.0,
@@ -71,14 +72,6 @@ class ContinuousCodeParams(CodedParams):
     outputs: Literal["margins", "signs"] = Field(
         default="margins", description="What of the machines' answers counts: their margins, or -1 and +1 alone."
     )
-    kernel: Literal["linear", "poly", "rbf"] = Field(
-        default="linear", description="In place of the inner product of answers and code, with the norm l2."
-    )
-    degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
-    gamma: Literal["scale"] | Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
-        default="scale", description="Of poly and rbf; scale takes 1 / (n_columns * variance of the answers)."
-    )
-    coef0: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="Constant of the polynomial kernel.")
     incremental: bool = Field(
         default=False, description="Design the columns one after the other, each with those before it kept."
     )
@@ -88,19 +81,29 @@ class ContinuousCodeParams(CodedParams):
         le=100,
         description="Times that the machines are trained and the code is designed; the best round is kept.",
     )
-    memory_mb: int = Field(
-        default=8192, ge=1, description="Megabytes that a linear program may take, by an estimate made before."
+    kernel: Literal["linear", "poly", "rbf"] = Field(
+        default="linear", description="In place of the inner product of answers and code, with the norm l2."
     )
+    degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
+    gamma: Literal["scale"] | Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default="scale", description="Of poly and rbf; scale takes 1 / (n_columns * variance of the answers)."
+    )
+    coef0: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="Constant of the polynomial kernel.")
 
-    @model_validator(mode="after")
-    def _goes_together(self) -> Self:
-        if self.kernel != "linear" and (self.norm != "l2" or self.incremental or self.rounds > 1):
-            raise ValueError(
-                "a kernel needs the norm l2 and the whole code at once, and has no matrix for a next round"
-            )
-        if self.inputs == "features" and (self.rounds > 1 or self.outputs == "signs"):
+    @field_validator("outputs", "rounds")
+    @classmethod
+    def _are_of_columns(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.data.get("inputs") == "features" and value not in ("margins", 1):
             raise ValueError("features are not trained again, and their signs are not taken: that is for columns")
-        return self
+        return value
+
+    @field_validator("kernel")
+    @classmethod
+    def _goes_with_the_rest(cls, kernel: str, info: ValidationInfo) -> str:
+        given = info.data
+        if kernel != "linear" and (given.get("norm") != "l2" or given.get("incremental") or given.get("rounds") != 1):
+            raise ValueError("a kernel other than linear goes with the norm l2, the whole code at once, and one round")
+        return kernel
 
 
 class ContinuousCode(Coded[ContinuousCodeParams]):
@@ -134,6 +137,13 @@ class ContinuousCode(Coded[ContinuousCodeParams]):
             M = np.asarray(design.code(run.now.design))
             run.close(*_sides(problem, M, run.signs, run.confidence))
             yield run.closing_step(done=run.round == rounds)
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        if self.params.inputs == "features":
+            return self._machine().bytes_needed(n_samples, n_features, n_classes)
+        n_columns = self.count_columns(n_classes)
+        design = 8 * n_samples * n_columns + self._machine().bytes_needed(n_samples, n_columns, n_classes)
+        return max(self.column_bytes(n_samples, n_features, n_classes), design)
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
         before, run = _Run.resume(problem.n_features, state), _Run.begin(self._first_signs(problem))
@@ -189,20 +199,24 @@ class ContinuousCode(Coded[ContinuousCodeParams]):
 
     def _design(self, task: Task) -> Design:
         params = self.params
-        limits = {name: getattr(params, name) for name in ("tol", "max_epochs")}
-        given = {name: value for name, value in limits.items() if value is not None}
         if params.incremental:
             return ColumnByColumn(task, params.norm, self._column)
         if params.norm == "l2":
-            if params.kernel == "linear":
-                return Quadratic(task, self._solver("crammer_singer", C=params.C, **given))
-            kernel = {name: getattr(params, name) for name in ("kernel", "degree", "gamma", "coef0")}
-            if params.inputs == "features":
-                kernel["bias"] = params.bias
-            return Quadratic(task, self._solver("spoc", C=params.C, **kernel, **given))
+            return Quadratic(task, self._machine())
         guess = guess_by(task, lambda C: self._solver("crammer_singer", C=C, tol=GUESS_TOL, max_epochs=GUESS_EPOCHS))
         program = Program(task.H, task.y, task.bounds, len(task.classes), params.norm)
         return Linear(program, params.tol or ACCURACY, params.max_epochs or MOST_ROUNDS, params.memory_mb, guess)
+
+    def _machine(self) -> FlatMachine[Any]:
+        """The multi-class machine of the quadratic design."""
+        params = self.params
+        given = {name: getattr(params, name) for name in ("C", "tol", "max_epochs", "memory_mb")}
+        given = {name: value for name, value in given.items() if value is not None}
+        if params.kernel == "linear":
+            return self._solver("crammer_singer", **given)
+        given |= {name: getattr(params, name) for name in ("kernel", "degree", "gamma", "coef0")}
+        # a task of features has no constant one where a kernel takes its square
+        return self._solver("spoc", bias=params.bias if params.inputs == "features" else 0.0, **given)
 
     def _column(self, program: Program) -> Design:
         params = self.params
@@ -211,9 +225,11 @@ class ContinuousCode(Coded[ContinuousCodeParams]):
             return QuadraticColumn(program, tol, most, self.seed)
         return Linear(program, tol, most, params.memory_mb)
 
-    def _solver(self, name: str, **given: Any) -> Solver[Any]:
+    def _solver(self, name: str, **given: Any) -> FlatMachine[Any]:
         method = self.methods[name]
-        return method(method.Params.model_validate(given), seed=self.seed, threads=self.threads)
+        solver = method(method.Params.model_validate(given), seed=self.seed, threads=self.threads)
+        assert isinstance(solver, FlatMachine)
+        return solver
 
     def _model(self, problem: Problem, bank: Bank | None, signs: Code, code: Floats | Model) -> Model:
         how = "votes" if self.params.outputs == "signs" else "inner_product"

@@ -58,6 +58,9 @@ class OutputCode(Coded[OutputCodeParams]):
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         return self.columns(problem, self.code(problem)).steps(state)
 
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        return self.column_bytes(n_samples, n_features, n_classes)
+
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
         return self.columns(problem, self.code(problem)).rescaled(state, ratio)
 
