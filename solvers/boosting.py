@@ -243,7 +243,7 @@ class Boosting(Solver[P]):
                     continue
                 measures, stop = self._measure(run, report), report.converged
                 if "validation_error" in measures:
-                    stop |= run.epoch - run.best[0] >= self.params.patience
+                    stop = stop or run.epoch - int(run.best[0]) >= self.params.patience
                 yield Step(run.epoch, report.primal, report.dual, report.violation, stop, run.state(), measures)
                 if stop or report.exhausted:
                     return
@@ -263,7 +263,10 @@ class Boosting(Solver[P]):
         if len(task.held_y) and state["best"][0] > 0:
             votes = votes.upto(int(state["best"][0]))
         task.learners.restore(state)
-        return task.learners.model(task.classes, task.n_features, *votes.renumbered(), self.code(task))
+        learners, votes = votes.renumbered()
+        model = task.learners.model(task.classes, task.n_features, learners, votes, self.code(task))
+        model.report = {"rounds": float(len(votes.ends)), "weak_learners": float(len(learners))}
+        return model
 
     def code(self, task: Task) -> NDArray[np.int8] | None:
         """The code that decodes the outputs, shape (n_classes, n_outputs); None if they are the classes' scores."""

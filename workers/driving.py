@@ -172,6 +172,7 @@ class Run:
         self._reached = reached
         row = asdict(reached)
         del row["converged"], row["began"]
+        row["measures"] = {name: value for name, value in step.measures.items() if math.isfinite(value)}
         progress = {"epoch": step.epoch, "point": self._point, **self._progress(step)}
         if reached.gap is not None:
             progress["gap"] = reached.gap

@@ -40,7 +40,8 @@ def finish(job: Job) -> Job:
 
 def _step(step: dict[str, Any]) -> str:
     gap = number(step["gap"]) or "not measured"
-    return f"epoch {step['epoch']}, gap {gap}"
+    more = "".join(f", {name.replace('_', ' ')} {number(value)}" for name, value in step.get("measures", {}).items())
+    return f"epoch {step['epoch']}, gap {gap}{more}"
 
 
 def _state(job: JobBody) -> dict[str, Any]:

@@ -117,6 +117,9 @@ class JobStep(BaseModel):
     violation: float | None = Field(description="Largest violation of the optimality conditions.")
     seconds: float = Field(description="Training time so far, over all attempts.")
     point: int = Field(default=0, description="Place in the job's path, from 0; epochs count anew at each.")
+    measures: dict[str, float] = Field(
+        default_factory=dict, description="What else the method tells of the step, by name: errors, counts."
+    )
 
 
 class JobSteps(BaseModel):

@@ -136,6 +136,7 @@ def steps(session: Session, id: str, after: int = -1, limit: int = 1000) -> JobS
                     violation=row.violation,
                     seconds=row.seconds,
                     point=row.point,
+                    measures=row.measures or {},
                 )
                 for row in rows
             ]

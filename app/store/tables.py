@@ -91,6 +91,7 @@ class Step(Table):
     violation: Mapped[float | None]
     seconds: Mapped[float]
     point: Mapped[int] = mapped_column(Integer, default=0)
+    measures: Mapped[dict[str, Any] | None]
 
 
 class Checkpoint(Table):

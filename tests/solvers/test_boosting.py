@@ -63,6 +63,7 @@ def test_training_stops_when_the_error_held_out_falls_no_more_and_the_best_model
     errors = np.array([error for _, error, _ in steps])
     best = int(errors.argmin()) + 1
     assert steps[-1] == (best + 10, errors[-1], True)
+    assert all(type(converged) is bool for _, _, converged in steps)
     assert not any(converged for _, _, converged in steps[:-1])
     *_, last = method.steps(problem)
     model = method.model(problem, last.state)

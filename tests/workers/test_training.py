@@ -54,6 +54,28 @@ def test_a_job_ends_with_a_version_that_can_be_traced(
     assert not files().path(f"jobs/{job.id}").exists()
 
 
+def test_steps_tell_the_measures_of_their_method(
+    database: sessionmaker[Session], dataset: Callable[..., str], configure: Callable[..., None]
+) -> None:
+    dataset()
+    params = {"max_epochs": 12, "validation": 0.25, "patience": 12}
+    with database() as session:
+        request = TrainRequest(dataset="digits", model="m", solver="multiboost_cw", params=params, seed=3)
+        job = jobs.submit(session, request)
+        run(job.id)
+        steps = jobs.steps(session, job.id).steps
+        version = models.version(session, "m")
+        folder = models.artefact(session, version.id)
+        plain = jobs.submit(session, TrainRequest(dataset="digits", model="n"))
+        run(plain.id)
+        assert all(step.measures == {} for step in jobs.steps(session, plain.id).steps)
+    assert len(steps) == 12
+    assert all(set(step.measures) == {"train_error", "validation_error", "variables"} for step in steps)
+    errors = [step.measures["validation_error"] for step in steps]
+    assert load_model(folder / "model")[0].report["rounds"] == 1 + int(np.argmin(errors))
+    assert version.metrics["test"]["error"] < version.metrics["test"]["majority_error"]
+
+
 def test_texts_are_learnt_from_the_training_part_alone(
     database: sessionmaker[Session], dataset: Callable[..., str]
 ) -> None:
