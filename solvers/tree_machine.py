@@ -110,6 +110,13 @@ class TreeMachine(FlatMachine[M]):
         constant = sp.csr_matrix(np.full((problem.n_samples, 1), self.params.bias))
         return _replaced(problem, sp.csr_matrix(sp.hstack([problem.X, constant], format="csr")))
 
+    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+        tree = problem.taxonomy
+        if tree is not None:
+            n_features = int(np.count_nonzero(np.bincount(problem.X.indices, minlength=problem.n_features)))
+            self.check_memory(problem.n_samples, n_features, tree.n_nodes)
+        return super().steps(problem, state)
+
     def model(self, problem: Problem, state: State) -> TaxonomyModel:
         prepared = self.prepared(problem)
         model = self.fitted(prepared, state)

@@ -7,6 +7,7 @@ from problems import TREES, coupling_of, small, small_tree, tree_optimum, tree_p
 import solvers.tree_machine
 from solvers import coupling, path
 from solvers.kernels import tree_factor
+from solvers.memory import TooLargeError
 from solvers.problem import Problem, ProblemError
 from solvers.registry import SOLVERS, ParamsError, parse_params
 from solvers.taxonomy import Taxonomy, TaxonomyError
@@ -253,6 +254,14 @@ def test_groups_without_a_choice_cost_nothing(name):
     assert last.converged
     if name in ("orthogonal_transfer", "transfer", "hierarchical_multiclass"):
         assert [problem.taxonomy.names[i] for i in model.predict(problem.X)] == ["y", "b", "y", "b"]
+
+
+@everywhere
+def test_weights_of_all_nodes_that_exceed_the_memory_are_refused(name):
+    edges = [("root", "a"), ("root", "b"), *(("a", f"leaf {i}") for i in range(3000))]
+    problem = Problem.check(np.eye(50), np.arange(50) % 2, ["b", "leaf 7"], taxonomy=Taxonomy.from_edges(edges))
+    with pytest.raises(TooLargeError, match=r"3,002 classes needs at least 1 MB; memory_mb allows 1 MB"):
+        machine(name, memory_mb=1).steps(problem)
 
 
 def test_the_share_of_dual_variables_is_told():
