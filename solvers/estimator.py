@@ -1,8 +1,8 @@
 """Every method behind one scikit-learn classifier."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class Record:
     violation: float
     converged: bool
     seconds: float
+    measures: Mapping[str, float] = field(default_factory=dict)
 
 
 class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -62,6 +63,8 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     coef_ : array, shape (n_classes, n_features), or (1, n_features) for two classes; linear models only
     intercept_ : array, shape (n_classes,), or (1,) for two classes
         Zeros where ``bias`` is 0.
+    feature_importances_ : array, shape (n_features,)
+        Shares of the weights of weak learners; boosting only.
     history_ : list of Record
     gap_ : float
         Relative duality gap (primal - dual) / primal of the model; nan for methods without a certificate.
@@ -267,6 +270,23 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return intercept[1:] - intercept[:1] if self._is_binary else intercept
 
     @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Each feature's share of what the model's weak learners weigh."""
+        check_is_fitted(self)
+        if not hasattr(self.model_, "importances"):
+            raise AttributeError(f"{self.method} has no feature_importances_")
+        return np.asarray(self.model_.importances)
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """Labels after each round of boosting, shape (n_samples,) each; the last are those of :meth:`predict`."""
+        check_is_fitted(self)
+        if not hasattr(self.model_, "staged_scores"):
+            raise AttributeError(f"{self.method} is not trained round by round")
+        X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
+        for scores in self.model_.staged_scores(X):
+            yield np.asarray(self.classes_[scores.argmax(axis=1)])
+
+    @property
     def _is_binary(self) -> bool:
         return len(self.classes_) == 2 and not isinstance(self.model_, TaxonomyModel)
 
@@ -297,4 +317,5 @@ def _plain(value: Any) -> Any:
 
 
 def _record(step: Step, seconds: float) -> Record:
-    return Record(step.epoch, step.primal, step.dual, step.gap, step.violation, step.converged, seconds)
+    told = dict(step.measures)
+    return Record(step.epoch, step.primal, step.dual, step.gap, step.violation, step.converged, seconds, told)

@@ -7,6 +7,7 @@ from problems import settings, small
 from test_binning import mixed
 
 from solvers.boosting import Boosting, split
+from solvers.estimator import PolymarginClassifier
 from solvers.problem import Problem, ProblemError
 from solvers.registry import SOLVERS, ParamsError, parse_params
 
@@ -184,3 +185,21 @@ def test_settings_of_the_contract_reach_the_optimum():
     *_, last = boost("multiboost_cw", **settings("multiboost_cw", tol=1e-6)).steps(problem)
     assert last.converged
     assert last.gap <= 1e-6
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_scikit_learn_sees_stages_importances_and_measures(depth):
+    problem = noisy()
+    names = np.array(["pear", "apple", "fig", "kiwi"])[problem.y]
+    made = PolymarginClassifier("multiboost_cw", depth=depth, max_epochs=12, validation=0.2).fit(problem.X, names)
+    stages = list(made.staged_predict(problem.X))
+    assert 1 <= len(stages) == made.model_.n_rounds <= 12
+    np.testing.assert_array_equal(stages[-1], made.predict(problem.X))
+    assert not np.array_equal(stages[0], stages[-1])
+    assert made.feature_importances_.sum() == pytest.approx(1.0)
+    errors = [record.measures["validation_error"] for record in made.history_]
+    assert made.model_.n_rounds == 1 + int(np.argmin(errors))
+    linear = PolymarginClassifier("one_vs_rest").fit(problem.X, names)
+    for ask in (lambda: linear.feature_importances_, lambda: next(linear.staged_predict(problem.X))):
+        with pytest.raises(AttributeError, match="one_vs_rest"):
+            ask()
