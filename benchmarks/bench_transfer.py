@@ -20,7 +20,7 @@ METHODS = [
     *[(name, 1e-2) for name in ("hierarchical_multiclass", "flat_multiclass", "transfer", "tree_loss")],
 ]
 RUNS = 3
-ITERATIONS = 300
+ITERATIONS = 100
 
 
 def train(name: str, problem: Problem, **params: Any) -> tuple[float, Any, Solver[Any]]:
