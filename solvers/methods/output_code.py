@@ -32,10 +32,10 @@ class OutputCodeParams(CodedParams):
     C: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(  # type: ignore[assignment]
         default=None, description="Weight of the losses in every column; left out, the base method's own default."
     )
-    decoding: Literal["inner_product", "hamming", "loss"] = Field(
-        default="inner_product",
+    decoding: Literal["auto", "inner_product", "hamming", "loss"] = Field(
+        default="auto",
         description="How margins become scores: M h, or less the distance of their signs from the row, or less the sum "
-        "of the losses of M[c, t] h_t.",
+        "of the losses of M[c, t] h_t. auto takes Hamming for codes with zeros, else the inner product.",
     )
     decoding_loss: Literal["auto"] | Loss = Field(
         default="auto",
@@ -71,11 +71,15 @@ class OutputCode(Coded[OutputCodeParams]):
         params, code = self.params, self.code(problem)
         columns = self.columns(problem, code)
         bank = columns.bank(state)
+        # a column's margins on classes that it never saw are as large as on its own, and so are their losses: all pairs
+        # of 113 labels had 25 % errors by inner product, 24 % by loss and 13 % by votes alone, those of 26 letters
+        # 54 %, 16 % and 16 %
+        how = ("inner_product" if code.all() else "hamming") if params.decoding == "auto" else params.decoding
         loss = params.decoding_loss
         if loss == "auto":
             loss = "squared_hinge" if params.base_params.get("loss") == "squared_hinge" else "hinge"
         # a mean over the columns, so that their number does not scale the scores
-        model = coded(problem.classes, bank, code, params.decoding, loss, 1.0 / code.shape[1])
+        model = coded(problem.classes, bank, code, how, loss, 1.0 / code.shape[1])
         nonzero = columns.nonzero_duals(state)
         model.report = _report(problem, code, bank) | ({} if np.isnan(nonzero) else {"nonzero_duals": nonzero})
         return model

@@ -205,14 +205,17 @@ ORACLES = {
     "kernel_lee_lin_wahba": (absolute(one, 1, 0, 1, False), {}),
     "one_vs_rest, squared hinge": (one_vs_rest_squared, {"loss": "squared_hinge"}),
     "output_code": (output_code("one_vs_rest"), {}),
-    "output_code, all pairs": (output_code("all_pairs"), {"code": "all_pairs"}),
+    "output_code, all pairs": (
+        output_code("all_pairs"),
+        {"code": "all_pairs", "decoding": "inner_product"},
+    ),
     "output_code, exhaustive, squared hinge": (
         output_code("exhaustive", squared=True),
         {"code": "exhaustive", "base_params": {"loss": "squared_hinge"}},
     ),
     "output_code, one by one": (
         output_code_of_pairs("sparse_random"),
-        {"code": "sparse_random", "base": "crammer_singer"},
+        {"code": "sparse_random", "base": "crammer_singer", "decoding": "inner_product"},
     ),
     "continuous_code, features": (crammer_singer, {"inputs": "features"}),
     "continuous_code, features, l1": (crammer_singer, {"inputs": "features", "norm": "l1"}),

@@ -99,6 +99,16 @@ def test_one_against_the_rest_is_the_machine_of_that_name():
     np.testing.assert_array_equal(model.predict(problem.X), machine.predict(problem.X))
 
 
+def test_codes_with_zeros_are_decoded_by_votes_where_nothing_else_is_asked_for():
+    problem = small(n=60)
+    _, pairs = trained(problem, code="all_pairs")
+    assert pairs.decoding == "hamming"
+    _, squared = trained(problem, code="all_pairs", decoding="loss", base_params={"loss": "squared_hinge"})
+    assert squared.loss == "squared_hinge"
+    _, dense = trained(problem, code="exhaustive")
+    assert isinstance(dense, LinearCodeModel)
+
+
 def test_margins_have_the_unit_of_the_loss_whichever_the_method():
     problem = small(n=60, k=2)
     margins = {}
@@ -135,7 +145,7 @@ def test_the_model_decodes_by_the_definition(decoding):
     [
         ({"code": "exhaustive"}, LinearCodeModel),
         ({"code": "exhaustive", "decoding": "hamming"}, CodeModel),
-        ({"code": "all_pairs", "base": "weston_watkins", "bias": 1.0}, LinearCodeModel),
+        ({"code": "all_pairs", "base": "weston_watkins", "bias": 1.0, "decoding": "inner_product"}, LinearCodeModel),
         ({"code": "bch", "decoding": "loss", "bias": 1.0}, CodeModel),
         ({"code": "all_pairs", "base": "spoc"}, CodeModel),
         ({"code": "dense_random", "base": "kernel_lee_lin_wahba", "bias": 0.5, "decoding": "loss"}, CodeModel),
@@ -172,7 +182,7 @@ def test_few_columns_of_many_classes_are_not_multiplied_out_and_sparse_ones_stay
     _, pairs = trained(text, code="all_pairs", base="weston_watkins", decoding="hamming")
     assert isinstance(pairs.bank.parts[0].model, SparseLinearModel)
     assert pairs.bank.parts[0].model.W.nnz < 0.15 * text.n_features * 190
-    _, folded = trained(text, code="all_pairs", base="weston_watkins")
+    _, folded = trained(text, code="all_pairs", base="weston_watkins", decoding="inner_product")
     assert isinstance(folded, LinearCodeModel)
     expected = codes.decode(pairs.margins(text.X), pairs.code) / 190
     np.testing.assert_allclose(folded.scores(text.X), expected, atol=1e-6)
