@@ -32,7 +32,7 @@ LOOKS = {
     "Polymargin, float64": {"color": pictures.BLUE, "marker": "", "linestyle": "--"},
     "LIBLINEAR": {"color": pictures.VERMILION, "marker": "s"},
     "LinearSVC": {"color": pictures.ORANGE, "marker": "^"},
-    "certified gap, float64": {"color": pictures.BLACK, "marker": ".", "linestyle": ":"},
+    "certified gap, float64": {"color": pictures.BLACK, "marker": "", "linestyle": ":"},
 }
 
 

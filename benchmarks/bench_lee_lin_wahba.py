@@ -26,7 +26,7 @@ from solvers.registry import SOLVERS, parse_params
 GAPS = (1e-1, 1e-2)
 SETS = ["vowel", "20news", "debian-section"]
 EPS, REST_AFTER, PARTS = 1e-3, 3, 10
-MOST_EPOCHS, MOST_SECONDS = 1500, 60.0
+MOST_EPOCHS, MOST_SECONDS = 1500, 30.0
 LARGE = {"vowel": [1.0, 1e2, 1e4, 1e6, 1e8], "satimage": [1.0, 1e2, 1e4, 1e6, 1e8], "letter": [1e4]}
 TEXT_C, TEXT_GAP, TEXT_MARK, TEXT_EPOCHS, TEXT_SECONDS = 1e4, 1e-2, 3000, 15_000, 600.0
 
