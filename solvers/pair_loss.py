@@ -17,7 +17,7 @@ from solvers.kernels import coordinates as kernels
 from solvers.sharding.crew import Crew
 from solvers.weak_learners import Channels, Found
 
-NAMES = ("F", "e", "r", "E", "whole")
+NAMES = ("F", "e", "r", "E", "way")
 PIECE = 1 << 18
 FINE_SHARE = 0.01
 CLOSER = 0.3
@@ -59,7 +59,8 @@ class PairLoss:
         p = (n_classes - 1) * float(omega.sum())
         self.rate, self._a = C / p, 0.5 * p / C
         self.F, self.e = np.zeros((n_classes, n)), np.zeros((n_classes, n))
-        self.r, self.E, self.whole, self._own = np.ones(n), np.zeros(n), np.zeros(n), np.zeros(n)
+        self.r, self.E, self._own = np.ones(n), np.zeros(n), np.zeros(n)
+        self.way = np.zeros((2, n_classes))
         self.mass = self.entropy = 0.0
         self.n_wrong = 0
         self._channels: dict[bool, Channels] = {}
@@ -67,7 +68,8 @@ class PairLoss:
 
     def refresh(self) -> None:
         """Make all factors of mu afresh from the scores, without the rounding of earlier steps."""
-        kernels.restart(self.F, self.omega, self.y, self.e, self.r, self.E, self.whole)
+        kernels.restart(self.F, self.omega, self.y, self.e, self.r, self.E)
+        self.way[:] = 0.0
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that changes; live."""
@@ -118,7 +120,7 @@ class PairLoss:
         """Minimise over one weight after the other; ``weights`` change in place, ``share`` of the way."""
         kernels.sweep(
             sides, classes, weights, self._a, share, signed,
-            self.starts, self.F, self.omega, self.y, self.e, self.r, self.E, self.whole,
+            self.starts, self.F, self.omega, self.y, self.e, self.r, self.E, self.way,
         )  # fmt: skip
 
     def gradients(self, sides: NDArray[np.int8], classes: NDArray[np.int32]) -> NDArray[np.float64]:

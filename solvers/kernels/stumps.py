@@ -35,6 +35,36 @@ def _add(typing: Any, H: Any, at: Any, U: Any, i: Any) -> Any:
 
 
 @intrinsic
+def _fill_rest(typing: Any, H: Any, n: Any, rest: Any, total: Any) -> Any:
+    """Add to bin ``rest`` of H what its first n bins together lack of the total."""
+    signature = types.void(H, types.int64, types.int64, total)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(_whole(signature.args[0]), LANES)
+        zero, lanes = ir.Constant(_I64, 0), ir.Constant(_I64, LANES)
+        _, total = _vector(context, builder, signature.args[3], args[3], zero, vector)
+        before = builder.block
+        head, body, done = (builder.append_basic_block(part) for part in ("head", "body", "done"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        b, left = builder.phi(_I64), builder.phi(vector)
+        b.add_incoming(zero, before)
+        left.add_incoming(total, before)
+        builder.cbranch(builder.icmp_signed("<", b, args[1]), body, done)
+        builder.position_at_end(body)
+        _, held = _vector(context, builder, signature.args[0], args[0], builder.mul(b, lanes), vector)
+        b.add_incoming(builder.add(b, ir.Constant(_I64, 1)), body)
+        left.add_incoming(builder.sub(left, held), body)
+        builder.branch(head)
+        builder.position_at_end(done)
+        target, held = _vector(context, builder, signature.args[0], args[0], builder.mul(args[2], lanes), vector)
+        builder.store(builder.add(held, left), target, align=4)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
 def scan_lanes(typing: Any, H: Any, at: Any, n: Any, total: Any, first: Any, best: Any, where: Any, signed: Any) -> Any:
     """Turn n bins of H from ``at`` on into prefix sums L, and keep the largest |2 L - total| of each lane.
 
@@ -129,12 +159,7 @@ def histograms(
         begin, end = indptr[f - n_dense], indptr[f - n_dense + 1]
         for p in range(begin, end):
             _add(H, np.int64(codes[p]) * LANES, U, np.int64(rows[p]) * LANES)
-        rest = np.int64(zero[f - n_dense]) * LANES
-        for c in range(LANES):
-            seen = 0
-            for b in range(n_bins[f]):
-                seen += H[b * LANES + c]
-            H[rest + c] += totals[c] - seen
+        _fill_rest(H, n_bins[f], zero[f - n_dense], totals)
 
 
 @njit(cache=True, nogil=True)
