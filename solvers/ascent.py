@@ -24,6 +24,7 @@ from solvers.layouts import Layout, SparseLayout
 from solvers.memory import refuse
 from solvers.model import LinearModel
 from solvers.problem import Problem
+from solvers.sparse_linear_model import SparseLinearModel
 
 REST_AFTER = 3
 LONGEST_REST = 8
@@ -83,7 +84,7 @@ class DualAscent(LinearMachine[A]):
         end: int,
         full: bool,
         most: int,
-        W: NDArray[Any],
+        W: Any,
         duals: Any,
         rest: NDArray[np.uint8],
         gains: NDArray[np.float32],
@@ -98,7 +99,7 @@ class DualAscent(LinearMachine[A]):
         """
 
     @abstractmethod
-    def certify(self, task: Task, W: NDArray[Any], duals: Any, gaps: NDArray[np.float64]) -> tuple[float, float]:
+    def certify(self, task: Task, W: Any, duals: Any, gaps: NDArray[np.float64]) -> tuple[float, float]:
         """The sum of the weighted losses at W, the sum of the dual variables, and each example's part of the gap."""
 
     def duals(self, task: Task) -> Any:
@@ -115,7 +116,7 @@ class DualAscent(LinearMachine[A]):
             refuse(what, copies, self.params.memory_mb)
         return coefficients.with_room(duals, room)
 
-    def rebuild(self, task: Task, duals: Any, W: NDArray[Any]) -> None:
+    def rebuild(self, task: Task, duals: Any, W: Any) -> None:
         """Make W afresh from the dual variables."""
         coefficients.rebuild(task.rows, duals, W)
 
@@ -193,7 +194,7 @@ class DualAscent(LinearMachine[A]):
             stop, spent = run.position + n, float(work[n - 1])
         most = FIRST_CANDIDATES if run.epoch == 1 else task.n_classes
         while run.position < stop:
-            run.duals = self.with_room(task, run.duals)
+            run.duals, run.W = self.with_room(task, run.duals), run.layout.with_room(run.W)
             run.position = self.visit(
                 task, run.order, run.position, stop, run.refined == 0, most, run.W, run.duals, run.rest, run.gains,
                 run.tally,
@@ -228,12 +229,13 @@ class DualAscent(LinearMachine[A]):
         layout = self.layout(problem)
         task = self._task(problem, layout)
         run = self._begin(task, layout)
+        run.W = layout.restored(state)
         run.duals = type(run.duals)(*(np.array(state[f"dual_{name}"]) for name in run.duals._fields))
         self.rebuild(task, run.duals, run.W)
         square = layout.square_norm(run.W)
         factor = best_multiple(self.total(task, run.duals), square, ratio)
         self.multiply(task, run.duals, factor)
-        np.multiply(run.W, factor, out=run.W)
+        layout.multiply(run.W, factor)
         return run.step(np.nan, np.nan, converged=False).state
 
     def _task(self, problem: Problem, layout: Layout) -> Task:
@@ -245,8 +247,7 @@ class DualAscent(LinearMachine[A]):
         return Run(layout, layout.weights(), self.duals(task), *changing, 0, 0, 0, 0)
 
     def _resume(self, task: Task, layout: Layout, state: State) -> "Run":
-        W = layout.weights()
-        W[:] = state["W"]
+        W = layout.restored(state)
         kind = type(self.duals(task))
         duals = kind(*(np.array(state[f"dual_{name}"]) for name in kind._fields))
         rest, gains, order, tally, pace = (
@@ -264,7 +265,7 @@ class DualAscent(LinearMachine[A]):
         lanes = ALIGNMENT // precision(self.params).itemsize
         return n_features * -(-n_classes // lanes) * ALIGNMENT + 16 * n_samples
 
-    def fitted(self, problem: Problem, state: State) -> LinearModel:
+    def fitted(self, problem: Problem, state: State) -> LinearModel | SparseLinearModel:
         layout = self.layout(problem)
         ascending = np.argsort(layout.features)
         W = np.ascontiguousarray(layout.by_feature(state["W"])[np.ix_(ascending, _rank(problem))])
@@ -276,7 +277,7 @@ class Run:
     """What changes while a method trains: the state of a step, beside the layout."""
 
     layout: Layout
-    W: NDArray[Any]
+    W: Any
     duals: Any
     rest: NDArray[np.uint8]
     gains: NDArray[np.float32]
@@ -287,7 +288,7 @@ class Run:
     position: int
     certified: int
     refined: int
-    blank: NDArray[Any] | None = None
+    blank: Any = None
 
     def start(self, order: NDArray[np.int32], cost: float) -> None:
         """Begin a pass over these examples, at this cost."""
@@ -310,7 +311,7 @@ class Run:
     def step(self, primal: float, dual: float, *, converged: bool) -> Step:
         """The step at this point."""
         clock = np.array([self.epoch, self.position, self.certified, self.refined])
-        arrays = {"W": self.W, "rest": self.rest, "gains": self.gains, "order": self.order}
+        arrays = self.layout.state(self.W) | {"rest": self.rest, "gains": self.gains, "order": self.order}
         arrays |= {"tally": self.tally, "pace": self.pace, "clock": clock} | {
             f"dual_{name}": array for name, array in self.duals._asdict().items()
         }
@@ -320,9 +321,13 @@ class Run:
 def _rank(problem: Problem) -> NDArray[np.int32]:
     """The column of W that belongs to each class: the frequent ones first, so that they share cache lines."""
     rank = np.empty(problem.n_classes, np.int32)
-    order = np.argsort(-np.bincount(problem.y, minlength=problem.n_classes), kind="stable")
-    rank[order] = np.arange(problem.n_classes, dtype=np.int32)
+    rank[order_of_classes(problem)] = np.arange(problem.n_classes, dtype=np.int32)
     return rank
+
+
+def order_of_classes(problem: Problem) -> NDArray[np.int32]:
+    """The class that each column of W belongs to."""
+    return np.argsort(-np.bincount(problem.y, minlength=problem.n_classes), kind="stable").astype(np.int32)
 
 
 def precision(params: AscentParams) -> np.dtype[Any]:

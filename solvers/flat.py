@@ -19,6 +19,7 @@ from solvers.base import Params, Solver, State, Step
 from solvers.memory import refuse
 from solvers.model import LinearModel, Model
 from solvers.problem import Problem, ProblemError
+from solvers.sparse_linear_model import SparseLinearModel
 
 NAMED = 5
 
@@ -146,7 +147,7 @@ class LinearMachine(FlatMachine[F]):
         constant = sp.csr_matrix(np.full((problem.n_samples, 1), self.params.bias))
         return replace(problem, X=sp.csr_matrix(sp.hstack([problem.X, constant], format="csr")))
 
-    def model(self, problem: Problem, state: State) -> LinearModel:
+    def model(self, problem: Problem, state: State) -> LinearModel | SparseLinearModel:
         """The model that ``state`` stands for; its report tells how sparse it is (Alber et al. 2017, Table 3).
 
         ``nonzero_weights`` is the share of the weights of all classes and features that are not zero, without the
@@ -156,12 +157,13 @@ class LinearMachine(FlatMachine[F]):
         model = self.fitted(prepared, state)
         if self.params.bias > 0:
             model = model.with_last_as_intercept(self.params.bias)
-        weights = np.count_nonzero(model.W) / (len(model.classes) * model.n_features)
+        n_weights = model.W.nnz if isinstance(model, SparseLinearModel) else np.count_nonzero(model.W)
+        weights = n_weights / (len(model.classes) * model.n_features)
         model.report = {"nonzero_weights": float(weights), "nonzero_duals": self.nonzero_duals(prepared, state)}
         return model
 
     @abstractmethod
-    def fitted(self, problem: Problem, state: State) -> LinearModel: ...
+    def fitted(self, problem: Problem, state: State) -> LinearModel | SparseLinearModel: ...
 
 
 def best_multiple(linear: float, square: float, most: float) -> float:

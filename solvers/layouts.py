@@ -1,5 +1,6 @@
 """How examples and weights lie in memory while a flat machine trains: sparse rows, or dense ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,15 +36,33 @@ class Layout:
     n_classes: int
     dtype: np.dtype[Any]
 
-    def weights(self) -> NDArray[Any]:
+    def weights(self) -> Any:
         """Zero weights of this layout."""
         raise NotImplementedError
+
+    def with_room(self, W: Any) -> Any:
+        """The same weights, with room for what the last visit lacked."""
+        return W
+
+    def state(self, W: Any) -> dict[str, NDArray[Any]]:
+        """The arrays of the weights, for a step."""
+        return {"W": W}
+
+    def restored(self, state: Mapping[str, NDArray[Any]]) -> Any:
+        """The weights of a step."""
+        W = self.weights()
+        W[:] = state["W"]
+        return W
+
+    def multiply(self, W: Any, factor: float) -> None:
+        """Multiply all weights, in place."""
+        np.multiply(W, factor, out=W)
 
     def by_feature(self, W: NDArray[Any]) -> NDArray[Any]:
         """The weights as an array of shape (n_used, n_classes)."""
         raise NotImplementedError
 
-    def square_norm(self, W: NDArray[Any]) -> float:
+    def square_norm(self, W: Any) -> float:
         """Sum of the squares of all weights."""
         raise NotImplementedError
 
@@ -57,13 +76,13 @@ class SparseLayout(Layout):
         lengths, lanes = np.diff(rows.indptr).astype(np.float64), ALIGNMENT // dtype.itemsize
         return cls(rows, features, lengths * (1 + -(-n_classes // lanes)), 1.5 * lengths, n_classes, dtype)
 
-    def weights(self) -> NDArray[Any]:
+    def weights(self) -> Any:
         return weights(len(self.features), self.n_classes, self.dtype)
 
     def by_feature(self, W: NDArray[Any]) -> NDArray[Any]:
         return W[:, : self.n_classes]
 
-    def square_norm(self, W: NDArray[Any]) -> float:
+    def square_norm(self, W: Any) -> float:
         return float(square_norm(W, self.n_classes))
 
 

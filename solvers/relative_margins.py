@@ -5,15 +5,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.ascent import LIVE_SHARE, WORTH, A, DualAscent, Run, Task, precision
-from solvers.kernels import coefficients, conjugate, joint, joint_dense
+from solvers.ascent import LIVE_SHARE, WORTH, A, DualAscent, Run, Task, order_of_classes, precision
+from solvers.base import State
+from solvers.hybrid_layout import DENSE_SHARE, HybridLayout
+from solvers.kernels import coefficients, conjugate, hybrid, joint, joint_dense
 from solvers.kernels.coefficients import Coefficients
 from solvers.kernels.joint_dense import DenseRows
 from solvers.kernels.settling import settle
-from solvers.layouts import DenseLayout, Layout, SparseLayout
+from solvers.layouts import DenseLayout, Layout
+from solvers.memory import limit_bytes
+from solvers.model import LinearModel
 from solvers.problem import Problem
+from solvers.sparse_linear_model import SparseLinearModel
 
 CLIMB_FROM, CLIMB_EVERY, LONGEST_WAIT = 10, 4, 31
+LIST_BYTES = 12
 FEWEST_PRODUCTS, MOST_PRODUCTS, REDUCTION = 8, 40, 1e-3
 
 
@@ -31,12 +37,31 @@ class RelativeMargins(DualAscent[A]):
             settle(duals.start, duals.length, duals.values, task.bounds)
 
     def layout(self, problem: Problem) -> Layout:
-        kind = DenseLayout if DenseLayout.suits(problem.X) else SparseLayout
-        return kind.of(problem.X, problem.n_classes, precision(self.params))
+        dtype = precision(self.params)
+        if DenseLayout.suits(problem.X):
+            return DenseLayout.of(problem.X, problem.n_classes, dtype)
+        return HybridLayout.within(problem.X, problem.n_classes, dtype, self.params.memory_mb)
 
-    def rebuild(self, task: Task, duals: Coefficients, W: NDArray[Any]) -> None:
-        kernel = joint_dense if isinstance(task.rows, DenseRows) else coefficients
-        kernel.rebuild(task.rows, duals, W)
+    def rebuild(self, task: Task, duals: Coefficients, W: Any) -> None:
+        if isinstance(task.rows, DenseRows):
+            joint_dense.rebuild(task.rows, duals, W)
+        elif W.lists is None:
+            coefficients.rebuild(task.rows, duals, W.hot)
+        elif not hybrid.rebuild(task.rows, duals, W.hot, W.lists):
+            raise RuntimeError("weights made afresh take more room than before")
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        dense = super().bytes_needed(n_samples, n_features, n_classes)
+        if dense <= DENSE_SHARE * limit_bytes(self.params.memory_mb):
+            return dense
+        # how long the lists become shows only in training
+        return LIST_BYTES * n_features + 16 * n_samples
+
+    def fitted(self, problem: Problem, state: State) -> LinearModel | SparseLinearModel:
+        layout = self.layout(problem)
+        if not isinstance(layout, HybridLayout) or len(state["W"]) == len(layout.features):
+            return super().fitted(problem, state)
+        return SparseLinearModel(problem.classes, layout.csr(state, problem.n_features, order_of_classes(problem)))
 
     def refine(self, task: Task, run: Run, budget: float) -> float:
         if not isinstance(task.rows, DenseRows):
@@ -61,9 +86,9 @@ class RelativeMargins(DualAscent[A]):
         most = int(min(MOST_PRODUCTS, budget // max(price, 1.0)))
         if len(some) == 0 or most < FEWEST_PRODUCTS:
             return 0.0
-        if run.blank is None:
-            run.blank = run.layout.weights()
-        gain, products = conjugate.climb(some, *task, self.largest_loss, run.W, run.duals, run.blank, most, REDUCTION)
+        assert isinstance(run.layout, HybridLayout)
+        run.blank = run.layout.no_change(run.W, run.blank)
+        gain, products = conjugate.climb(some, *task, self.largest_loss, *run.W, run.duals, *run.blank, most, REDUCTION)
         cost = price * (products + 1)
         run.pace[3] = 0.0 if gain > WORTH * run.pace[0] * cost else min(2 * run.pace[3] + 1, LONGEST_WAIT)
         run.pace[2] = run.epoch + run.pace[3]
@@ -77,17 +102,19 @@ class RelativeMargins(DualAscent[A]):
         end: int,
         full: bool,
         most: int,
-        W: NDArray[Any],
+        W: Any,
         duals: Coefficients,
         rest: NDArray[np.uint8],
         gains: NDArray[np.float32],
         tally: NDArray[np.float64],
     ) -> int:
-        kernel = joint_dense if isinstance(task.rows, DenseRows) else joint
-        return int(kernel.visit(*task, order, begin, end, full, most, self.largest_loss, W, duals, rest, gains, tally))
+        fixed = (*task, order, begin, end, full, most, self.largest_loss)
+        changing = (duals, rest, gains, tally)
+        if isinstance(task.rows, DenseRows):
+            return int(joint_dense.visit(*fixed, W, *changing))
+        return int(joint.visit(*fixed, *W, *changing))
 
-    def certify(
-        self, task: Task, W: NDArray[Any], duals: Coefficients, gaps: NDArray[np.float64]
-    ) -> tuple[float, float]:
-        kernel = joint_dense if isinstance(task.rows, DenseRows) else joint
-        return kernel.certify(*task, self.largest_loss, W, duals, gaps)  # type: ignore[no-any-return]
+    def certify(self, task: Task, W: Any, duals: Coefficients, gaps: NDArray[np.float64]) -> tuple[float, float]:
+        if isinstance(task.rows, DenseRows):
+            return joint_dense.certify(*task, self.largest_loss, W, duals, gaps)  # type: ignore[no-any-return]
+        return joint.certify(*task, self.largest_loss, *W, duals, gaps)  # type: ignore[no-any-return]

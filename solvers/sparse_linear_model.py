@@ -29,6 +29,11 @@ class SparseLinearModel(Model):
         self.W = W
         self.intercept = intercept
 
+    def with_last_as_intercept(self, value: float) -> "SparseLinearModel":
+        """The same model of examples without their last feature, which is ``value`` in every one of them."""
+        intercept = self.W[-1].toarray()[0] * self.W.dtype.type(value)
+        return SparseLinearModel(self.classes, self.W[:-1], intercept)
+
     def scores(self, X: sp.csr_matrix) -> Floats:
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")

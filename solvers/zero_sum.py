@@ -21,6 +21,7 @@ from solvers.kernels import absolute
 from solvers.kernels.absolute import Alpha, Margins
 from solvers.model import LinearModel
 from solvers.problem import Problem
+from solvers.sparse_linear_model import SparseLinearModel
 
 AUTO_FEATURES = 300
 CHUNK = 256
@@ -132,7 +133,7 @@ class SummedZeroSum(ZeroSum[S]):
             return self._interior_steps(problem, features, state)
         return super().train(problem, state)
 
-    def fitted(self, problem: Problem, state: State) -> LinearModel:
+    def fitted(self, problem: Problem, state: State) -> LinearModel | SparseLinearModel:
         features = _used(problem)
         if not self._interior(problem, features):
             return super().fitted(problem, state)

@@ -15,7 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from solvers.kernels import hybrid
 from solvers.kernels.coefficients import Coefficients
+from solvers.kernels.hybrid import BITS, Lists
 from solvers.kernels.rows import Rows
 
 Vector = NDArray[np.float64]
@@ -31,27 +33,40 @@ def climb(
     n_classes: int,
     largest_loss: bool,
     W: NDArray[Any],
+    lists: Lists | None,
     pool: Coefficients,
     blank: NDArray[Any],
+    blank_values: NDArray[Any],
     most: int,
     reduction: float,
 ) -> tuple[float, int]:
     """Ascend on the listed variables of ``some`` examples, in place.
 
-    ``blank`` is zero, of W's shape, and is left so. Ends after ``most`` products with the Hessian, or where the
-    squared gradient has fallen to ``reduction`` of what it was. Returns what the dual has gained, and the products.
+    ``blank``, of W's shape, and ``blank_values``, with a number for each entry of the lists, vanish, and are left so.
+    Ends after ``most`` products with the Hessian, or where the squared gradient has fallen to ``reduction`` of what it
+    was. Returns what the dual has gained, and the products.
     """
     indptr, indices, data = rows.indptr, rows.indices, rows.data
     cells, moved, width = W.reshape(-1), blank.reshape(-1), np.uint64(W.shape[1])
     begin, classes, at = _variables(some, pool)
-    size = classes.shape[0]
-    fixed = (indptr, indices, data, labels, some, begin, classes)
+    size, longest, most_slots = classes.shape[0], 0, 0
+    for e in range(some.shape[0]):
+        n = begin[e + 1] - begin[e] + 1
+        longest = max(longest, n)
+        if lists is not None:
+            most_slots = max(most_slots, n * (indptr[some[e] + 1] - lists.middle[some[e]]))
+    scratch = (np.empty(longest, np.int32), np.empty(longest, W.dtype), np.empty(most_slots, np.int64))
+    fixed = (indptr, indices, data, labels, some, begin, classes, lists, W.shape[0], width, *scratch)
+    # the value of entry e of a list stands at 2 e + 1 in the lists themselves, at e in a change of them
+    weights, changes = (cells, blank_values, 1, 0), (moved, blank_values, 1, 0)
+    if lists is not None:
+        weights = (cells, lists.cells, 2, 1)
     alpha = np.empty(size)
     for t in range(size):
         alpha[t] = -pool.values[at[t]]
     first = alpha.copy()
     gradient = np.empty(size)
-    _score(*fixed, cells, width, gradient)
+    _score(*fixed, *weights, gradient)
     for t in range(size):
         gradient[t] = 1.0 - gradient[t]
     held = np.zeros(size, np.bool_)
@@ -63,9 +78,9 @@ def climb(
     p = z.copy()
     gain, products = 0.0, 0
     while products < most and size_of_r > goal:
-        _add(*fixed, moved, width, p, 1.0)
-        _score(*fixed, moved, width, image)
-        _wipe(*fixed, moved, width)
+        _add(*fixed, *changes, p)
+        _score(*fixed, *changes, image)
+        _wipe(*fixed, *changes)
         products += 1
         curvature = np.dot(p, image)
         if curvature <= 0.0:
@@ -81,9 +96,9 @@ def climb(
             for t in range(size):
                 p[t] = z[t] + size_of_r / before * p[t]
             continue
-        _add(*fixed, moved, width, step, 1.0)
-        _score(*fixed, moved, width, image)
-        _wipe(*fixed, moved, width)
+        _add(*fixed, *changes, step)
+        _score(*fixed, *changes, image)
+        _wipe(*fixed, *changes)
         products += 1
         slope, curvature = np.dot(gradient, step), np.dot(step, image)
         if slope <= 0.0:
@@ -98,7 +113,7 @@ def climb(
         p[:] = z
     for t in range(size):
         step[t] = alpha[t] - first[t]
-    _add(*fixed, cells, width, step, 1.0)
+    _add(*fixed, *weights, step)
     _write(some, begin, at, alpha, pool)
     return gain, products
 
@@ -128,22 +143,52 @@ def _score(
     some: NDArray[np.int32],
     begin: NDArray[np.int64],
     classes: NDArray[np.int32],
-    cells: NDArray[Any],
+    lists: Lists | None,
+    n_hot: int,
     width: np.uint64,
+    wanted: NDArray[np.int32],
+    f: NDArray[Any],
+    slots: NDArray[np.int64],
+    cells: NDArray[Any],
+    values: NDArray[Any],
+    scale: int,
+    offset: int,
     out: Vector,
 ) -> None:
-    """f_y - f_c of every variable, from the weights in cells."""
+    """f_y - f_c of every variable, from the weights in cells and, for features from middle on, in values."""
     for e in range(some.shape[0]):
         i = some[e]
-        y, low, high = np.uint64(labels[i]), indptr[i], indptr[i + 1]
-        f_y = cells.dtype.type(0)
-        for p in range(low, high):
-            f_y += data[p] * cells[np.uint64(indices[p]) * width + y]
-        for t in range(begin[e], begin[e + 1]):
-            c, f = np.uint64(classes[t]), cells.dtype.type(0)
-            for p in range(low, high):
-                f += data[p] * cells[np.uint64(indices[p]) * width + c]
-            out[t] = f_y - f
+        low, high, first, n = indptr[i], indptr[i + 1], begin[e], begin[e + 1] - begin[e]
+        mid = high if lists is None else lists.middle[i]
+        for t in range(n + 1):
+            wanted[t] = classes[first + t] if t < n else labels[i]
+            c, total = np.uint64(wanted[t]), cells.dtype.type(0)
+            for p in range(low, mid):
+                total += data[p] * cells[np.uint64(indices[p]) * width + c]
+            f[t] = total
+        if lists is not None:
+            _place(indices, mid, high, n_hot, lists, wanted, n + 1, slots)
+            for p in range(mid, high):
+                x, slot = data[p], (p - mid) * (n + 1)
+                for t in range(n + 1):
+                    f[t] += x * values[scale * slots[slot + t] + offset]
+        for t in range(n):
+            out[first + t] = f[n] - f[t]
+
+
+@njit(cache=True, nogil=True)
+def _place(
+    indices: NDArray[np.int32],
+    low: int,
+    high: int,
+    n_hot: int,
+    lists: Lists,
+    wanted: NDArray[np.int32],
+    n: int,
+    slots: NDArray[np.int64],
+) -> None:
+    """Where the weights of n classes stand in the lists, where all of them have some."""
+    hybrid.place(indices, low, high, n_hot, lists.start, lists.length, lists.cells, lists.clock[BITS], wanted, n, slots)
 
 
 @njit(cache=True, nogil=True)
@@ -155,26 +200,41 @@ def _add(
     some: NDArray[np.int32],
     begin: NDArray[np.int64],
     classes: NDArray[np.int32],
-    cells: NDArray[Any],
+    lists: Lists | None,
+    n_hot: int,
     width: np.uint64,
+    wanted: NDArray[np.int32],
+    f: NDArray[Any],
+    slots: NDArray[np.int64],
+    cells: NDArray[Any],
+    values: NDArray[Any],
+    scale: int,
+    offset: int,
     v: Vector,
-    scale: float,
 ) -> None:
     """Add to cells what the variables' change v makes of the weights."""
     for e in range(some.shape[0]):
-        i = some[e]
-        y, low, high = np.uint64(labels[i]), indptr[i], indptr[i + 1]
-        own = 0.0
+        i, own, n = some[e], 0.0, 0
+        low, high = indptr[i], indptr[i + 1]
+        mid = high if lists is None else lists.middle[i]
         for t in range(begin[e], begin[e + 1]):
             own += v[t]
             if v[t] != 0.0:
-                c, s = np.uint64(classes[t]), cells.dtype.type(-scale * v[t])
-                for p in range(low, high):
-                    cells[np.uint64(indices[p]) * width + c] += s * data[p]
+                wanted[n], f[n] = classes[t], cells.dtype.type(-v[t])
+                n += 1
         if own != 0.0:
-            s = cells.dtype.type(scale * own)
-            for p in range(low, high):
-                cells[np.uint64(indices[p]) * width + y] += s * data[p]
+            wanted[n], f[n] = labels[i], cells.dtype.type(own)
+            n += 1
+        for t in range(n):
+            c, s = np.uint64(wanted[t]), f[t]
+            for p in range(low, mid):
+                cells[np.uint64(indices[p]) * width + c] += s * data[p]
+        if lists is not None:
+            _place(indices, mid, high, n_hot, lists, wanted, n, slots)
+            for p in range(mid, high):
+                x, slot = data[p], (p - mid) * n
+                for t in range(n):
+                    values[scale * slots[slot + t] + offset] += f[t] * x
 
 
 @njit(cache=True, nogil=True)
@@ -186,19 +246,33 @@ def _wipe(
     some: NDArray[np.int32],
     begin: NDArray[np.int64],
     classes: NDArray[np.int32],
-    cells: NDArray[Any],
+    lists: Lists | None,
+    n_hot: int,
     width: np.uint64,
+    wanted: NDArray[np.int32],
+    f: NDArray[Any],
+    slots: NDArray[np.int64],
+    cells: NDArray[Any],
+    values: NDArray[Any],
+    scale: int,
+    offset: int,
 ) -> None:
     """Zero all cells that :func:`_add` may have touched."""
     zero = cells.dtype.type(0)
     for e in range(some.shape[0]):
-        i = some[e]
-        y = np.uint64(labels[i])
-        for p in range(indptr[i], indptr[i + 1]):
+        i, first, n = some[e], begin[e], begin[e + 1] - begin[e]
+        low, high = indptr[i], indptr[i + 1]
+        mid = high if lists is None else lists.middle[i]
+        for t in range(n + 1):
+            wanted[t] = classes[first + t] if t < n else labels[i]
+        for p in range(low, mid):
             base = np.uint64(indices[p]) * width
-            cells[base + y] = zero
-            for t in range(begin[e], begin[e + 1]):
-                cells[base + np.uint64(classes[t])] = zero
+            for t in range(n + 1):
+                cells[base + np.uint64(wanted[t])] = zero
+        if lists is not None:
+            _place(indices, mid, high, n_hot, lists, wanted, n + 1, slots)
+            for t in range((high - mid) * (n + 1)):
+                values[scale * slots[t] + offset] = zero
 
 
 @njit(cache=True, nogil=True)

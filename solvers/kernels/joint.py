@@ -11,13 +11,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from solvers.kernels import hybrid
 from solvers.kernels.blocks import box_root, simplex_root
 from solvers.kernels.coefficients import Coefficients
+from solvers.kernels.hybrid import BITS, END, LACKING, LIMIT, Lists
 from solvers.kernels.lanes import above_mask, largest, lowest_bit, prefetch, sum_rows
-from solvers.kernels.rows import ALIGNMENT, Rows, score
+from solvers.kernels.rows import ALIGNMENT, Rows
 
 NEGLIGIBLE = 1e-12
 AHEAD = 4
+SLOTS = 1 << 14
 
 
 @njit(cache=True, nogil=True)
@@ -33,6 +36,7 @@ def visit(
     most: int,
     largest_loss: bool,
     W: NDArray[Any],
+    lists: Lists | None,
     pool: Coefficients,
     rest: NDArray[np.uint8],
     gains: NDArray[np.float32],
@@ -41,7 +45,7 @@ def visit(
     """Block steps on order[begin:end], over all classes or over those listed in the pool; all else changes in place.
 
     ``most`` bounds the candidates of one step: fewer than all is an exact step on a part of the variables. Returns
-    where it stopped, before ``end`` when the pool is full. Everything is unpacked once and inlined: passing arrays on
+    where it stopped, before ``end`` when a pool is full. Everything is unpacked once and inlined: passing arrays on
     within tuples costs reference counts that took half the time of a visit.
     """
     indptr, indices, data, squares = rows.indptr, rows.indices, rows.data, rows.squares
@@ -52,6 +56,10 @@ def visit(
     f, steps = np.zeros(W.shape[1], W.dtype), np.empty(size, W.dtype)
     classes, moved = np.empty(size, np.int32), np.empty(size, np.int32)
     b, old, new = np.empty(size), np.empty(size), np.empty(size)
+    if lists is not None:
+        middle, n_hot = lists.middle, W.shape[0]
+        w_start, w_length, w_cells, clock, bits = lists.start, lists.length, lists.cells, lists.clock, lists.clock[BITS]
+        which, slots = np.empty(size, np.int32), np.empty(SLOTS, np.int64)
     for at in range(begin, end):
         if used[0] + n_classes > listed.shape[0]:
             return at
@@ -64,23 +72,44 @@ def visit(
             prefetch(values, start[i])
         if not full and at + 1 < end:
             i = order[at + 1]
-            _prefetch_listed(indices, indptr[i], indptr[i + 1], listed, start[i], start[i] + length[i], cells, width)
+            last = indptr[i + 1]
+            if lists is not None:
+                last = middle[i]
+            _prefetch_listed(indices, indptr[i], last, listed, start[i], start[i] + length[i], cells, width)
         i = order[at]
         y, C, K, low, high = labels[i], bounds[i], squares[i], indptr[i], indptr[i + 1]
+        mid = high
+        if lists is not None:
+            mid = middle[i]
         first, m = start[i] + 1, max(length[i] - 1, 0)
         S0 = 0.0
         for t in range(m):
             classes[t], old[t] = listed[first + t], -values[first + t]
             S0 += old[t]
+        loss, held, violation, placed = 0.0, 0.0, 0.0, False
         if full:
-            sum_rows(W, indices, data, low, high, f)
+            sum_rows(W, indices, data, low, mid, f)
+            if lists is not None:
+                hybrid.add_lists(indices, data, mid, high, n_hot, w_start, w_length, w_cells, f)
             n, loss, held = _candidates(f, y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
-            tally[0] += C * loss - held
-            tally[1] += C * loss
-            tally[2] = max(tally[2], _violation(b, old, n, S0, K, C, largest_loss))
+            violation = _violation(b, old, n, S0, K, C, largest_loss)
         else:
             n = m
-            _score_listed(indices, data, low, high, cells, width, classes, y, K, S0, m, b, old)
+            _score_listed(indices, data, low, mid, cells, width, classes, y, m, b)
+            if lists is not None:
+                for t in range(m + 1):
+                    steps[t] = b[t]
+                if (m + 1) * (high - mid) > slots.shape[0]:
+                    slots = np.empty(2 * (m + 1) * (high - mid), np.int64)
+                placed = hybrid.place(
+                    indices, mid, high, n_hot, w_start, w_length, w_cells, bits, classes, m + 1, slots
+                )
+                hybrid.score_placed(data, mid, high, w_cells, slots, m + 1, steps)
+                for t in range(m + 1):
+                    b[t] = steps[t]
+            f_y = b[m]
+            for t in range(m):
+                b[t] = (1.0 - f_y + b[t]) / K + old[t] + S0
         _solve(b, n, C, S0, largest_loss, new)
 
         # w_y += (sum of the changes) x, w_c -= change x
@@ -89,6 +118,8 @@ def visit(
             change = new[t] - old[t]
             if abs(change) > NEGLIGIBLE * max(new[t], old[t]):
                 moved[count], steps[count] = classes[t], -change
+                if lists is not None:
+                    which[count] = t
                 count += 1
                 own += change
                 gain += change * change
@@ -98,6 +129,15 @@ def visit(
                 classes[kept], new[kept] = classes[t], new[t]
                 total += new[t]
                 kept += 1
+        if lists is not None and count > 0 and not placed:
+            need = hybrid.lacking(indices, mid, high, n_hot, w_length, count + 1)
+            if clock[END] + need > clock[LIMIT]:
+                clock[LACKING] = need
+                return at
+        if full:
+            tally[0] += C * loss - held
+            tally[1] += C * loss
+            tally[2] = max(tally[2], violation)
         gains[i] = 0.0
         if count == 0:
             if full:
@@ -108,7 +148,19 @@ def visit(
         gains[i] = gain
         tally[3] += gain
         moved[count], steps[count] = y, own
-        _add(indices, data, low, high, cells, width, moved, steps, count + 1)
+        _add(indices, data, low, mid, cells, width, moved, steps, count + 1)
+        if lists is not None:
+            if placed:
+                which[count] = m
+                hybrid.update_placed(data, mid, high, w_cells, slots, m + 1, which, steps, count + 1)
+            else:
+                hybrid.sort_steps(moved, steps, count + 1)
+                if (count + 1) * (high - mid) > slots.shape[0]:
+                    slots = np.empty(2 * (count + 1) * (high - mid), np.int64)
+                hybrid.place(indices, mid, high, n_hot, w_start, w_length, w_cells, bits, moved, count + 1, slots)
+                hybrid.update(
+                    indices, data, mid, high, n_hot, w_start, w_length, w_cells, clock, moved, steps, count + 1, slots
+                )
         if kept > 0 and kept + 1 > capacity[i]:
             start[i], capacity[i] = used[0], kept + 1
             used[0] += kept + 1
@@ -129,6 +181,7 @@ def certify(
     n_classes: int,
     largest_loss: bool,
     W: NDArray[Any],
+    lists: Lists | None,
     pool: Coefficients,
     gaps: NDArray[np.float64],
 ) -> tuple[float, float]:
@@ -138,7 +191,7 @@ def certify(
     for i in range(labels.shape[0]):
         if rows.squares[i] == 0.0:
             continue
-        score(rows, i, W, f)
+        hybrid.score(rows, i, W, lists, f)
         f_y = np.float64(f[labels[i]])
         f[labels[i]] = -np.inf
         f[n_classes:] = -np.inf
@@ -232,13 +285,10 @@ def _score_listed(
     width: int,
     classes: NDArray[np.int32],
     y: int,
-    K: float,
-    S0: float,
     m: int,
     b: NDArray[np.float64],
-    old: NDArray[np.float64],
 ) -> None:
-    """b of the m listed classes, from their scores and that of y: two scores a reading of the row."""
+    """Scores of the m listed classes and, behind them, of y: two a reading of the row."""
     classes[m] = classes[m + 1] = y
     for t in range(0, m + 1, 2):
         c, d = np.uint64(classes[t]), np.uint64(classes[t + 1])
@@ -248,9 +298,6 @@ def _score_listed(
             f_c += x * cells[base + c]
             f_d += x * cells[base + d]
         b[t], b[t + 1] = f_c, f_d
-    f_y = b[m]
-    for t in range(m):
-        b[t] = (1.0 - f_y + b[t]) / K + old[t] + S0
 
 
 @njit(inline="always")

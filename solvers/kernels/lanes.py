@@ -76,6 +76,21 @@ def sum_rows(typing: Any, W: Any, indices: Any, data: Any, begin: Any, end: Any,
 
 
 @intrinsic
+def multiply_add(typing: Any, x: Any, y: Any, z: Any) -> Any:
+    """x y + z, rounded as in :func:`sum_rows`; all three of one kind of floats."""
+    signature = z(x, y, z)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        real = args[2].type
+        name = f"llvm.fmuladd.f{32 if isinstance(real, ir.FloatType) else 64}"
+        return builder.call(
+            cgutils.get_or_insert_function(builder.module, ir.FunctionType(real, [real] * 3), name), args
+        )
+
+    return signature, codegen
+
+
+@intrinsic
 def above_mask(typing: Any, f: Any, c: Any, threshold: Any) -> Any:
     """Bit j is set where f[c + j] > threshold, over the lanes of one vector."""
     signature = types.uint32(f, types.int64, f.dtype)
@@ -134,6 +149,35 @@ def lowest_bit(typing: Any, mask: Any) -> Any:
         kind = ir.FunctionType(_I32, [_I32, ir.IntType(1)])
         count = builder.module.declare_intrinsic("llvm.cttz", [_I32], kind)
         return builder.zext(builder.call(count, [args[0], ir.Constant(ir.IntType(1), 0)]), _I64)
+
+    return signature, codegen
+
+
+@intrinsic
+def equal_mask(typing: Any, array: Any, i: Any, wanted: Any) -> Any:
+    """Bit j is set where array[i + j] == wanted, over 16 int32s."""
+    signature = types.uint32(array, types.int64, types.int32)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(_I32, 16)
+        pointer = context.make_array(signature.args[0])(context, builder, args[0]).data
+        values = builder.load(builder.bitcast(builder.gep(pointer, [args[1]]), vector.as_pointer()))
+        values.align = 4
+        equal = builder.icmp_signed("==", values, _splat(builder, args[2], vector))
+        return builder.zext(builder.bitcast(equal, ir.IntType(16)), _I32)
+
+    return signature, codegen
+
+
+@intrinsic
+def bit_length(typing: Any, number: Any) -> Any:
+    """How many bits a number that is not negative takes; 0 takes none."""
+    signature = types.int64(types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_I64, [_I64, ir.IntType(1)])
+        count = builder.module.declare_intrinsic("llvm.ctlz", [_I64], kind)
+        return builder.sub(ir.Constant(_I64, 64), builder.call(count, [args[0], ir.Constant(ir.IntType(1), 0)]))
 
     return signature, codegen
 
