@@ -26,7 +26,7 @@ def begun(name, problem, epochs):
 
 
 def dual(method, task, run):
-    W = np.zeros_like(run.W)
+    W = np.zeros_like(run.W.hot)
     coefficients.rebuild(task.rows, run.duals, W)
     return method.total(task, run.duals) - 0.5 * (W**2).sum(), W
 
@@ -35,15 +35,15 @@ def dual(method, task, run):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_dual_rises_by_what_is_said_and_everything_stays_feasible_and_consistent(name, seed):
     method, task, run = begun(name, small(n=150, d=60, k=7, seed=seed, density=0.15), 1 + seed)
-    blank, before = np.zeros_like(run.W), dual(method, task, run)[0]
+    blank, before = run.layout.no_change(run.W, None), dual(method, task, run)[0]
     some = np.flatnonzero(run.duals.length > 0).astype(np.int32)[seed::2]
-    gain, products = conjugate.climb(some, *task, method.largest_loss, run.W, run.duals, blank, 60, 1e-12)
+    gain, products = conjugate.climb(some, *task, method.largest_loss, *run.W, run.duals, *blank, 60, 1e-12)
     after, W = dual(method, task, run)
     assert 0 < products <= 61
     assert gain > 0
     assert after - before == pytest.approx(gain, rel=1e-9)
-    np.testing.assert_allclose(run.W, W, atol=1e-10)
-    assert not blank.any()
+    np.testing.assert_allclose(run.W.hot, W, atol=1e-10)
+    assert not any(part.any() for part in blank)
     for i in range(len(task.y)):
         first, n = run.duals.start[i], run.duals.length[i]
         alpha = -run.duals.values[first + 1 : first + n]
@@ -59,7 +59,8 @@ def test_the_dual_rises_by_what_is_said_and_everything_stays_feasible_and_consis
 def test_nothing_is_gained_at_the_optimum(name):
     method, task, run = begun(name, small(n=60, d=60, k=4, density=0.15), 3000)
     some = np.flatnonzero(run.duals.length > 0).astype(np.int32)
-    gain, _ = conjugate.climb(some, *task, method.largest_loss, run.W, run.duals, np.zeros_like(run.W), 50, 1e-9)
+    blank = run.layout.no_change(run.W, None)
+    gain, _ = conjugate.climb(some, *task, method.largest_loss, *run.W, run.duals, *blank, 50, 1e-9)
     assert 0 <= gain < 1e-9
 
 
