@@ -59,13 +59,13 @@ def test_texts_without_a_common_term_are_told(database: sessionmaker[Session], d
     assert "no term is left" in detail
 
 
-def test_a_job_that_needs_more_memory_than_allowed_is_refused_at_its_start_with_an_estimate(
+def test_a_job_whose_weights_outgrow_the_memory_allowed_fails_with_what_it_had_come_to(
     database: sessionmaker[Session], dataset: Callable[..., str]
 ) -> None:
     dataset("".join(f"c{i} {i}:1\n" for i in range(1, 701)))
     code, detail = _failed(database, params={"memory_mb": 1}, test_fraction=0)
     assert code == "invalid_input"
-    assert "700 examples and 700 classes needs at least 2 MB; memory_mb allows 1 MB" in detail
+    assert "weights of 700 x 700 so far needs at least 2 MB; memory_mb allows 1 MB" in detail
 
 
 def test_a_message_for_a_job_that_is_not_there_does_nothing(database: sessionmaker[Session]) -> None:
