@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solvers.flat import FlatMachine
+from solvers.machine import Machine
 from solvers.problem import Problem
 from solvers.registry import SOLVERS
 from solvers.taxonomy import Taxonomy
@@ -17,7 +17,7 @@ def main() -> None:
     for name, kind in SOLVERS.items():
         solver = kind(kind.Params())
         *_, last = solver.steps(problem)
-        if isinstance(solver, FlatMachine) and solver.params.C is not None:
+        if isinstance(solver, Machine) and solver.params.C is not None:
             solver.at(2.0 * solver.params.C).rescaled(problem, last.state, solver.params.C)
         solver.model(problem, last.state).top(np.array([0], np.int32), np.array([1.0]), 1)
         print(f"compiled {name}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from solvers.model import Model
-from solvers.problem import Problem
+from solvers.problem import Problem, ProblemError
 
 State = Mapping[str, NDArray[Any]]
 
@@ -23,7 +23,11 @@ class Params(BaseModel):
 
 @dataclass(frozen=True)
 class Handles:
-    """Which problems a method takes, how it may be run, and whether its steps end in a certified gap."""
+    """Which problems a method takes, how it may be run, and whether its steps end in a certified gap.
+
+    ``flat``: one label an example, whether there is a label tree or not; ``tree``: one label an example and a label
+    tree; ``multilabel``: sets of labels of a tree.
+    """
 
     flat: bool = True
     tree: bool = False
@@ -99,6 +103,16 @@ class Solver(ABC, Generic[P]):
         self.params = params
         self.seed = seed
         self.threads = threads
+
+    @classmethod
+    def admit(cls, problem: Problem) -> None:
+        """Raise ProblemError if the method does not take the labels of a problem, or needs a tree that is not there."""
+        if problem.labels is not None and not cls.handles.multilabel:
+            raise ProblemError(f"{cls.name} takes one label an example, and sets of labels were given")
+        if problem.taxonomy is None and not cls.handles.flat:
+            raise ProblemError(f"{cls.name} needs a label tree (hierarchy), and none was given")
+        if problem.labels is None and not (cls.handles.flat or cls.handles.tree):
+            raise ProblemError(f"{cls.name} takes sets of labels, and one label an example was given")
 
     @abstractmethod
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:

@@ -232,6 +232,7 @@ class Boosting(Solver[P]):
         """What training takes beside the binned features."""
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+        self.admit(problem)
         run = self.run(self.task(problem))
         if state is not None:
             run.resume(state)

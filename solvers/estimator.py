@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.base import Params, Solver, State, Step, relative_gap
-from solvers.flat import FlatMachine
+from solvers.machine import Machine
 from solvers.model import LinearModel, Model
 from solvers.path import ascending, follow
 from solvers.problem import Problem
@@ -181,7 +181,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
         machines = ascending(find(self.method)(first._parsed(), seed=self.seed, threads=self.threads), wanted)
 
-        def train(_: int, at: FlatMachine[Any], start: State | None) -> State:
+        def train(_: int, at: Machine[Any], start: State | None) -> State:
             return fitted[at.params.C]._train(at, problem, start)
 
         follow(machines, problem, train)

@@ -8,21 +8,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from solvers.base import Solver, State
-from solvers.flat import FlatMachine
+from solvers.machine import Machine
 from solvers.problem import Problem
 
 Train = Callable[[int, Any, State | None], State]
 
 
-def ascending(machine: Solver[Any], Cs: Sequence[float]) -> list[FlatMachine[Any]]:
+def ascending(machine: Solver[Any], Cs: Sequence[float]) -> list[Machine[Any]]:
     """The machine at each of these C, in ascending order; one that is given twice counts once.
 
     Raises
     ------
     TypeError
-        The solver is no flat machine, and so has no path in C.
+        The solver is no machine that weighs losses by C, and so has no path in C.
     """
-    if not isinstance(machine, FlatMachine):
+    if not isinstance(machine, Machine):
         raise TypeError(f"{machine.name} has no path in C")
     return [machine.at(C) for C in sorted(set(Cs))]
 
@@ -39,7 +39,7 @@ def follow(
 
     Parameters
     ----------
-    machines : sequence of FlatMachine
+    machines : sequence of Machine
         Alike but for their C; one machine alone may be any solver.
     problem : Problem
     train : callable

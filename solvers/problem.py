@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from solvers.label_sets import closed, of_nodes
 from solvers.taxonomy import Taxonomy, TaxonomyError
 
 
@@ -17,20 +18,22 @@ class ProblemError(ValueError):
 
 @dataclass(frozen=True)
 class Problem:
-    """Examples and their labels.
+    """Examples and their labels: one of each, or a set of labels of a tree.
 
     Attributes
     ----------
     X : csr_matrix of float64, shape (n_samples, n_features)
         Finite, indices sorted within a row, without duplicates.
     y : int32 array, shape (n_samples,)
-        Class indices; every class has at least one example.
+        Class indices; every class has at least one example. Of sets of labels there are none, shape (0,).
     classes : tuple of str
-        Label names, one a class.
+        Label names, one a class. With sets of labels those of all nodes of the tree.
     weights : float64 array, shape (n_samples,)
         What the loss of each example is multiplied by; positive.
     taxonomy : Taxonomy, optional
         The label tree; every class is one of its nodes, a leaf or not. Methods that take no tree leave it aside.
+    labels : csr_matrix of bool, shape (n_samples, n_nodes), optional
+        Sets of labels in place of ``y``, closed upwards: with a node a row has the node's parent. A row may be empty.
     """
 
     X: sp.csr_matrix
@@ -38,6 +41,7 @@ class Problem:
     classes: tuple[str, ...]
     weights: NDArray[np.float64]
     taxonomy: Taxonomy | None = None
+    labels: sp.csr_matrix | None = None
 
     @property
     def n_samples(self) -> int:
@@ -57,11 +61,26 @@ class Problem:
         Raises
         ------
         ProblemError
+            There is no label tree, or examples have sets of labels.
+        """
+        if self.labels is not None:
+            raise ProblemError("one label an example was expected, and sets of labels were given")
+        return self._tree().find(self.classes)[self.y]
+
+    def label_sets(self) -> sp.csr_matrix:
+        """The set of labels of every example, bool, shape (n_samples, n_nodes); of one label the path that leads to it.
+
+        Raises
+        ------
+        ProblemError
             There is no label tree.
         """
+        return of_nodes(self._tree(), self.nodes()) if self.labels is None else self.labels
+
+    def _tree(self) -> Taxonomy:
         if self.taxonomy is None:
             raise ProblemError("the method needs a label tree (hierarchy), and none was given")
-        return self.taxonomy.find(self.classes)[self.y]
+        return self.taxonomy
 
     @classmethod
     def check(
@@ -118,6 +137,44 @@ class Problem:
             except TaxonomyError as error:
                 raise ProblemError(str(error)) from error
         return cls(X, np.ascontiguousarray(index, np.int32), names, _weights(weights, n), taxonomy)
+
+    @classmethod
+    def check_sets(cls, X: Any, labels: Any, taxonomy: Taxonomy, weights: ArrayLike | None = None) -> "Problem":
+        """Make a problem of sets of labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (n_samples, n_features)
+            As for :meth:`check`.
+        labels : array or sparse matrix, shape (n_samples, n_nodes)
+            Which nodes of the tree each example has, 0 or 1; closed upwards, as ``label_sets.closed`` makes it.
+        taxonomy : Taxonomy
+        weights : array of float, shape (n_samples,), optional
+            Positive weights of the examples; 1 by default.
+
+        Raises
+        ------
+        ProblemError
+            As for :meth:`check`; no example has a label; or a label is given without its parent.
+        """
+        X = _csr(X)
+        n, d = X.shape
+        if n == 0 or d == 0:
+            raise ProblemError(f"X has {n} rows and {d} features; at least one of each is needed")
+        given = sp.csr_matrix(labels, dtype=bool)
+        if given.shape != (n, taxonomy.n_nodes):
+            raise ProblemError(
+                f"labels have shape {given.shape}; {(n, taxonomy.n_nodes)}, rows and nodes of the tree, was expected"
+            )
+        given.sum_duplicates()
+        given.eliminate_zeros()
+        if given.nnz == 0:
+            raise ProblemError("no example has a label; at least one is needed")
+        try:
+            sets, _ = closed(taxonomy, given.indptr, given.indices, "refuse")
+        except TaxonomyError as error:
+            raise ProblemError(str(error)) from error
+        return cls(X, np.empty(0, np.int32), taxonomy.names, _weights(weights, n), taxonomy, sets)
 
 
 def _csr(X: Any) -> sp.csr_matrix:

@@ -103,7 +103,6 @@ class TreeMachine(FlatMachine[M]):
         """What is trained on the prepared problem."""
 
     def prepared(self, problem: Problem) -> Problem:
-        problem.nodes()
         problem = super().prepared(problem)
         if self.params.bias == 0:
             return problem
@@ -111,10 +110,10 @@ class TreeMachine(FlatMachine[M]):
         return _replaced(problem, sp.csr_matrix(sp.hstack([problem.X, constant], format="csr")))
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
-        tree = problem.taxonomy
-        if tree is not None:
-            n_features = int(np.count_nonzero(np.bincount(problem.X.indices, minlength=problem.n_features)))
-            self.check_memory(problem.n_samples, n_features, tree.n_nodes)
+        self.admit(problem)
+        assert problem.taxonomy is not None
+        n_features = int(np.count_nonzero(np.bincount(problem.X.indices, minlength=problem.n_features)))
+        self.check_memory(problem.n_samples, n_features, problem.taxonomy.n_nodes)
         return super().steps(problem, state)
 
     def model(self, problem: Problem, state: State) -> TaxonomyModel:

@@ -39,6 +39,40 @@ def small_tree(names: Sequence[str]) -> Taxonomy:
     return Taxonomy.from_edges(edges)
 
 
+def random_tree(rng: np.random.Generator, n_nodes: int) -> Taxonomy:
+    """A tree of any shape, its nodes named by their numbers."""
+    parents = np.sort([-1] + [int(rng.integers(-1, i)) for i in range(1, n_nodes)])
+    tree = Taxonomy.from_parents([str(i) for i in range(n_nodes)], parents)
+    return Taxonomy(tuple(map(str, range(n_nodes))), tree.parent)
+
+
+def random_sets(rng: np.random.Generator, tree: Taxonomy, n: int, share: float = 0.6) -> NDArray[np.bool_]:
+    """Closed sets (n, n_nodes): a node is in with this probability if its parent is."""
+    sets = rng.random((n, tree.n_nodes)) < share
+    for j in np.flatnonzero(tree.parent >= 0):
+        sets[:, j] &= sets[:, tree.parent[j]]
+    return sets
+
+
+def closed_sets(tree: Taxonomy) -> NDArray[np.bool_]:
+    """All closed sets of a small tree, shape (n_sets, n_nodes)."""
+    every = np.array(list(itertools.product([False, True], repeat=tree.n_nodes)))
+    below = np.flatnonzero(tree.parent >= 0)
+    return every[(every[:, below] <= every[:, tree.parent[below]]).all(axis=1)]
+
+
+def small_sets(n: int = 30, d: int = 8, n_nodes: int = 7, seed: int = 0) -> Problem:
+    """A random problem of sets of labels, some of them empty, that have something to do with X."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, n_nodes)
+    X = sp.random(n, d, density=0.5, random_state=rng, data_rvs=rng.standard_normal, format="csr")
+    F = X @ rng.standard_normal((d, n_nodes)) + 0.5 * rng.standard_normal((n, n_nodes))
+    sets = F > -0.3
+    for j in np.flatnonzero(tree.parent >= 0):
+        sets[:, j] &= sets[:, tree.parent[j]]
+    return Problem.check_sets(X, sets, tree)
+
+
 class OnTree:
     """A solver of methods that need a label tree, which gives a problem one where it has none."""
 

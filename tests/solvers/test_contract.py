@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from problems import SCALING, OnTree, linear_map, settings, shape_of, small, with_tree
+from problems import SCALING, OnTree, linear_map, settings, shape_of, small, small_sets, with_tree
 
 import solvers.ascent
 import solvers.boosting
@@ -10,7 +10,7 @@ import solvers.kernel_machine
 import solvers.tree_machine
 from solvers.base import Solver
 from solvers.boosting import Boosting
-from solvers.problem import Problem
+from solvers.problem import Problem, ProblemError
 from solvers.registry import SOLVERS, parse_params
 from solvers.taxonomy import Taxonomy
 
@@ -163,6 +163,21 @@ def test_features_of_another_scale_give_true_bounds(name, scale):
     plain = solver(name, C=1.0, tol=1e-2, max_epochs=2000, **SCALING.get(name, {}))
     ratio = last_of(method.steps(scaled)).primal / last_of(plain.steps(problem)).primal
     assert ratio == pytest.approx(1.0 / scale**2, rel=2e-2)
+
+
+@everywhere
+def test_labels_that_a_method_does_not_take_are_refused_by_name(name):
+    method = SOLVERS[name](parse_params(name, {}))
+    single = small()
+    if not method.handles.multilabel:
+        with pytest.raises(ProblemError, match=f"{name} takes one label an example, and sets of labels were given"):
+            next(method.steps(small_sets()))
+    if not method.handles.flat:
+        with pytest.raises(ProblemError, match=f"{name} needs a label tree"):
+            next(method.steps(single))
+    if not (method.handles.flat or method.handles.tree):
+        with pytest.raises(ProblemError, match=f"{name} takes sets of labels, and one label"):
+            next(method.steps(with_tree(single)))
 
 
 @everywhere
