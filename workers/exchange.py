@@ -263,9 +263,8 @@ class RedisExchange:
         for i in range(int(part[1:])):
             while self._unanswered:
                 self._answer()
-            self._run(_FETCH, self._field(ticket, rank, i), self.size)
+            self._send(_FETCH, self._field(ticket, rank, i), self.size)
             chunk = self._writer.read_response()
-            self._unanswered -= 1
             if chunk is None:
                 raise RedisLostError(f"Redis has lost a message of round {ticket}")
             chunks.append(chunk)
@@ -277,9 +276,12 @@ class RedisExchange:
 
     def _run(self, script: str, *arguments: Any) -> None:
         """Send; the answer is read later."""
-        self._writer.send_command("EVALSHA", self._scripts[script], 3, *self._keys, *arguments)
+        self._send(script, *arguments)
         self._unanswered += 1
         self._drain()
+
+    def _send(self, script: str, *arguments: Any) -> None:
+        self._writer.send_command("EVALSHA", self._scripts[script], 3, *self._keys, *arguments)
 
     def _drain(self) -> None:
         while self._unanswered and _readable(self._writer, 0.0):
