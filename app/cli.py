@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from app.client import Polymargin
 from app.commands import service
 from app.commands.datasets import datasets
+from app.commands.hierarchies import hierarchies
 from app.commands.jobs import jobs, train
 from app.commands.keys import keys
 from app.commands.models import models, predict
@@ -32,6 +33,7 @@ cli = typer.Typer(
 cli.command()(service.up)
 cli.command()(service.demo)
 cli.add_typer(datasets, name="datasets")
+cli.add_typer(hierarchies, name="hierarchies")
 cli.command()(train)
 cli.add_typer(jobs, name="jobs")
 cli.add_typer(models, name="models")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from app.remote.datasets import Datasets
+from app.remote.hierarchies import Hierarchies
 from app.remote.jobs import Job, Jobs
 from app.remote.keys import Keys
 from app.remote.models import Instance, Models
@@ -37,6 +38,7 @@ class Polymargin:
     ) -> None:
         self._transport = Transport(url, api_key, timeout=timeout, attempts=attempts)
         self.datasets = Datasets(self._transport)
+        self.hierarchies = Hierarchies(self._transport)
         self.jobs = Jobs(self._transport)
         self.models = Models(self._transport)
         self.keys = Keys(self._transport)

@@ -16,6 +16,7 @@ class Settings(BaseSettings):
     database_url: str = Field(default="", description="SQLAlchemy URL; empty: SQLite in the data folder.")
     redis_url: str = Field(default="redis://127.0.0.1:6379/0", description="Broker; redis:// or unix:// with a path.")
     max_upload_bytes: int = Field(default=8 << 30, gt=0, description="Largest dataset upload, bytes.")
+    max_hierarchy_bytes: int = Field(default=32 << 20, gt=0, description="Largest hierarchy upload, bytes.")
     max_body_bytes: int = Field(default=8 << 20, gt=0, description="Largest body of any other request, bytes.")
     max_instances: int = Field(default=1000, gt=0, description="Most instances in one prediction request.")
     lease_seconds: float = Field(default=30.0, gt=0, description="A job unheard of for so long is given to another.")

@@ -8,11 +8,25 @@ from functools import partial
 from fastapi import FastAPI
 
 from app import logs
-from app.api import codes, datasets, figures, health, jobs, keys, models, openapi, predictions, problems, solvers
+from app.api import (
+    codes,
+    datasets,
+    figures,
+    health,
+    hierarchies,
+    jobs,
+    keys,
+    models,
+    openapi,
+    predictions,
+    problems,
+    solvers,
+)
 from app.api.auth import KeyRing
 from app.api.envelope import Envelope
 from app.api.limits import BodyLimits
 from app.api.metrics import Metrics
+from app.api.paths import DATASETS, HIERARCHIES
 from app.config import Settings, settings
 from app.services.model_cache import ModelCache
 from app.services.readiness import jobs_by_state
@@ -25,6 +39,7 @@ DESCRIPTION = (
 )
 TAGS = [
     {"name": "datasets", "description": "Files with labels, uploaded once."},
+    {"name": "hierarchies", "description": "Label trees, uploaded once."},
     {"name": "solvers", "description": "The methods, and the parameters that they take."},
     {"name": "jobs", "description": "Imports and training, as they go on."},
     {"name": "models", "description": "What training made: versions, and the aliases that move between them."},
@@ -68,9 +83,10 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
     predictions.install(app)  # first, as routes are tried in order
-    for part in (datasets, solvers, jobs, models, codes, figures, keys, health):
+    for part in (datasets, hierarchies, solvers, jobs, models, codes, figures, keys, health):
         app.include_router(part.router)
-    app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, max_upload_bytes=config.max_upload_bytes)
+    uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
+    app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, uploads=uploads)
     app.add_middleware(Envelope, metrics=metrics, verbose=config.log_level == "debug")
     return app
 

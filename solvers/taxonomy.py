@@ -5,6 +5,7 @@ one node next to each other. So every parent comes before its children, the chil
 every level; no further order needs to be kept.
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,6 +128,12 @@ class Taxonomy:
             (ROOT if above < 0 else self.names[above], name)
             for name, above in zip(self.names, self.parent.tolist(), strict=True)
         ]
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of all nodes in order, a line of UTF-8 each: the parent's number, a space, the name."""
+        lines = (f"{above} {name}\n" for name, above in zip(self.names, self.parent.tolist(), strict=True))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     @cached_property
     def first_child(self) -> Ints:

@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from app.api import uploads
 from app.api.auth import EDITOR, VIEWER
 from app.api.parameters import Db, Once, PageSize, PageToken, Ref
-from app.api.paths import V1
+from app.api.paths import DATASETS
 from app.api.problems import responses
 from app.api.replays import make_once
 from app.schemas.datasets import Dataset, DatasetFormat, DatasetRows, DatasetStatistics
@@ -19,7 +19,7 @@ from app.services.idempotency import Token, fingerprint
 from app.store import tables
 from app.store.files import Upload, files
 
-router = APIRouter(prefix=f"{V1}/datasets", tags=["datasets"])
+router = APIRouter(prefix=DATASETS, tags=["datasets"])
 
 
 class Options(NamedTuple):
@@ -128,5 +128,5 @@ def _register(request: Request, response: Response, token: Token | None, upload:
             ),
             datasets.get,
         )
-    response.headers["Location"] = f"{V1}/datasets/{dataset.id}"
+    response.headers["Location"] = f"{DATASETS}/{dataset.id}"
     return dataset

@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.paths import UPLOADS
 from app.api.problems import problem
 from app.errors import Malformed, TooLarge
 
@@ -23,14 +23,14 @@ class BodyLimits:
     ----------
     app : ASGI application
     max_body_bytes : int
-    max_upload_bytes : int
-        In place of ``max_body_bytes`` where datasets are uploaded.
+    uploads : mapping of str to int
+        In place of ``max_body_bytes`` where files are posted, by the path of the route.
     """
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int, max_upload_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_body_bytes: int, uploads: Mapping[str, int]) -> None:
         self._app = app
         self._max_body_bytes = max_body_bytes
-        self._max_upload_bytes = max_upload_bytes
+        self._uploads = uploads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -44,8 +44,8 @@ class BodyLimits:
         if not claim and not chunked:
             await self._app(scope, receive, send)
             return
-        upload = scope["method"] == "POST" and scope["path"] == UPLOADS
-        body = _Body(receive, send, self._max_upload_bytes if upload else self._max_body_bytes)
+        uploads = self._uploads if scope["method"] == "POST" else {}
+        body = _Body(receive, send, uploads.get(scope["path"], self._max_body_bytes))
         request_id = scope.get("state", {}).get("request_id")
         if claim and not (claim.isascii() and claim.isdigit()):
             await problem(Malformed("The Content-Length is not a number."), request_id)(scope, receive, send)

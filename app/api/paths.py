@@ -1,4 +1,5 @@
 """Where the routes live."""
 
 V1 = "/api/v1"
-UPLOADS = f"{V1}/datasets"
+DATASETS = f"{V1}/datasets"
+HIERARCHIES = f"{V1}/hierarchies"

@@ -1,20 +1,19 @@
 """Datasets of a remote service: upload, wait until ready, look inside, delete."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
 from pydantic import PrivateAttr
 
 from app.remote.errors import ClientError, JobFailedError, TimedOutError
+from app.remote.files import pieces
 from app.remote.jobs import POLL_SECONDS
 from app.remote.transport import Transport
 from app.schemas.datasets import Dataset as DatasetBody
 from app.schemas.datasets import DatasetFormat, DatasetRows, DatasetStatistics
 from app.schemas.pages import Page
 
-CHUNK_BYTES = 1 << 20
 FORMATS: dict[str, DatasetFormat] = {
     ".svm": "svmlight",
     ".svmlight": "svmlight",
@@ -101,7 +100,7 @@ class Datasets:
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
         params = {"name": name, "format": chosen, "label_column": label_column, "weight_column": weight_column}
         response = self._transport.send(
-            "POST", "/datasets", params=params, content=lambda: _pieces(file), headers=headers
+            "POST", "/datasets", params=params, content=lambda: pieces(file), headers=headers
         )
         return self._dataset(DatasetBody.model_validate_json(response.content))
 
@@ -126,9 +125,3 @@ class Datasets:
         dataset = Dataset.model_validate(body.model_dump())
         dataset._transport = self._transport
         return dataset
-
-
-def _pieces(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as opened:
-        while piece := opened.read(CHUNK_BYTES):
-            yield piece

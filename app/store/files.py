@@ -104,10 +104,10 @@ class Files:
 
 
 class Upload:
-    """A file while it is received: hashed on the way, durable once finished."""
+    """A file at ``path`` while it is received: hashed on the way, durable once finished."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._hash = hashlib.sha256()
         self._file: BinaryIO | None = open(path, "xb")  # noqa: SIM115 - closed by finish or abort
         self.size_bytes = 0
@@ -137,13 +137,13 @@ class Upload:
         if self._file is not None:
             self._file.close()
             self._file = None
-        self._path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
 
     def keep(self, target: Path) -> None:
         """Finish, and move the file to its place in the new folder ``target.parent``."""
         self.finish()
         target.parent.mkdir(parents=True)
-        os.rename(self._path, target)
+        os.rename(self.path, target)
         _sync_folder(target.parent)
         _sync_folder(target.parent.parent)
 

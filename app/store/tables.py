@@ -1,4 +1,4 @@
-"""The tables: the one truth about datasets, jobs, models and keys; times are seconds since 1970, UTC."""
+"""The tables: the one truth about datasets, hierarchies, jobs, models and keys; times are seconds since 1970, UTC."""
 
 from typing import Any, ClassVar
 
@@ -51,6 +51,33 @@ class Dataset(Table):
     created_at: Mapped[float]
 
 
+class Hierarchy(Table):
+    """A label tree; ``levels`` counts the nodes of each level."""
+
+    __tablename__ = "hierarchies"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), unique=True)
+    format: Mapped[str] = mapped_column(String(16))
+    sha256: Mapped[str] = mapped_column(String(64))
+    n_nodes: Mapped[int]
+    n_leaves: Mapped[int]
+    levels: Mapped[list[Any]]
+    created_at: Mapped[float]
+
+
+class HierarchyNode(Table):
+    """One node of a label tree, numbered level by level, with the number of its parent, -1 for the top."""
+
+    __tablename__ = "hierarchy_nodes"
+    __table_args__ = (Index("ix_hierarchy_nodes_parent", "hierarchy_id", "parent"),)
+
+    hierarchy_id: Mapped[str] = mapped_column(ForeignKey("hierarchies.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    parent: Mapped[int] = mapped_column(Integer)
+    name: Mapped[str] = mapped_column(String(1000))
+
+
 class Job(Table):
     """A piece of work: a lease says who does it, the attempt number fences off whoever lost it."""
 
@@ -62,6 +89,7 @@ class Job(Table):
     state: Mapped[str] = mapped_column(String(16))
     queue: Mapped[str] = mapped_column(String(64))
     dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id", ondelete="SET NULL"), index=True)
+    hierarchy_id: Mapped[str | None] = mapped_column(ForeignKey("hierarchies.id", ondelete="SET NULL"), index=True)
     request: Mapped[dict[str, Any]]
     attempt: Mapped[int] = mapped_column(Integer)
     losses: Mapped[int] = mapped_column(Integer)
@@ -130,6 +158,8 @@ class ModelVersion(Table):
     point: Mapped[int] = mapped_column(Integer, default=0)
     dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id", ondelete="SET NULL"), index=True)
     dataset_sha256: Mapped[str] = mapped_column(String(64))
+    hierarchy_id: Mapped[str | None] = mapped_column(ForeignKey("hierarchies.id", ondelete="SET NULL"), index=True)
+    hierarchy_sha256: Mapped[str | None] = mapped_column(String(64))
     solver: Mapped[str] = mapped_column(String(64))
     params: Mapped[dict[str, Any]]
     seed: Mapped[int]

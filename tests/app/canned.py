@@ -33,6 +33,17 @@ DATASET = {
     "size_bytes": 3,
     "created_at": "2025-01-02T03:04:05Z",
 }
+HIERARCHY = {
+    "id": "h1",
+    "name": "tree",
+    "format": "csv",
+    "sha256": "0" * 64,
+    "n_nodes": 7,
+    "n_leaves": 5,
+    "depth": 2,
+    "levels": [2, 5],
+    "created_at": "2025-01-02T03:04:05Z",
+}
 
 
 def problem(status: int, code: str, detail: str = "no", errors: list[dict[str, Any]] | None = None) -> dict[str, Any]:

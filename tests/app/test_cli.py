@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from canned import DATASET, JOB, SUCCEEDED, Canned, problem
+from canned import DATASET, HIERARCHY, JOB, SUCCEEDED, Canned, problem
 
 from app.cli import main
 
@@ -42,6 +42,7 @@ VERSION = {
     "aliases": [],
     "created_at": "2025-01-02T03:04:05Z",
 }
+NODES = {"nodes": [{"number": 0, "name": "science", "parent": None, "level": 1, "n_children": 3}], "n_nodes": 1}
 MODEL = {
     "id": "m1",
     "name": "topics",
@@ -91,6 +92,11 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         "GET /datasets/papers/statistics", statistics | {"empty_rows": 0, "classes": counts, "test_only_labels": []}
     )
     canned.answer("DELETE /datasets/papers", b"", 204)
+    canned.answer("POST /hierarchies", HIERARCHY, 201)
+    canned.answer("GET /hierarchies", {"items": [HIERARCHY]})
+    canned.answer("GET /hierarchies/tree", HIERARCHY)
+    canned.answer("GET /hierarchies/tree/nodes", NODES)
+    canned.answer("DELETE /hierarchies/tree", b"", 204)
     canned.answer("POST /jobs", JOB, 202)
     canned.answer("GET /jobs", {"items": [JOB]})
     canned.answer("GET /jobs/j1", SUCCEEDED)
@@ -120,6 +126,10 @@ COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("datasets", "list"), "papers", {"items": [READY]}),
     (("datasets", "show", "papers"), "[a]", READY),
     (("datasets", "delete", "papers"), "papers", {"deleted": "papers"}),
+    (("hierarchies", "list"), "csv", {"items": [HIERARCHY]}),
+    (("hierarchies", "show", "tree"), "2, 5", HIERARCHY),
+    (("hierarchies", "show", "tree", "--parent", "root"), "science", NODES),
+    (("hierarchies", "delete", "tree"), "tree", {"deleted": "tree"}),
     (("train", "papers", "--model", "topics"), "running", JOB),
     (("train", "papers", "--model", "topics", "--watch"), "0.25", SUCCEEDED),
     (("jobs", "list"), "j1", {"items": [JOB]}),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from canned import DATASET, JOB, SUCCEEDED, Canned, problem
+from canned import DATASET, HIERARCHY, JOB, SUCCEEDED, Canned, problem
 
 from app.client import Polymargin
 from app.remote import errors
@@ -109,6 +109,21 @@ def test_an_upload_names_the_columns_of_labels_and_weights(canned: Canned, tmp_p
     with Polymargin() as client:
         client.datasets.upload(tmp_path / "papers.csv", "papers", label_column="topic", weight_column="w")
     assert canned.asked[0].query == {"name": "papers", "format": "csv", "label_column": "topic", "weight_column": "w"}
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [("tree.csv", "csv"), ("tree.JSON", "json"), ("cat_hier.txt", "lshtc"), ("rcv1.topics.hier.orig", "rcv1")],
+)
+def test_the_name_of_a_hierarchys_file_tells_its_format(canned: Canned, tmp_path: Path, name: str, format: str) -> None:
+    (tmp_path / name).write_text("x")
+    canned.answer("POST /hierarchies", HIERARCHY, 201)
+    with Polymargin() as client:
+        assert client.hierarchies.upload(tmp_path / name, "tree", root="all").levels == [2, 5]
+    assert canned.asked[0].query == {"name": "tree", "format": format, "root": "all"}
+    (tmp_path / "tree.txt").write_text("x")
+    with Polymargin() as client, pytest.raises(errors.ClientError, match=r"'\.txt'.*cat_hier"):
+        client.hierarchies.upload(tmp_path / "tree.txt", "tree")
 
 
 def test_an_unknown_ending_asks_for_a_format(canned: Canned, tmp_path: Path) -> None:

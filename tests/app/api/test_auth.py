@@ -36,6 +36,8 @@ def test_health_and_documentation_are_open(app: FastAPI) -> None:
     [
         ("POST", "/datasets?name=a&format=csv", "editor"),
         ("DELETE", "/datasets/a", "editor"),
+        ("POST", "/hierarchies?name=a&format=csv", "editor"),
+        ("DELETE", "/hierarchies/a", "editor"),
         ("POST", "/jobs", "editor"),
         ("POST", "/jobs/a/cancel", "editor"),
         ("POST", "/jobs/a/retry", "editor"),
@@ -61,7 +63,7 @@ def test_a_role_reaches_its_routes_and_those_of_lesser_roles_only(
 
 def test_a_viewer_reads_and_predicts(app: FastAPI, secrets: dict[str, str]) -> None:
     with TestClient(app, headers=bearer(secrets["viewer"])) as client:
-        for path in ("datasets", "jobs", "models", "solvers"):
+        for path in ("datasets", "hierarchies", "jobs", "models", "solvers"):
             assert client.get(f"/api/v1/{path}").status_code == 200
         problem(client.post("/api/v1/models/a/predict", json={"instances": [[1.0]]}), 404, "not_found")
 

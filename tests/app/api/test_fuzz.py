@@ -95,7 +95,12 @@ def test_no_error_repeats_what_was_sent(models: TestClient, label: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/api/v1/datasets?name={}&format=csv", "/api/v1/datasets?name=a&format={}", "/api/v1/models/{}/predict"],
+    [
+        "/api/v1/datasets?name={}&format=csv",
+        "/api/v1/datasets?name=a&format={}",
+        "/api/v1/hierarchies?name=a&format={}",
+        "/api/v1/models/{}/predict",
+    ],
 )
 def test_no_error_repeats_a_path_or_a_query(models: TestClient, path: str) -> None:
     response = models.post(path.format(f"{LONG}!"), content=SPARSE)

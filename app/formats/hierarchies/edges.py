@@ -1,0 +1,169 @@
+"""Edges of a label tree as a file gives them, each with its line, and what keeps them from being a tree."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from app.formats.labels import label_problem
+from app.formats.table import MAX_REPORTED, Problems, row_error, shorten
+from solvers.taxonomy import ROOT, Taxonomy
+
+MAX_DEPTH = 1000
+
+_NAMED = 5
+
+
+class _Above(NamedTuple):
+    """What a node hangs below, and the line that says so."""
+
+    parent: str
+    line: int
+
+
+class Edges:
+    """Collects (parent, child) pairs in the order of a file; :meth:`take` makes the tree.
+
+    Parameters
+    ----------
+    top : str, optional
+        What the file calls the top of the tree, which is no label. None: the only node without a parent.
+    """
+
+    def __init__(self, top: str | None = ROOT) -> None:
+        self._top = top
+        self._above: dict[str, _Above] = {}
+        self._problems = Problems()
+
+    def fault(self, line: int, detail: str, column: str | None = None) -> None:
+        """Note what is wrong with a line beside its edges."""
+        self._problems.add(line, detail, column)
+
+    def add(self, parent: str, child: str, line: int, *, repeats: bool = False) -> None:
+        """Take one edge.
+
+        Parameters
+        ----------
+        parent, child : str
+            Names; white space around them is no part of them.
+        line : int
+            Counted from 1.
+        repeats : bool
+            Whether the same edge may stand in the file before, as paths that begin alike repeat it.
+        """
+        parent, child = parent.strip(), child.strip()
+        for name, column in ((parent, "parent"), (child, "child")):
+            detail = label_problem(name)
+            if detail is not None:
+                self.fault(line, detail, column)
+                return
+        given = self._above.get(child)
+        if given is None:
+            self._above[child] = _Above(parent, line)
+        elif given.parent != parent:
+            detail = f"{_name(child)} has two parents: {_name(given.parent)} on line {given.line}, and {_name(parent)}"
+            self.fault(line, detail)
+        elif not repeats:
+            self.fault(line, f"{_name(child)} is given twice as a child of {_name(parent)}, first on line {given.line}")
+
+    def take(self) -> Taxonomy:
+        """The tree.
+
+        Raises
+        ------
+        FormatError
+            Nodes have two parents, are in a cycle, or hang below none that leads to the top; an edge is given twice;
+            the tree is empty or deeper than 1,000 levels; or a line had faults of its own.
+        """
+        if not self._above:
+            self._problems.raise_if_any()
+            raise row_error(1, "the file has no edge of a label tree; at least one was expected")
+        top = self._top if self._top is not None else self._only_top()
+        if top is not None:
+            self._check_top(top)
+            self._check_reach(top)
+        self._problems.raise_if_any()
+        tree = Taxonomy.from_edges(
+            (ROOT if given.parent == top else given.parent, child) for child, given in self._above.items()
+        )
+        if tree.depth > MAX_DEPTH:
+            raise row_error(1, f"the label tree has {tree.depth} levels, at most {MAX_DEPTH} are allowed")
+        return tree
+
+    def _orphans(self) -> dict[str, tuple[str, int]]:
+        """Parents that are a child of none, each with its first child and that one's line."""
+        found: dict[str, tuple[str, int]] = {}
+        for child, (parent, line) in self._above.items():
+            if parent not in self._above:
+                found.setdefault(parent, (child, line))
+        return found
+
+    def _only_top(self) -> str | None:
+        orphans = self._orphans()
+        if len(orphans) == 1:
+            return next(iter(orphans))
+        if orphans:
+            self._several_tops(orphans)
+        else:
+            self._find_cycles()
+        return None
+
+    def _several_tops(self, orphans: dict[str, tuple[str, int]]) -> None:
+        named = ", ".join(_name(parent) for parent in list(orphans)[:_NAMED])
+        more = f" and {len(orphans) - _NAMED} more" if len(orphans) > _NAMED else ""
+        self.fault(
+            next(iter(orphans.values()))[1],
+            f"{len(orphans)} nodes have no parent: {named}{more}; a tree has one top, and root=NAME says which",
+        )
+
+    def _check_top(self, top: str) -> None:
+        if top in self._above:
+            parent, line = self._above[top]
+            self.fault(line, f"{_name(top)} is the top of the tree, and cannot be a child of {_name(parent)}", "child")
+        if top != ROOT:
+            for child, (parent, line) in self._above.items():
+                if ROOT in (child, parent):
+                    self.fault(line, f"{_name(ROOT)} is how the top is called here; no other node can have the name")
+                    return
+
+    def _check_reach(self, top: str) -> None:
+        orphans = self._orphans()
+        if orphans and top not in orphans and top not in self._above:
+            named = ", ".join(_name(parent) for parent in list(orphans)[:_NAMED])
+            more = f" and {len(orphans) - _NAMED} more" if len(orphans) > _NAMED else ""
+            self.fault(
+                next(iter(orphans.values()))[1],
+                f"nothing hangs below the top, which is called {_name(top)}; without a parent are {named}{more}. "
+                f"Give them {_name(top)} as parent if they are labels, or name the top with root=NAME",
+            )
+            return
+        for parent, (child, line) in orphans.items():
+            if parent != top:
+                detail = f"{_name(parent)} is the parent of {_name(child)}, and itself a child of none"
+                self.fault(line, f"{detail}; the top is called {_name(top)}", "parent")
+        self._find_cycles()
+
+    def _find_cycles(self) -> None:
+        """Note every cycle at the line of its first edge in the file."""
+        settled: set[str] = set()
+        n_found = 0
+        for begin in self._above:
+            trail: dict[str, None] = {}
+            node = begin
+            while node in self._above and node not in settled and node not in trail:
+                trail[node] = None
+                node = self._above[node].parent
+            if node in trail and self._top not in trail:  # a top that is a child was told of already
+                nodes = list(trail)
+                cycle = nodes[nodes.index(node) :]
+                n_found += 1
+                if n_found <= MAX_REPORTED:
+                    shown = " < ".join(map(_name, cycle[: _NAMED + 1]))
+                    shown += " < ..." if len(cycle) > _NAMED + 1 else ""
+                    line = min(self._above[name].line for name in cycle)
+                    self.fault(line, f"{len(cycle)} node(s) are in a cycle: {shown} < {_name(node)}")
+            settled.update(trail)
+        self._problems.uncounted(max(0, n_found - MAX_REPORTED))
+
+
+def _name(name: str) -> str:
+    return f"'{shorten(name)}'"

@@ -1,0 +1,112 @@
+"""JSON whose values know their lines, and whose objects keep keys that stand twice; read without recursion."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+from app.formats.table import FormatError, row_error, shorten
+
+_TOKEN = re.compile(r'[ \t\r\n]*([{}\[\]:,]|"(?:[^"\\\x00-\x1f]|\\.)*"|[^\s{}\[\]:,"]+|")')
+_CLOSING = {"{": "}", "[": "]"}
+
+
+class Entry(NamedTuple):
+    """A value with its line and, in an object, its key.
+
+    ``kind`` is its first character, or "literal" for numbers and the like; objects and lists have entries ``inside``,
+    all others are ``text``.
+    """
+
+    line: int
+    key: str
+    kind: str
+    text: str
+    inside: list[Entry]
+
+
+def load_entries(text: str) -> Entry:
+    """The document that ``text`` spells; raises FormatError."""
+    tokens = _Tokens(text)
+    whole: list[Entry] = []
+    open_: list[tuple[str, list[Entry]]] = []  # brackets and what is in them so far
+    current = whole
+    while True:
+        line, token = tokens.take()
+        if open_ and token == _CLOSING[open_[-1][0]] and not current:
+            open_.pop()
+        else:
+            key = ""
+            if open_ and open_[-1][0] == "{":
+                key = _string(token, tokens)
+                tokens.expect(":")
+                _, token = tokens.take()
+            if token in _CLOSING:
+                inner: list[Entry] = []
+                current.append(Entry(line, key, token, "", inner))
+                open_.append((token, inner))
+                current = inner
+                continue
+            current.append(_scalar(token, line, key, tokens))
+        while True:
+            current = open_[-1][1] if open_ else whole
+            if not open_:
+                tokens.end()
+                return whole[0]
+            _, token = tokens.take()
+            if token == ",":
+                break
+            if token != _CLOSING[open_[-1][0]]:
+                raise tokens.unexpected(token)
+            open_.pop()
+
+
+def _scalar(token: str, line: int, key: str, tokens: _Tokens) -> Entry:
+    if token.startswith('"'):
+        return Entry(line, key, '"', _string(token, tokens), [])
+    try:
+        json.loads(token)
+    except (ValueError, RecursionError):
+        raise tokens.unexpected(token) from None
+    return Entry(line, key, "literal", token, [])
+
+
+def _string(token: str, tokens: _Tokens) -> str:
+    if not token.startswith('"'):
+        raise tokens.unexpected(token)
+    try:
+        return str(json.loads(token))
+    except ValueError:
+        raise row_error(tokens.line, "not JSON: a string is not closed, or has a wrong escape") from None
+
+
+class _Tokens:
+    """The tokens of a JSON text with their lines."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self.line = 1
+
+    def take(self) -> tuple[int, str]:
+        """The next one."""
+        match = _TOKEN.match(self._text, self._at)
+        if match is None:
+            raise row_error(self.line, "not JSON: the file ends before its brackets are closed")
+        self.line += self._text.count("\n", self._at, match.start(1))
+        self._at = match.end()
+        return self.line, match[1]
+
+    def expect(self, wanted: str) -> None:
+        _, token = self.take()
+        if token != wanted:
+            raise self.unexpected(token)
+
+    def end(self) -> None:
+        """Nothing but white space may follow."""
+        if self._text[self._at :].strip():
+            raise self.unexpected(self.take()[1])
+
+    def unexpected(self, token: str) -> FormatError:
+        return row_error(self.line, f"not JSON: '{shorten(token)}' is not expected here")

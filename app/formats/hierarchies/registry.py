@@ -1,0 +1,49 @@
+"""The formats of hierarchies by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from app.formats.hierarchies.edge_list import parse_edge_list
+from app.formats.hierarchies.lshtc import parse_lshtc
+from app.formats.hierarchies.nested_json import parse_nested_json
+from app.formats.hierarchies.options import HierarchyOptions
+from app.formats.hierarchies.paths import parse_paths
+from app.formats.hierarchies.rcv1 import parse_rcv1
+from solvers.taxonomy import Taxonomy
+
+Parser = Callable[[Path, HierarchyOptions], Taxonomy]
+
+HIERARCHY_FORMATS: Mapping[str, Parser] = MappingProxyType(
+    {
+        "json": parse_nested_json,
+        "csv": parse_edge_list,
+        "lshtc": parse_lshtc,
+        "rcv1": parse_rcv1,
+        "paths": parse_paths,
+    }
+)
+
+
+def parse_hierarchy(path: Path, format: str, options: HierarchyOptions | None = None) -> Taxonomy:
+    """Read a label tree.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is read into memory.
+    format : str
+        A name in HIERARCHY_FORMATS.
+    options : HierarchyOptions, optional
+        What else is known about the file.
+
+    Raises
+    ------
+    FormatError
+        With the lines that break the format, or keep the edges from being a tree.
+    KeyError
+        If there is no such format.
+    """
+    return HIERARCHY_FORMATS[format](path, options or HierarchyOptions())

@@ -1,0 +1,33 @@
+"""The text of a hierarchy's file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from app.formats.table import row_error
+from app.formats.window import BOM
+
+
+def read_text(path: Path) -> str:
+    """The whole file as text, without a byte order mark.
+
+    Raises
+    ------
+    FormatError
+        It is empty or no UTF-8.
+    """
+    content = path.read_bytes().removeprefix(BOM)
+    if not content.strip():
+        raise row_error(1, "the file is empty or has only blank lines")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise row_error(1 + content.count(b"\n", 0, error.start), "not valid UTF-8") from None
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines that are not blank, with their numbers from 1; raises as :func:`read_text` does."""
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if line.strip():
+            yield number, line.strip()

@@ -1,0 +1,85 @@
+"""Hierarchies of a remote service: upload, look inside, delete."""
+
+from pathlib import Path
+
+from app.remote.errors import ClientError
+from app.remote.files import pieces
+from app.remote.transport import Transport
+from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNodes
+from app.schemas.pages import Page
+
+FORMATS: dict[str, HierarchyFormat] = {
+    "cat_hier.txt": "lshtc",
+    ".json": "json",
+    ".csv": "csv",
+    ".hier": "rcv1",
+    ".hier.orig": "rcv1",
+    ".hier.expanded": "rcv1",
+    ".paths": "paths",
+}
+
+
+class Hierarchies:
+    """The service's hierarchies."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def upload(
+        self,
+        path: str | Path,
+        name: str,
+        format: HierarchyFormat | None = None,
+        root: str | None = None,
+        separator: str | None = None,
+    ) -> Hierarchy:
+        """Send a file; the answer says what is in it.
+
+        Parameters
+        ----------
+        path : str or Path
+        name : str
+            Under which jobs will find it.
+        format : {"json", "csv", "lshtc", "rcv1", "paths"} or None
+            None: told by the file's ending, or by the name cat_hier.txt.
+        root : str or None
+            What the file calls the top of the tree; None: what the format's own way is.
+        separator : str or None
+            Of paths; None: a dot.
+
+        Raises
+        ------
+        ClientError
+            The file's ending tells no format.
+        InvalidInputError
+            The file holds no tree; ``errors`` names the first faulty lines.
+        ConflictError
+            The name is taken.
+        """
+        file = Path(path)
+        chosen = format or next((FORMATS[end] for end in FORMATS if file.name.lower().endswith(end)), None)
+        if chosen is None:
+            known = ", ".join(FORMATS)
+            raise ClientError(f"The ending {file.suffix[:20]!r} tells no format: give one, or use one of {known}")
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
+        params = {"name": name, "format": chosen, "root": root, "separator": separator}
+        response = self._transport.send(
+            "POST", "/hierarchies", params=params, content=lambda: pieces(file), headers=headers
+        )
+        return Hierarchy.model_validate_json(response.content)
+
+    def get(self, hierarchy: str) -> Hierarchy:
+        return self._transport.get(Hierarchy, f"/hierarchies/{hierarchy}")
+
+    def list(self, page_size: int = 50, page_token: str | None = None) -> Page[Hierarchy]:
+        """One page, newest first."""
+        return self._transport.get(Page[Hierarchy], "/hierarchies", page_size=page_size, page_token=page_token)
+
+    def nodes(self, hierarchy: str, parent: str | None = None, offset: int = 0, limit: int = 100) -> HierarchyNodes:
+        """Nodes level by level: all, or the children of ``parent`` (root: of the top)."""
+        path = f"/hierarchies/{hierarchy}/nodes"
+        return self._transport.get(HierarchyNodes, path, parent=parent, offset=offset, limit=limit)
+
+    def delete(self, hierarchy: str, force: bool = False) -> None:
+        """Delete a hierarchy; one that a model was trained on only with ``force``."""
+        self._transport.send("DELETE", f"/hierarchies/{hierarchy}", params={"force": "true"} if force else None)

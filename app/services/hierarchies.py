@@ -1,0 +1,241 @@
+"""Hierarchies: label trees, received, looked at and deleted."""
+
+from itertools import accumulate
+from typing import Any, get_args
+
+import numpy as np
+from sqlalchemy import ColumnElement, func, insert, select
+from sqlalchemy import delete as sql_delete
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, InvalidInput, Item, NotFound, UnsupportedFormat
+from app.formats.hierarchies.options import HierarchyOptions
+from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.table import FormatError
+from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNode, HierarchyNodes
+from app.schemas.jobs import FINAL_STATES
+from app.schemas.pages import Page
+from app.services.lookup import by_ref, check_name, moment, newest
+from app.store import tables
+from app.store.db import db_now, new_id, reading, writing
+from app.store.files import Upload
+from solvers.taxonomy import ROOT, Taxonomy
+
+FORMATS: tuple[str, ...] = get_args(HierarchyFormat)
+MAX_NODES = 10_000
+_INSERTED_AT_ONCE = 10_000
+
+N = tables.HierarchyNode
+
+
+def check_new(session: Session, name: str, format: str, options: HierarchyOptions) -> None:
+    """Before any byte is received: whether a hierarchy of that name and format may come.
+
+    Raises
+    ------
+    InvalidInput
+        The name does not fit URLs, or the format has no such option.
+    UnsupportedFormat
+        The format is not known.
+    Conflict
+        The name is taken.
+    """
+    check_name(name)
+    if format not in FORMATS:
+        raise UnsupportedFormat(f"the format {format!r:.80} is not known; known are {', '.join(FORMATS)}")
+    if options.root is not None and format == "paths":
+        raise InvalidInput("the option does not fit the format", [Item("paths do not name their top", "/root")])
+    if options.separator != HierarchyOptions.separator and format != "paths":
+        detail = f"only paths have a separator; the format is {format}"
+        raise InvalidInput("the option does not fit the format", [Item(detail, "/separator")])
+    with reading(session):
+        if session.scalars(select(tables.Hierarchy.id).where(tables.Hierarchy.name == name)).first():
+            raise _taken(name)
+
+
+def read(upload: Upload, format: str, options: HierarchyOptions) -> Taxonomy:
+    """The tree in a received file, which is gone afterwards; raises InvalidInput with the faults of its lines."""
+    try:
+        upload.finish()
+        return parse_hierarchy(upload.path, format, options)
+    except FormatError as error:
+        raise _not_a_tree(error) from error
+    finally:
+        upload.abort()
+
+
+def register(session: Session, name: str, format: str, tree: Taxonomy) -> Hierarchy:
+    """Keep a tree that was read; raises InvalidInput and Conflict as :func:`check_new` does."""
+    check_name(name)
+    try:
+        with writing(session):
+            row = tables.Hierarchy(
+                id=new_id(),
+                name=name,
+                format=format,
+                sha256=tree.sha256,
+                n_nodes=tree.n_nodes,
+                n_leaves=len(tree.leaves),
+                levels=[len(tree.level_range(level + 1)) for level in range(tree.depth)],
+                created_at=db_now(),
+            )
+            session.add(row)
+            session.flush()
+            _insert(session, row.id, tree)
+            session.refresh(row)
+            return _show(row)
+    except IntegrityError:
+        raise _taken(name) from None
+
+
+def get(session: Session, ref: str) -> Hierarchy:
+    """A hierarchy by id or name; raises NotFound."""
+    with reading(session):
+        return _show(by_ref(session, tables.Hierarchy, ref))
+
+
+def page(session: Session, page_size: int = 100, page_token: str | None = None) -> Page[Hierarchy]:
+    """Hierarchies, newest first."""
+    with reading(session):
+        rows, token = newest(session, tables.Hierarchy, select(tables.Hierarchy), page_size, page_token)
+        return Page[Hierarchy](items=[_show(row) for row in rows], next_page_token=token)
+
+
+def nodes(session: Session, ref: str, parent: str | None = None, offset: int = 0, limit: int = 100) -> HierarchyNodes:
+    """Nodes ``offset`` to ``offset + limit`` of all, or of the children of ``parent`` (``root``: of the top).
+
+    Raises
+    ------
+    NotFound
+        No such hierarchy, or it has no node ``parent``.
+    InvalidInput
+        ``offset`` or ``limit`` is out of range.
+    """
+    if offset < 0 or not 1 <= limit <= MAX_NODES:
+        raise InvalidInput(
+            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_NODES}, were expected"
+        )
+    with reading(session):
+        owner = by_ref(session, tables.Hierarchy, ref)
+        of_owner = N.hierarchy_id == owner.id
+        chosen: list[ColumnElement[bool]] = [of_owner]
+        if parent is not None:
+            chosen.append(N.parent == _number(session, owner, parent))
+        n_nodes = session.scalars(select(func.count()).select_from(N).where(*chosen)).one()
+        found = session.scalars(select(N).where(*chosen).order_by(N.number).offset(offset).limit(limit)).all()
+        numbers = [node.number for node in found]
+        counts = _counts(session, owner.id, numbers)
+        names = _names(session, owner.id, {node.parent for node in found})
+    level = np.searchsorted(list(accumulate(owner.levels)), numbers, side="right") + 1
+    return HierarchyNodes(
+        nodes=[
+            HierarchyNode(
+                number=node.number,
+                name=node.name,
+                parent=names.get(node.parent),
+                level=at,
+                n_children=counts.get(node.number, 0),
+            )
+            for node, at in zip(found, level.tolist(), strict=True)
+        ],
+        n_nodes=n_nodes,
+    )
+
+
+def taxonomy(session: Session, id: str) -> Taxonomy | None:
+    """The tree of the hierarchy with that id; None where there is none."""
+    with reading(session):
+        found = session.execute(select(N.parent, N.name).where(N.hierarchy_id == id).order_by(N.number)).all()
+    if not found:
+        return None
+    return Taxonomy(tuple(row.name for row in found), np.array([row.parent for row in found], np.int32))
+
+
+def delete(session: Session, ref: str, force: bool = False) -> None:
+    """Delete a hierarchy.
+
+    Raises
+    ------
+    NotFound
+        No such hierarchy.
+    Conflict
+        A job that is not over uses it; or, unless ``force``, models came from it.
+    """
+    with writing(session):
+        row = by_ref(session, tables.Hierarchy, ref, lock=True)
+        in_use = select(tables.Job.id).where(
+            tables.Job.hierarchy_id == row.id, tables.Job.state.not_in(sorted(FINAL_STATES))
+        )
+        job_id = session.scalars(in_use.limit(1)).first()
+        if job_id is not None:
+            raise Conflict(f"the job {job_id} uses the hierarchy; cancel it first")
+        models = session.scalars(
+            select(tables.Model.name)
+            .join(tables.ModelVersion, tables.ModelVersion.model_id == tables.Model.id)
+            .where(tables.ModelVersion.hierarchy_id == row.id)
+            .distinct()
+            .order_by(tables.Model.name)
+        ).all()
+        if models and not force:
+            raise Conflict(f"{len(models)} model(s) came from the hierarchy, as {models[0]!r}; force=true deletes it")
+        session.execute(sql_delete(tables.Hierarchy).where(tables.Hierarchy.id == row.id))
+
+
+def _insert(session: Session, id: str, tree: Taxonomy) -> None:
+    parents = tree.parent.tolist()
+    for begin in range(0, tree.n_nodes, _INSERTED_AT_ONCE):
+        end = begin + _INSERTED_AT_ONCE
+        rows: list[dict[str, Any]] = [
+            {"hierarchy_id": id, "number": number, "parent": above, "name": name}
+            for number, (above, name) in enumerate(zip(parents[begin:end], tree.names[begin:end], strict=True), begin)
+        ]
+        session.execute(insert(N), rows)
+
+
+def _counts(session: Session, id: str, numbers: list[int]) -> dict[int, int]:
+    """How many children nodes have that follow one another; nodes without any are left out."""
+    if not numbers:
+        return {}
+    below = N.parent.between(numbers[0], numbers[-1])
+    rows = session.execute(select(N.parent, func.count()).where(N.hierarchy_id == id, below).group_by(N.parent))
+    return {row[0]: row[1] for row in rows}
+
+
+def _names(session: Session, id: str, numbers: set[int]) -> dict[int, str]:
+    rows = session.execute(select(N.number, N.name).where(N.hierarchy_id == id, N.number.in_(numbers)))
+    return {row[0]: row[1] for row in rows}
+
+
+def _number(session: Session, owner: tables.Hierarchy, name: str) -> int:
+    if name == ROOT:
+        return -1
+    number = session.scalars(select(N.number).where(N.hierarchy_id == owner.id, N.name == name)).first()
+    if number is None:
+        raise NotFound(f"the hierarchy {owner.name!r} has no node {name!r:.80}")
+    return number
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(f"a hierarchy is called {name!r} already")
+
+
+def _not_a_tree(error: FormatError) -> InvalidInput:
+    items = [Item(fault.detail, row=fault.row, column=fault.column) for fault in error.errors]
+    shown = f"; the first {len(items)} are listed" if error.n_errors > len(items) else ""
+    return InvalidInput(f"the file has {error.n_errors} error(s){shown}", items)
+
+
+def _show(row: tables.Hierarchy) -> Hierarchy:
+    format: Any = row.format
+    return Hierarchy(
+        id=row.id,
+        name=row.name,
+        format=format,
+        sha256=row.sha256,
+        n_nodes=row.n_nodes,
+        n_leaves=row.n_leaves,
+        depth=len(row.levels),
+        levels=row.levels,
+        created_at=moment(row.created_at),
+    )

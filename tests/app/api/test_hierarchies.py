@@ -1,0 +1,67 @@
+import pytest
+from asking import TestClient, bearer, problem
+
+from app.config import Settings
+from app.main import create_app
+
+URL = "/api/v1/hierarchies"
+TREE = b"parent,child\nroot,a\nroot,b\na,c\na,d\n"
+KEY = {"Idempotency-Key": "one-of-mine"}
+
+
+def test_an_uploaded_tree_is_shown_with_its_counts(client: TestClient) -> None:
+    response = client.post(URL, params={"name": "letters", "format": "csv"}, content=TREE)
+    assert response.status_code == 201
+    hierarchy = response.json()
+    assert (hierarchy["n_nodes"], hierarchy["n_leaves"], hierarchy["levels"]) == (4, 3, [2, 2])
+    assert response.headers["location"] == f"{URL}/{hierarchy['id']}"
+    assert client.get(f"{URL}/letters").json() == hierarchy
+    assert client.get(URL).json()["items"] == [hierarchy]
+    below = client.get(f"{URL}/letters/nodes", params={"parent": "a"}).json()
+    assert [node["name"] for node in below["nodes"]] == ["c", "d"]
+    assert client.delete(f"{URL}/letters").status_code == 204
+    problem(client.get(f"{URL}/letters"), 404, "not_found")
+
+
+def test_a_form_and_options_are_taken(client: TestClient) -> None:
+    params = {"name": "letters", "format": "paths", "separator": "/"}
+    response = client.post(URL, params=params, files={"file": ("tree", b"a/b\na/c\n")})
+    assert response.json()["n_leaves"] == 2
+    params = {"name": "others", "format": "csv", "root": "all"}
+    assert client.post(URL, params=params, content=b"parent,child\nall,b\n").json()["n_nodes"] == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "row", "word"),
+    [
+        (b"parent,child\nroot,a\na,b\nroot,b\n", 4, "'b' has two parents"),
+        (b"parent,child\nroot,a\nb,c\nc,b\n", 3, "cycle: 'c' < 'b'"),
+        (b"parent,child\nroot,a\nx,b\n", 3, "'x' is the parent of 'b'"),
+    ],
+)
+def test_what_is_no_tree_is_refused_at_once(client: TestClient, content: bytes, row: int, word: str) -> None:
+    document = problem(client.post(URL, params={"name": "a", "format": "csv"}, content=content), 422, "invalid_input")
+    (fault,) = document["errors"]
+    assert fault["row"] == row
+    assert word in fault["detail"]
+    assert client.get(URL).json()["items"] == []
+
+
+def test_the_same_upload_again_gets_the_same_hierarchy(client: TestClient) -> None:
+    params = {"name": "letters", "format": "csv"}
+    problem(client.post(URL, params=params, content=b"parent,child\na,a\n", headers=KEY), 422)
+    first = client.post(URL, params=params, content=TREE, headers=KEY)
+    again = client.post(URL, params=params, content=TREE, headers=KEY)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.headers["idempotency-replayed"] == "true"
+    assert again.json() == first.json()
+    problem(client.post(URL, params=params | {"root": "b"}, content=TREE, headers=KEY), 422)
+    problem(client.post(URL, params=params, content=TREE), 409, "conflict")
+
+
+def test_a_hierarchy_has_a_bound_of_its_own(config: Settings, secrets: dict[str, str]) -> None:
+    app = create_app(config.model_copy(update={"max_hierarchy_bytes": 1000, "max_body_bytes": 10}))
+    with TestClient(app, headers=bearer(secrets["editor"])) as client:
+        params = {"name": "letters", "format": "csv"}
+        problem(client.post(URL, params=params, content=b"x" * 1001), 413, "too_large")
+        assert client.post(URL, params=params, content=TREE).status_code == 201
