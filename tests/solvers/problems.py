@@ -18,6 +18,7 @@ from solvers.model import Model
 from solvers.problem import Problem
 from solvers.registry import SOLVERS
 from solvers.stumps_model import StumpsModel
+from solvers.subtree_model import SubtreeModel
 from solvers.taxonomy import Taxonomy
 from solvers.taxonomy_model import TaxonomyModel
 
@@ -113,7 +114,9 @@ def settings(name: str, **params: Any) -> dict[str, Any]:
 
 
 def linear_map(model: Model) -> NDArray[np.float64]:
-    """W (k, d) of a model whose scores are linear, whatever it keeps, without its intercept."""
+    """W (k, d) of a model whose scores are linear, or its parts' are, whatever it keeps, without its intercept."""
+    if isinstance(model, SubtreeModel):
+        return linear_map(model.parts)
     return np.asarray(model.scores(sp.identity(model.n_features, format="csr")) - intercept(model)).T
 
 
@@ -127,7 +130,7 @@ def shape_of(model: Model, problem: Problem) -> NDArray[np.float64]:
     if isinstance(model, StumpsModel):
         F = np.asarray(model.scores(problem.X)).T
         return F - F.mean(axis=0)
-    if isinstance(model, TaxonomyModel):
+    if isinstance(model, TaxonomyModel | SubtreeModel):
         return linear_map(model)[model.tree.find(problem.classes)]
     return linear_map(model)
 

@@ -7,6 +7,7 @@ from problems import SCALING, OnTree, linear_map, settings, shape_of, small, sma
 import solvers.ascent
 import solvers.boosting
 import solvers.kernel_machine
+import solvers.markov_ascent
 import solvers.tree_machine
 from solvers.base import Solver
 from solvers.boosting import Boosting
@@ -17,7 +18,12 @@ from solvers.taxonomy import Taxonomy
 CERTIFIED = [name for name, method in SOLVERS.items() if method.handles.certified]
 everywhere = pytest.mark.parametrize("name", SOLVERS)
 where_certified = pytest.mark.parametrize("name", CERTIFIED)
-where_linear = pytest.mark.parametrize("name", [name for name in CERTIFIED if not issubclass(SOLVERS[name], Boosting)])
+LINEAR = [name for name in CERTIFIED if not issubclass(SOLVERS[name], Boosting)]
+where_linear = pytest.mark.parametrize("name", LINEAR)
+# whose classes' weights are what is regularised, and what scores
+where_scores_are_linear = pytest.mark.parametrize(
+    "name", [name for name in LINEAR if not SOLVERS[name].handles.multilabel]
+)
 # whose result is the same for every seed
 CHANCELESS = {"multiboost", "adaboost_mh", *(name for name, method in SOLVERS.items() if method.handles.kernels)}
 # whose result is a path of choices, not an optimum, which equally good weak learners turn this way or that
@@ -65,6 +71,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, slices, m
     monkeypatch.setattr(solvers.kernel_machine, "SLICE_PRODUCTS", slices)
     monkeypatch.setattr(solvers.kernel_machine, "WORKING_SET", 8)
     monkeypatch.setattr(solvers.tree_machine, "SLICE_OPERATIONS", slices)
+    monkeypatch.setattr(solvers.markov_ascent, "SLICE_OPERATIONS", slices)
     problem = small(n=80)
     steps = [(s.epoch, s.primal, copied(s.state)) for s in solver(name, tol=1e-3).steps(problem)]
     assert len(steps) > 4
@@ -110,7 +117,7 @@ def test_the_limit_of_epochs_ends_training_unconverged_with_a_measured_gap(name)
     assert 0 < last.gap < 1
 
 
-@where_linear
+@where_scores_are_linear
 def test_the_certificate_belongs_to_the_model_that_is_handed_out(name):
     problem = small()
     method = solver(name, tol=1e-3, dtype="float64", C=2.0)

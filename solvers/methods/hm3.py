@@ -1,0 +1,77 @@
+"""Maximum-margin Markov tree over sets of labels (H-M3).
+
+    minimise  1/2 |w|^2 + C sum_i max_u [ loss(y_i, u) - w . (phi(x_i, y_i) - phi(x_i, u)) ]
+
+over one weight vector for each edge of the label tree and each of the four ways to label its two ends; phi puts x
+where an edge's labels are. Rousu et al. 2005, equation 2; the losses are those of section 2.1. Prediction is the closed
+set with the largest score, found by dynamic programming (section 4).
+
+The paper's dual has four marginals for each edge and example. A distribution over closed sets is told by its node
+marginals alone, one over all labelings by those and one marginal an edge; the weights follow from as many vectors
+(``solvers/kernels/order_blocks.py`` and ``marginal_blocks.py``).
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from solvers import markov_ascent
+from solvers.base import Handles, State, Step
+from solvers.machine import MachineParams
+from solvers.markov_ascent import Task
+from solvers.problem import Problem
+from solvers.set_machine import SetMachine
+from solvers.subtree_model import SubtreeModel
+from solvers.taxonomy import Weighting
+
+
+class HM3Params(MachineParams):
+    """Parameters of H-M3."""
+
+    loss: Literal["symmetric", "hierarchical"] = Field(
+        default="symmetric",
+        description="Loss of a wrong set: symmetric counts every wrong node; hierarchical those whose parent is right.",
+    )
+    scaling: Weighting = Field(
+        default="uniform",
+        description="What a node counts in the loss: 1; its parent's part divided among the children (sibling); the "
+        "share of all nodes that are below it (subtree).",
+    )
+    labelings: Literal["consistent", "all"] = Field(
+        default="consistent",
+        description="Which sets compete with the true one in training: closed ones, or all, as in the paper.",
+    )
+    tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
+    max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Stop after so many passes, converged or not.")
+
+
+class HM3(SetMachine[HM3Params]):
+    """Maximum-margin Markov tree."""
+
+    name = "hm3"
+    title = "Maximum-margin Markov tree over sets of labels (H-M3)"
+    paper = "Rousu, Saunders, Szedmak and Shawe-Taylor 2005"
+    Params = HM3Params
+    handles = Handles(flat=False, tree=True, multilabel=True)
+
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
+        return markov_ascent.ascend(self._task(problem), self.params.tol, self.params.max_epochs, self.seed, state)
+
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        return markov_ascent.rescaled(self._task(problem), state, ratio)
+
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        return markov_ascent.share_of_wrong(self._task(problem), state)
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        n_columns = n_classes * (1 if self.params.labelings == "consistent" else 2)
+        return 8 * n_features * n_columns + 17 * n_samples
+
+    def fitted(self, problem: Problem, state: State) -> SubtreeModel:
+        task = self._task(problem)
+        return self.shown(problem, task.features, markov_ascent.node_weights(task, state), "best_set")
+
+    def _task(self, problem: Problem) -> Task:
+        params = self.params
+        return Task.of(problem, params.C, params.scaling, params.loss == "hierarchical", params.labelings)

@@ -1,0 +1,58 @@
+"""What machines over sets of labels share: the sets of a problem, a constant feature, and the model of node weights."""
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.base import State
+from solvers.machine import Machine, MachineParams
+from solvers.model import LinearModel
+from solvers.problem import Problem
+from solvers.subtree_model import Rule, SubtreeModel
+
+S = TypeVar("S", bound=MachineParams)
+
+
+class SetMachine(Machine[S]):
+    """A machine that learns sets of labels; single labels on a tree stand for their paths."""
+
+    def prepared(self, problem: Problem) -> Problem:
+        """The problem of sets that is solved; with a bias it has one more feature."""
+        problem = super().prepared(problem)
+        tree = problem.taxonomy
+        assert tree is not None
+        sets = replace(problem, y=np.empty(0, np.int32), classes=tree.names, labels=problem.label_sets())
+        if self.params.bias == 0:
+            return sets
+        constant = sp.csr_matrix(np.full((problem.n_samples, 1), self.params.bias))
+        return replace(sets, X=sp.csr_matrix(sp.hstack([problem.X, constant], format="csr")))
+
+    def model(self, problem: Problem, state: State) -> SubtreeModel:
+        """The model that ``state`` stands for; its report tells the shares of weights and dual variables not zero."""
+        prepared = self.prepared(problem)
+        model = self.fitted(prepared, state)
+        parts = model.parts
+        if isinstance(parts, LinearModel):
+            if self.params.bias > 0:
+                parts = parts.with_last_as_intercept(self.params.bias)
+                model = SubtreeModel(model.tree, parts, model.rule)
+            told = {"nonzero_weights": float(np.count_nonzero(parts.W) / (parts.n_features * len(parts.classes)))}
+            nonzero = self.nonzero_duals(prepared, state)
+            model.report = told if np.isnan(nonzero) else told | {"nonzero_duals": nonzero}
+        return model
+
+    def shown(self, problem: Problem, features: NDArray[np.int64], W: NDArray[np.float64], rule: Rule) -> SubtreeModel:
+        """The model of weights (n_used, n_nodes) in the order of ``features``."""
+        assert problem.taxonomy is not None
+        ascending = np.argsort(features)
+        parts = LinearModel(
+            problem.classes, problem.n_features, features[ascending], np.ascontiguousarray(W[ascending])
+        )
+        return SubtreeModel(problem.taxonomy, parts, rule)
+
+    @abstractmethod
+    def fitted(self, problem: Problem, state: State) -> SubtreeModel: ...
