@@ -1,0 +1,27 @@
+"""A binary SVM at every node of a label tree, trained on all examples.
+
+    minimise  1/2 sum_j |w_j|^2 + C sum_i sum_j loss(s_ij w_j . x_i),   s_ij = +1 where example i has node j, else -1
+
+The flat rival of Rousu et al. 2005, section 4 ("SVM"). Prediction goes down the tree as long as scores are positive,
+which is their breadth-first repair to a consistent labeling.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.base import Handles
+from solvers.node_machine import NodeMachine, NodeParams, signs
+from solvers.problem import Problem
+
+
+class NodeSVM(NodeMachine):
+    """A binary SVM a node."""
+
+    name = "node_svm"
+    title = "Binary SVM at every node of a label tree"
+    paper = "Rousu, Saunders, Szedmak and Shawe-Taylor 2005; Hsieh et al. 2008"
+    Params = NodeParams
+    handles = Handles(flat=False, tree=True, multilabel=True)
+
+    def sides(self, problem: Problem) -> NDArray[np.int8]:
+        return signs(problem)
