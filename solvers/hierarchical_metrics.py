@@ -21,8 +21,10 @@ def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np
     dict
         ``error``, the share of rows whose true label is neither the predicted node nor above it; ``tree_loss``, the
         mean of half the length of the path between the two; ``micro_f1``, that of all labels on the paths, the
-        root left out; and for every level l ``precision_l``, ``recall_l`` and ``f1_l`` of the labels of that level,
-        0 where there is nothing to divide by.
+        root left out; ``macro_f1``, the mean over the nodes that are on some path, and nothing for labels that the
+        tree does not have. For every level l: ``error_l``, the share of rows whose true path has another node there
+        than the predicted one, of those that come so far; ``precision_l``, ``recall_l``, ``f1_l`` and ``macro_f1_l``
+        of the labels of that level; 0 where there is nothing to divide by.
 
     Raises
     ------
@@ -40,11 +42,19 @@ def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np
         "tree_loss": float(tree.distance(y_true, y_pred).mean()),
         "micro_f1": _ratio(2 * hits.sum(), has_true.sum() + has_predicted.sum()),
     }
+    on_path = [
+        np.bincount(of[where], minlength=tree.n_nodes) for of, where in ((true, has_true), (predicted, has_predicted))
+    ]
+    common, total = np.bincount(true[hits], minlength=tree.n_nodes), on_path[0] + on_path[1]
+    told["macro_f1"] = _mean_f1(common, total)
     for level in range(tree.depth):
         hit, real, said = (int(part[:, level].sum()) for part in (hits, has_true, has_predicted))
         told[f"precision_{level + 1}"] = _ratio(hit, said)
         told[f"recall_{level + 1}"] = _ratio(hit, real)
         told[f"f1_{level + 1}"] = _ratio(2 * hit, real + said)
+        told[f"error_{level + 1}"] = _ratio(real - hit, real)
+        nodes = tree.level_range(level + 1)
+        told[f"macro_f1_{level + 1}"] = _mean_f1(common[nodes.start : nodes.stop], total[nodes.start : nodes.stop])
     return told
 
 
@@ -54,6 +64,11 @@ def _ancestry(tree: Taxonomy, nodes: NDArray[np.integer]) -> NDArray[np.int32]:
     owner = np.repeat(np.arange(tree.n_nodes), tree.level)
     paths[owner, tree.level[tree.path_nodes] - 1] = tree.path_nodes
     return np.asarray(paths[nodes])
+
+
+def _mean_f1(common: NDArray[np.integer], total: NDArray[np.integer]) -> float:
+    seen = total > 0
+    return float((2 * common[seen] / total[seen]).mean()) if seen.any() else 0.0
 
 
 def _ratio(part: int, whole: int) -> float:

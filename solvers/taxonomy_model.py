@@ -92,11 +92,13 @@ class TaxonomyModel(LinearModel):
         float array, shape (level of the node,)
             Infinite for only children; the recursive rule goes to where all are positive.
         """
-        scores, margins = self.score_one(indices, values), []
+        rows, factors = self._rows(indices, values)
+        margins = []
         for i in self.tree.path(node).tolist():
             group = self.tree.children(int(self.tree.parent[i]))
-            rivals = [scores[j] for j in group if j != i]
-            margins.append(scores[i] - max(rivals) if rivals else np.inf)
+            scores = self._group_scores(rows, factors, group)
+            rivals = np.delete(scores, i - group.start)
+            margins.append(scores[i - group.start] - rivals.max() if len(rivals) else np.inf)
         return np.array(margins)
 
     def top(
@@ -124,9 +126,7 @@ class TaxonomyModel(LinearModel):
                 found.append((node, -cost))
                 continue
             group = self.tree.children(node)
-            scores = np.asarray(factors @ self.W[rows, group.start : group.stop], np.float64)
-            if self.intercept is not None:
-                scores = scores + self.intercept[group.start : group.stop]
+            scores = self._group_scores(rows, factors, group)
             first = int(scores.argmax())
             second = np.delete(scores, first).max(initial=-np.inf)
             for j, score in enumerate(scores.tolist()):
@@ -143,6 +143,11 @@ class TaxonomyModel(LinearModel):
         known = at < len(self.features)
         known[known] = self.features[at[known]] == indices[known]
         return at[known], values[known]
+
+    def _group_scores(self, rows: NDArray[np.int64], factors: NDArray[np.float64], group: range) -> Floats:
+        """Scores of siblings."""
+        scores = np.asarray(factors @ self.W[rows, group.start : group.stop], np.float64)
+        return scores if self.intercept is None else scores + self.intercept[group.start : group.stop]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super().arrays() | {"parent": self.tree.parent}

@@ -17,10 +17,11 @@ from sqlalchemy import delete, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
-from app.services import datasets
+from app.services import datasets, hierarchies
 from app.store import db, migrate
 from app.store.files import files
 from app.store.tables import Table
+from solvers.taxonomy import Taxonomy
 from workers import draining
 from workers.tasks import run
 
@@ -238,6 +239,21 @@ def dataset(database: sessionmaker[Session]) -> Callable[..., str]:
         return shown.id
 
     return make
+
+
+@pytest.fixture
+def hierarchy(database: sessionmaker[Session]) -> Callable[..., str]:
+    """``hierarchy(edges)`` keeps a label tree, and returns its id."""
+
+    def make(edges: list[tuple[str, str]] | None = None, name: str = "tree") -> str:
+        tree = Taxonomy.from_edges(edges or THREE_CLASSES)
+        with database() as session:
+            return hierarchies.register(session, name, "csv", tree).id
+
+    return make
+
+
+THREE_CLASSES = [("root", "even"), ("root", "class1"), ("even", "class0"), ("even", "class2")]
 
 
 def _three_classes(n: int = 60) -> str:

@@ -4,26 +4,44 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from solvers.hierarchical_metrics import hierarchical
+from solvers.label_sets import of_nodes
 from solvers.metrics import flat
 from solvers.model import Model
+from solvers.multilabel_metrics import multilabel
+from solvers.subtree_model import SubtreeModel
+from workers.rows import Rows
 
 CHUNK_BYTES = 64 << 20
 
 
-def measure(model: Model, X: csr_matrix, y: NDArray[np.int32], majority: int) -> dict[str, float]:
-    """Error, F1 and the error of always answering ``majority``; nothing where there are no rows.
+def measures(model: Model, rows: Rows, X_train: csr_matrix, X_test: csr_matrix) -> dict[str, dict[str, float]]:
+    """Part (train, test) -> measure -> value; nothing for a part without rows.
+
+    Without a label tree: error, F1, and the error of always answering the most frequent label of the training part.
+    With one: those along the tree, overall and for each level, as ``hierarchical`` and, of models that predict sets,
+    ``multilabel`` have them.
 
     Parameters
     ----------
     model : Model
-    X : csr_matrix, shape (n_samples, n_features)
+    rows : Rows
+    X_train, X_test : csr_matrix, shape (n_samples, n_features)
         Scored in chunks of rows whose scores take 64 MB.
-    y : int32 array, shape (n_samples,)
-        -1 for a label that the model does not know.
-    majority : int
-        The most frequent class of the training part.
     """
-    if len(y) == 0:
-        return {}
-    measures = flat(y, model.predict(X, CHUNK_BYTES), len(model.classes))
-    return {**measures, "majority_error": float((y != majority).mean())}
+    majority = int(np.bincount(rows.truth_train[rows.truth_train >= 0]).argmax())
+    told = {}
+    for part, X, truth in (("train", X_train, rows.truth_train), ("test", X_test, rows.truth_test)):
+        if X.shape[0] > 0:
+            told[part] = _measure(model, rows, X, truth) | {"majority_error": float((truth != majority).mean())}
+    return told
+
+
+def _measure(model: Model, rows: Rows, X: csr_matrix, truth: NDArray[np.int32]) -> dict[str, float]:
+    tree = rows.tree
+    if isinstance(model, SubtreeModel):
+        return multilabel(model.tree, of_nodes(model.tree, truth), model.predict_sets(X, CHUNK_BYTES))
+    predicted = model.predict(X, CHUNK_BYTES)
+    if tree is None:
+        return flat(truth, predicted, len(model.classes))
+    return hierarchical(tree, truth, predicted if model.classes == tree.names else tree.find(model.classes)[predicted])

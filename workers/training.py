@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict
@@ -23,7 +22,8 @@ from workers.driving import Outcome, Reached, Run, drive
 from workers.featuring import Featured, featured
 from workers.journal import Journal
 from workers.rows import Rows, split_rows
-from workers.scoring import measure
+from workers.scoring import measures
+from workers.trees import hierarchy_id, label_tree
 
 
 def train(journal: Journal) -> None:
@@ -35,10 +35,11 @@ def train(journal: Journal) -> None:
     if dataset is None or dataset.path is None:
         raise Conflict("the dataset is not ready, or was deleted")
     corpus = open_corpus(store, dataset.path)
-    rows = split_rows(corpus, request)
+    tree = label_tree(journal, request)
+    rows = split_rows(corpus, request, tree)
     journal.phase("features")
     data = featured(corpus, rows, request.text)
-    problem = Problem.check(data.X_train, rows.y_train, rows.classes, rows.weights)
+    problem = rows.problem(data.X_train)
     solver: Solver[Any] = find(request.solver)(
         parse_params(request.solver, request.params), seed=request.seed, threads=request.threads
     )
@@ -90,11 +91,7 @@ class _Publisher:
         done = (outcome.reached.point + 1) / len(self.request.path or [solver])
         self.journal.phase("testing", at_once=False, fraction=done, eta_seconds=None)
         model = solver.model(self.problem, outcome.state)
-        majority = int(np.bincount(self.problem.y).argmax())
-        metrics = {
-            "train": measure(model, self.problem.X, self.problem.y, majority),
-            "test": measure(model, self.data.X_test, self.rows.y_test, majority),
-        }
+        metrics = measures(model, self.rows, self.problem.X, self.data.X_test)
         self.journal.phase("saving", at_once=False)
         facts = self._save(solver.params, outcome.reached, model)
 
@@ -106,7 +103,7 @@ class _Publisher:
         return add
 
     def _save(self, params: Params, reached: Reached, model: Model) -> versions.Facts:
-        lease, dataset, data = self.journal.lease, self.dataset, self.data
+        lease, dataset, data, tree = self.journal.lease, self.dataset, self.data, self.rows.tree
         path = f"models/{lease.job_id}.{lease.attempt}"
         if self.request.path is not None:
             path += f".{reached.point}"
@@ -116,6 +113,7 @@ class _Publisher:
         lineage: dict[str, Any] = {
             "job": lease.job_id,
             "dataset_sha256": dataset.sha256,
+            "hierarchy_sha256": None if tree is None else tree.sha256,
             "solver": self.request.solver,
             "params": params.model_dump(mode="json"),
             "seed": self.request.seed,
@@ -139,7 +137,7 @@ class _Publisher:
             seed=self.request.seed,
             request=lease.request,
             code_version=VERSION,
-            n_classes=self.problem.n_classes,
+            n_classes=len(model.classes),
             n_features=self.problem.n_features,
             n_train=self.problem.n_samples,
             epochs=reached.epoch,
@@ -151,6 +149,10 @@ class _Publisher:
             seconds=reached.seconds - reached.began,
             path=path,
             point=reached.point,
+            hierarchy_id=None
+            if tree is None
+            else self.journal.read(lambda session: hierarchy_id(session, lease.job_id)),
+            hierarchy_sha256=lineage["hierarchy_sha256"],
             report=dict(model.report),
             sha256=sha256,
             size_bytes=sum(file.stat().st_size for file in self.store.path(path).rglob("*") if file.is_file()),

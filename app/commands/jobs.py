@@ -20,6 +20,7 @@ def train(
     dataset: Annotated[str, typer.Argument(help="Name or id.")],
     model: Annotated[str, typer.Option(help="The model gets a new version under this name.")],
     solver: Annotated[str, typer.Option(help="See `polymargin solvers`.")] = "weston_watkins",
+    hierarchy: Annotated[str | None, typer.Option(help="Name or id of the label tree to train along.")] = None,
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A solver's parameter.")
     ] = None,
@@ -36,6 +37,8 @@ def train(
     """Train a model on a dataset."""
     params = dict(_param(text) for text in param or ())
     options: dict[str, Any] = {"seed": seed, "threads": threads, "test_fraction": test_fraction}
+    if hierarchy is not None:
+        options["hierarchy"] = hierarchy
     if path is not None:
         options["path"] = _numbers(path)
     with Polymargin() as client:

@@ -11,10 +11,11 @@ import typer
 from app.client import Polymargin
 from app.commands.output import Json, console, number, print_json, table
 from app.remote.errors import ClientError
-from app.schemas.predictions import PredictResponse
+from app.schemas.predictions import Prediction, PredictResponse, SubtreeNode
 
 # The service's default limit of instances in one request.
 BATCH = 1000
+_NOTHING = SubtreeNode(label="(no label)", parent=None, margin=0.0)
 
 models = typer.Typer(help="Look at models and their versions.", no_args_is_help=True)
 
@@ -49,11 +50,18 @@ def show(
     if json:
         print_json(found)
         return
-    values = found.model_dump(mode="json", exclude={"request", "metrics", "params", "report"}, exclude_none=True)
+    values = found.model_dump(
+        mode="json", exclude={"request", "metrics", "levels", "params", "report"}, exclude_none=True
+    )
     values |= {f"params: {name}": value for name, value in found.params.items()}
     values |= {f"report: {name}": number(value) for name, value in found.report.items()}
     values |= {f"{part}: {name}": number(value) for part, all_ in found.metrics.items() for name, value in all_.items()}
-    console(json).print(table(["model", found.model], values.items()))
+    out = console(json)
+    out.print(table(["model", found.model], values.items()))
+    for part, levels in found.levels.items():
+        names = list(dict.fromkeys(name for level in levels for name in level))
+        rows = [(number_, *(number(level.get(name)) for name in names)) for number_, level in enumerate(levels, 1)]
+        out.print(table([f"{part}: level", *names], rows))
 
 
 def predict(
@@ -83,8 +91,21 @@ def predict(
     if json:
         print_json(answer)
         return
-    rows = [(row, best.label, f"{best.score:.4f}") for row, item in enumerate(every) for best in item.top]
-    console(json).print(table(["instance", "label", "score"], rows))
+    console(json).print(table(["instance", "label", "score", "way"], _told(every)))
+
+
+def _told(predictions: list[Prediction]) -> Iterator[tuple[object, ...]]:
+    for row, item in enumerate(predictions):
+        if item.subtree is not None:
+            yield from ((row, node.label, _score(node.margin), node.parent) for node in item.subtree or [_NOTHING])
+            continue
+        for place, best in enumerate(item.top):
+            way = " > ".join(f"{step.label} {_score(step.margin)}" for step in item.path or []) if place == 0 else None
+            yield row, best.label, _score(best.score), way or None
+
+
+def _score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
 
 
 def _batches(instances: Iterator[Any]) -> Iterator[list[Any]]:

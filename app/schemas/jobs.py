@@ -32,6 +32,11 @@ class TrainRequest(BaseModel):
 
     kind: Literal["train"] = "train"
     dataset: Name = Field(description="Id or name.")
+    hierarchy: Name | None = Field(
+        default=None,
+        description="Id or name of the label tree that the labels are nodes of; methods that take none are measured "
+        "along it.",
+    )
     solver: str = Field(default="weston_watkins", max_length=64, description="See /solvers.")
     params: dict[str, Any] = Field(default_factory=dict, description="The solver's parameters; see its JSON schema.")
     model: Name = Field(description="The model gets a new version under this name.")
@@ -45,7 +50,8 @@ class TrainRequest(BaseModel):
     )
     unseen_labels: Literal["refuse", "count"] = Field(
         default="refuse",
-        description="Test rows with a label that no training row has: refuse the job, or count them as errors.",
+        description="Test rows with a label that no training row has or, along a label tree, that is none of its "
+        "nodes: refuse the job, or count them as errors.",
     )
     text: TextRecipe = TextRecipe()
     path: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = Field(
@@ -94,6 +100,9 @@ class Job(BaseModel):
     kind: JobKind
     state: JobState
     dataset: str | None = Field(description="Id of the dataset; absent once that was deleted.")
+    hierarchy: str | None = Field(
+        default=None, description="Id of the hierarchy; absent where none was asked for, and once it was deleted."
+    )
     request: dict[str, Any]
     attempt: int = Field(description="How often a worker has taken it up.")
     worker: str | None

@@ -31,6 +31,10 @@ class ModelVersion(BaseModel):
     point: int = Field(default=0, description="Place of its C in the job's path, from 0.")
     dataset: str | None = Field(description="Id; absent once the dataset was deleted.")
     dataset_sha256: str
+    hierarchy: str | None = Field(
+        default=None, description="Id; absent where there was none, and once the hierarchy was deleted."
+    )
+    hierarchy_sha256: str | None = Field(default=None, description="Of the label tree's nodes; absent without one.")
     solver: str
     params: dict[str, Any] = Field(description="All parameters, the defaults included.")
     seed: int
@@ -50,6 +54,11 @@ class ModelVersion(BaseModel):
     size_bytes: int
     report: dict[str, float] = Field(default={}, description="What the method tells of its model; see its page.")
     metrics: dict[str, dict[str, float]] = Field(description="part (train, test) -> measure -> value.")
+    levels: dict[str, list[dict[str, float]]] = Field(
+        default={},
+        description="part -> for each level of the label tree, that below the top first, measure -> value; absent "
+        "without a hierarchy.",
+    )
     aliases: list[str]
     created_at: AwareDatetime
 

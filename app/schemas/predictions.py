@@ -37,16 +37,43 @@ class PredictRequest(BaseModel):
 
 class ScoredLabel(BaseModel):
     label: str
-    score: float = Field(description="Margin of the label: larger is surer; not a probability.")
+    score: float | None = Field(
+        description="Larger is surer; not a probability. Models that go down a label tree have the least margin on the "
+        "label's path here, positive for the prediction alone; those that predict sets the margin of the node, "
+        "positive in the set. Absent where the label has no rival."
+    )
+
+
+class PathStep(BaseModel):
+    """One node on the way from the top of a label tree."""
+
+    label: str
+    margin: float | None = Field(
+        description="Its score less that of the best of its siblings; absent for an only child."
+    )
+
+
+class SubtreeNode(BaseModel):
+    """One label of a predicted set."""
+
+    label: str
+    parent: str | None = Field(description="Also in the set; absent below the top.")
+    margin: float = Field(description="Positive; never larger than that of the parent.")
 
 
 class Prediction(BaseModel):
     """The answer for one instance."""
 
     label: str
-    score: float
+    score: float | None = Field(description="Absent where the label has no rival.")
     top: list[ScoredLabel]
-    path: list[str] | None = Field(default=None, description="From the root, for models with a hierarchy.")
+    path: list[PathStep] | None = Field(
+        default=None, description="From the top to the label, for models along a label tree."
+    )
+    subtree: list[SubtreeNode] | None = Field(
+        default=None,
+        description="The predicted set of labels, parents before children, for models that predict sets; may be empty.",
+    )
 
 
 class PredictResponse(BaseModel):

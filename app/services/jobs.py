@@ -11,16 +11,17 @@ from app.schemas.jobs import FINAL_STATES, Job, JobResult, JobState, JobStep, Jo
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
 from app.services import doorbell
+from app.services.labelling import check_labels, check_method
 from app.services.lookup import by_id, by_ref, moment, moment_or_none, newest
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from solvers import registry
 from solvers.base import Params
-from solvers.flat import FlatMachine, FlatParams, unknown_labels
+from solvers.flat import FlatParams, unknown_labels
+from solvers.machine import Machine, MachineParams
 from solvers.memory import TooLargeError
 
 MAX_STEPS = 10_000
-_NAMED_LABELS = 5
 
 
 def submit(session: Session, request: TrainRequest) -> Job:
@@ -29,7 +30,7 @@ def submit(session: Session, request: TrainRequest) -> Job:
     Raises
     ------
     NotFound
-        No such dataset.
+        No such dataset or hierarchy.
     Conflict
         The dataset is not ready.
     InvalidInput
@@ -37,10 +38,15 @@ def submit(session: Session, request: TrainRequest) -> Job:
     """
     params = _check_solver(request)
     with writing(session):
-        # Locked, so that the dataset cannot be deleted between this check and the job's row.
+        # Locked, so that neither can be deleted between this check and the job's row.
         dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
-        _check_dataset(dataset, request, params)
+        hierarchy = None
+        if request.hierarchy is not None:
+            hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=True)
+        _check_dataset(session, dataset, hierarchy, request, params)
         row = doorbell.add(session, "train", dataset.id, request.model_dump(mode="json"))
+        row.hierarchy_id = None if hierarchy is None else hierarchy.id
+        session.flush()
         session.refresh(row)
         job = show(row)
     doorbell.announce(session, job.id, row.queue)
@@ -95,7 +101,7 @@ def retry(session: Session, id: str) -> Job:
     NotFound
         No such job.
     Conflict
-        It has not failed and was not cancelled, or its dataset is gone.
+        It has not failed and was not cancelled, or its dataset or hierarchy is gone.
     """
     with writing(session):
         job = _locked(session, id)
@@ -103,6 +109,8 @@ def retry(session: Session, id: str) -> Job:
             raise Conflict(f"the job is {job.state}; only a failed or cancelled job can be tried again")
         if job.dataset_id is None:
             raise Conflict("the job's dataset was deleted")
+        if job.request.get("hierarchy") is not None and job.hierarchy_id is None:
+            raise Conflict("the job's hierarchy was deleted")
         _set(
             session, id, state="queued", losses=0, error=None, progress=None, finished_at=None,
             rung_at=db_now(), worker=None, lease_until=None,
@@ -169,6 +177,7 @@ def show(row: tables.Job) -> Job:
         kind=row.kind,
         state=row.state,
         dataset=row.dataset_id,
+        hierarchy=row.hierarchy_id,
         request=row.request,
         attempt=row.attempt,
         worker=row.worker,
@@ -216,33 +225,38 @@ def _check_solver(request: TrainRequest) -> Params:
     except registry.ParamsError as error:
         items = [Item(detail, f"/params{pointer}") for pointer, detail in error.items]
         raise InvalidInput("the solver does not take these parameters", items) from None
-    if not solver.handles.flat:
-        raise InvalidInput(
-            "the solver needs labels that the dataset does not have",
-            [Item(f"{request.solver} takes no flat labels", "/solver")],
-        )
+    check_method(solver, request)
     if request.path is not None:
-        if not issubclass(solver, FlatMachine):
+        if not issubclass(solver, Machine):
             raise InvalidInput("the solver follows no path", [Item(f"{request.solver} has no path in C", "/path")])
         if "C" in request.params:
             raise InvalidInput("C is given twice", [Item("give C or a path of Cs, not both", "/params/C")])
     return params
 
 
-def _check_memory(statistics: DatasetStatistics, request: TrainRequest, params: FlatParams) -> None:
+def _check_memory(
+    statistics: DatasetStatistics, hierarchy: tables.Hierarchy | None, request: TrainRequest, params: MachineParams
+) -> None:
     """By the dual variables alone, which are known here; the worker, which has the memory, knows the features too."""
     solver = registry.find(request.solver)(params)
-    if params.memory_mb is None or not isinstance(solver, FlatMachine):
+    if params.memory_mb is None or not isinstance(solver, Machine):
         return
     part = 1.0 if statistics.n_test else 1.0 - request.test_fraction
-    n_classes = sum(count.train > 0 for count in statistics.classes)
+    n_seen = sum(count.train > 0 for count in statistics.classes)
+    n_classes = n_seen if hierarchy is None or solver.handles.flat else hierarchy.n_nodes
     try:
-        solver.check_memory(max(n_classes, int(statistics.n_train * part)), 0, n_classes)
+        solver.check_memory(max(n_seen, int(statistics.n_train * part)), 0, n_classes)
     except TooLargeError as error:
         raise InvalidInput("the job needs too much memory", [Item(str(error), "/params/memory_mb")]) from None
 
 
-def _check_dataset(dataset: tables.Dataset, request: TrainRequest, params: Params) -> None:
+def _check_dataset(
+    session: Session,
+    dataset: tables.Dataset,
+    hierarchy: tables.Hierarchy | None,
+    request: TrainRequest,
+    params: Params,
+) -> None:
     if dataset.state != "ready" or dataset.statistics is None:
         raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
     statistics = DatasetStatistics.model_validate(dataset.statistics)
@@ -254,22 +268,12 @@ def _check_dataset(dataset: tables.Dataset, request: TrainRequest, params: Param
         )
     if statistics.n_features == 0:
         raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
-    unseen = statistics.test_only_labels
-    if unseen and request.unseen_labels == "refuse":
-        named = ", ".join(f"{label!r:.80}" for label in unseen[:_NAMED_LABELS])
-        raise InvalidInput(
-            "the test part has labels that no training row has",
-            [
-                Item(
-                    f"{len(unseen)} such label(s), as {named}; unseen_labels='count' counts their rows as errors",
-                    "/unseen_labels",
-                )
-            ],
-        )
+    check_labels(session, request, statistics, hierarchy)
     if isinstance(params, FlatParams):
         fault = unknown_labels(params.class_weight, [count.label for count in trained])
         if fault is not None:
             raise InvalidInput("the parameters do not fit the dataset", [Item(fault, "/params/class_weight")])
-        _check_memory(statistics, request, params)
+    if isinstance(params, MachineParams):
+        _check_memory(statistics, hierarchy, request, params)
     if dataset.kind != "text" and "text" in request.model_fields_set:
         raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])

@@ -1,7 +1,8 @@
 """Models: names, versions and the aliases that move between versions."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sqlalchemy import delete, select, update
@@ -16,6 +17,9 @@ from app.store.db import reading, writing
 from app.store.files import files
 
 V = tables.ModelVersion
+
+# a measure of one level of a label tree is stored as its name and the level: f1_2
+_OF_LEVEL = re.compile(r"(.+)_([0-9]+)")
 
 
 def get(session: Session, ref: str) -> Model:
@@ -164,6 +168,8 @@ def _show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> lis
             point=row.point,
             dataset=row.dataset_id,
             dataset_sha256=row.dataset_sha256,
+            hierarchy=row.hierarchy_id,
+            hierarchy_sha256=row.hierarchy_sha256,
             solver=row.solver,
             params=row.params,
             seed=row.seed,
@@ -182,12 +188,26 @@ def _show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> lis
             sha256=row.sha256,
             size_bytes=row.size_bytes,
             report=row.report or {},
-            metrics={part: dict(values) for part, values in metrics[row.id].items()},
+            metrics={part: _whole(values) for part, values in metrics[row.id].items()},
+            levels={part: found for part, values in metrics[row.id].items() if (found := _by_level(values))},
             aliases=aliases[row.id],
             created_at=moment(row.created_at),
         )
         for row in rows
     ]
+
+
+def _whole(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in values.items() if not _OF_LEVEL.fullmatch(name)}
+
+
+def _by_level(values: Mapping[str, float]) -> list[dict[str, float]]:
+    found: dict[int, dict[str, float]] = defaultdict(dict)
+    for name, value in values.items():
+        match = _OF_LEVEL.fullmatch(name)
+        if match is not None:
+            found[int(match[2])][match[1]] = value
+    return [found[level] for level in sorted(found)]
 
 
 def _aliases(session: Session, model_ids: Iterable[str]) -> dict[str, list[tuple[str, Alias]]]:

@@ -6,6 +6,8 @@ from typing import Any
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.base import InstanceError
 from app.services.model_cache import LoadedModel
+from solvers.subtree_model import SubtreeModel
+from solvers.taxonomy_model import TaxonomyModel
 
 MAX_TOP = 1000
 
@@ -99,12 +101,31 @@ def _malformed(instance: Any) -> str | None:
 
 
 def _prediction(loaded: LoadedModel, row: tuple[Any, Any], top_k: int) -> dict[str, Any]:
-    best, scores = loaded.model.top(*row, top_k)
-    classes = loaded.model.classes
+    model = loaded.model
+    best, scores = model.top(*row, top_k)
+    classes = model.classes
     top = [
         {"label": classes[index], "score": score} for index, score in zip(best.tolist(), scores.tolist(), strict=True)
     ]
-    return {**top[0], "top": top, "path": None}
+    answer = {**top[0], "top": top, "path": None, "subtree": None}
+    # orjson writes the infinite margin of an only child as null
+    if isinstance(model, TaxonomyModel):
+        node = int(best[0])
+        margins = model.level_margins(*row, node).tolist()
+        steps = zip(model.path(node), margins, strict=True)
+        answer["path"] = [{"label": label, "margin": margin} for label, margin in steps]
+    elif isinstance(model, SubtreeModel):
+        answer["subtree"] = _subtree(model, row)
+    return answer
+
+
+def _subtree(model: SubtreeModel, row: tuple[Any, Any]) -> list[dict[str, Any]]:
+    nodes, margins = model.subtree(*row)
+    classes, parents = model.classes, model.tree.parent[nodes].tolist()
+    return [
+        {"label": classes[node], "parent": None if above < 0 else classes[above], "margin": margin}
+        for node, above, margin in zip(nodes.tolist(), parents, margins.tolist(), strict=True)
+    ]
 
 
 def _fault(detail: str, pointer: str) -> InvalidInput:

@@ -38,6 +38,8 @@ class Facts:
     sha256: str
     size_bytes: int
     point: int = 0
+    hierarchy_id: str | None = None
+    hierarchy_sha256: str | None = None
     report: dict[str, float] = field(default_factory=dict)
 
 

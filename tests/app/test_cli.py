@@ -39,6 +39,7 @@ VERSION = {
     "size_bytes": 10,
     "report": {"nonzero_weights": 0.0625},
     "metrics": {"test": {"error": 0.25}},
+    "levels": {"test": [{"f1": 0.875}, {"f1": 0.625}]},
     "aliases": [],
     "created_at": "2025-01-02T03:04:05Z",
 }
@@ -140,6 +141,7 @@ COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("models", "list"), "production=3", {"items": [MODEL]}),
     (("models", "show", "topics"), "0.25", VERSION),
     (("models", "show", "topics"), "0.0625", VERSION),
+    (("models", "show", "topics"), "0.625", VERSION),
     (("models", "show", "topics", "--version", "3"), "weston_watkins", VERSION),
     (("predict", "topics", "--text", "hello", "--top-k", "2"), "1.5000", ANSWER),
     (("solvers",), "Weston and Watkins", SOLVERS),

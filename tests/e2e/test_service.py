@@ -71,6 +71,28 @@ def test_the_command_line_uploads_trains_and_predicts(service: Running, tmp_path
     assert "tol" in refused.stderr
 
 
+def test_a_tree_is_uploaded_trained_along_measured_by_level_and_predicted_with_a_path(
+    service: Running, tmp_path: Path
+) -> None:
+    file = _texts(tmp_path / "grown.jsonl")
+    service.cli("datasets", "upload", str(file))
+    tree = tmp_path / "fruit-tree.csv"
+    tree.write_text("parent,child\nroot,apple\nroot,pear\nstone,plum\n")
+    refused = service.cli("hierarchies", "upload", str(tree), check=False)
+    assert refused.returncode == 1
+    assert "row 4, parent: 'stone' is the parent of 'plum'" in refused.stderr
+    tree.write_text("parent,child\nroot,pome\npome,apple\npome,pear\nroot,plum\n")
+    assert json.loads(service.cli("hierarchies", "upload", str(tree), "--json").stdout)["levels"] == [2, 2]
+    along = ("--solver", "transfer", "--hierarchy", "fruit-tree")
+    service.cli("train", "grown", "--model", "grown", *along, "--watch")
+    version = json.loads(service.cli("models", "show", "grown", "--json").stdout)
+    assert [level["error"] for level in version["levels"]["test"]] == [0.0, 0.0]
+    asked = service.cli("predict", "grown", "--text", "a pear", "--json")
+    (prediction,) = json.loads(asked.stdout)["predictions"]
+    assert [step["label"] for step in prediction["path"]] == ["pome", "pear"]
+    assert all(step["margin"] > 0 for step in prediction["path"])
+
+
 def test_a_faulty_file_is_told_by_its_rows(service: Running, tmp_path: Path) -> None:
     file = _texts(tmp_path / "faulty.jsonl")
     file.write_text(file.read_text() + '{"text": 7, "label": "kiwi"}\n')

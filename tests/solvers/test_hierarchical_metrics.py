@@ -22,12 +22,19 @@ def test_measures_are_those_of_the_sets_of_labels_on_the_paths(pairs):
     assert told["tree_loss"] == pytest.approx(np.mean([len(t ^ p) / 2 for t, p in sets]))
     common, total = sum(len(t & p) for t, p in sets), sum(len(t) + len(p) for t, p in sets)
     assert told["micro_f1"] == pytest.approx(2 * common / total if total else 0.0)
+    f1 = {}
+    for node in range(TREE.n_nodes):
+        both, either = sum(node in t & p for t, p in sets), sum((node in t) + (node in p) for t, p in sets)
+        f1 |= {node: 2 * both / either} if either else {}
+    assert told["macro_f1"] == pytest.approx(np.mean(list(f1.values())))
     for level in (1, 2, 3):
         at = set(TREE.level_range(level))
         hit = sum(len(t & p & at) for t, p in sets)
         real, said = sum(len(t & at) for t, _ in sets), sum(len(p & at) for _, p in sets)
         assert told[f"recall_{level}"] == pytest.approx(hit / real if real else 0.0)
         assert told[f"precision_{level}"] == pytest.approx(hit / said if said else 0.0)
+        assert told[f"error_{level}"] == pytest.approx(np.mean([not t & p & at for t, p in sets if t & at] or [0.0]))
+        assert told[f"macro_f1_{level}"] == pytest.approx(np.mean([f1[i] for i in at if i in f1] or [0.0]))
         assert told[f"f1_{level}"] == pytest.approx(2 * hit / (real + said) if real + said else 0.0)
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound
 from app.schemas.jobs import TextRecipe, TrainRequest
-from app.services import datasets, jobs
+from app.services import datasets, hierarchies, jobs
 from app.store import tables
 from app.store.files import files
 
@@ -74,6 +74,51 @@ def test_labels_of_test_rows_alone_are_refused_unless_counted(session: Session, 
     assert item.pointer == "/unseen_labels"
     assert "2 such label(s), as 'c', 'd'" in item.detail
     assert jobs.submit(session, _request(unseen_labels="count")).state == "queued"
+
+
+def test_a_method_over_a_tree_needs_a_hierarchy(session: Session, dataset: Callable[..., str]) -> None:
+    dataset()
+    (item,) = _refused(session, solver="orthogonal_transfer").errors
+    assert item.pointer == "/hierarchy"
+    with pytest.raises(NotFound, match="no hierarchy is called 'tree'"):
+        jobs.submit(session, _request(solver="orthogonal_transfer", hierarchy="tree"))
+
+
+@pytest.mark.parametrize("solver", ["orthogonal_transfer", "weston_watkins"])
+def test_labels_that_a_hierarchy_does_not_have_are_refused_by_name(
+    session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str], solver: str
+) -> None:
+    dataset()
+    hierarchy([("root", "class0"), ("class0", "class3")])
+    (item,) = _refused(session, solver=solver, hierarchy="tree").errors
+    assert item.pointer == "/hierarchy"
+    assert "tree has no node for 2 label(s) of training rows: 'class1', 'class2'" in item.detail
+
+
+def test_labels_of_test_rows_alone_may_be_other_nodes_of_the_hierarchy(
+    session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> None:
+    dataset(CSV + "one,c,test\nsix,d,test\ntwo,a,test\n", format="csv")
+    id = hierarchy([("root", "a"), ("root", "b"), ("b", "c")])
+    tree = {"solver": "orthogonal_transfer", "hierarchy": "tree"}
+    (item,) = _refused(session, **tree).errors
+    assert (item.pointer, "1 such label(s), as 'd'" in item.detail) == ("/unseen_labels", True)
+    assert jobs.submit(session, _request(**tree, unseen_labels="count")).hierarchy == id
+
+
+def test_a_hierarchy_in_use_is_never_deleted(
+    session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> None:
+    dataset()
+    hierarchy()
+    id = jobs.submit(session, _request(hierarchy="tree")).id
+    with pytest.raises(Conflict, match=id):
+        hierarchies.delete(session, "tree", force=True)
+    jobs.cancel(session, id)
+    hierarchies.delete(session, "tree")
+    assert jobs.get(session, id).hierarchy is None
+    with pytest.raises(Conflict, match="hierarchy was deleted"):
+        jobs.retry(session, id)
 
 
 def test_a_text_recipe_for_a_dataset_without_texts_is_refused(session: Session, dataset: Callable[..., str]) -> None:

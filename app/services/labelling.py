@@ -1,0 +1,51 @@
+"""Whether the labels of a dataset, a label tree and a method fit one another."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import InvalidInput, Item
+from app.schemas.datasets import DatasetStatistics
+from app.schemas.jobs import TrainRequest
+from app.store import tables
+from solvers.base import Solver
+
+_NAMED = 5
+
+
+def check_method(solver: type[Solver[Any]], request: TrainRequest) -> None:
+    """Raise InvalidInput if the method learns along a label tree and the request names none."""
+    if not solver.handles.flat and request.hierarchy is None:
+        detail = f"{solver.name} learns along a label tree: name the one that the labels are nodes of"
+        raise InvalidInput("the solver needs a hierarchy", [Item(detail, "/hierarchy")])
+
+
+def check_labels(
+    session: Session, request: TrainRequest, statistics: DatasetStatistics, hierarchy: tables.Hierarchy | None
+) -> None:
+    """Raise InvalidInput if test rows have labels that cannot be learnt, or rows have labels that are no nodes.
+
+    Along a tree every node can be predicted, whether or not a training row has it. So only labels that are no nodes
+    cannot be learnt.
+    """
+    unseen, what = statistics.test_only_labels, "no training row has"
+    if hierarchy is not None:
+        nodes = select(tables.HierarchyNode.name).where(tables.HierarchyNode.hierarchy_id == hierarchy.id)
+        known = set(session.scalars(nodes))
+        trained = [count.label for count in statistics.classes if count.train and count.label not in known]
+        if trained:
+            detail = f"{hierarchy.name} has no node for {len(trained)} label(s) of training rows: {named(trained)}"
+            raise InvalidInput("labels are not in the hierarchy", [Item(detail, "/hierarchy")])
+        unseen, what = [label for label in unseen if label not in known], f"{hierarchy.name} has no node for"
+    if unseen and request.unseen_labels == "refuse":
+        detail = f"{len(unseen)} such label(s), as {named(unseen)}; unseen_labels='count' counts their rows as errors"
+        raise InvalidInput(f"the test part has labels that {what}", [Item(detail, "/unseen_labels")])
+
+
+def named(labels: Sequence[str] | Iterable[str]) -> str:
+    """The first few of some labels, for use in a message."""
+    every = list(labels)
+    more = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
+    return ", ".join(f"{label!r:.80}" for label in every[:_NAMED]) + more
