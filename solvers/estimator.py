@@ -1,5 +1,6 @@
 """Every method behind one scikit-learn classifier."""
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +15,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.base import Params, Solver, State, Step, relative_gap
+from solvers.label_sets import names_of, of_names
 from solvers.machine import Machine
 from solvers.model import LinearModel, Model
 from solvers.path import ascending, follow
 from solvers.problem import Problem
 from solvers.registry import SOLVERS, find, parse_params
+from solvers.subtree_model import SubtreeModel
 from solvers.taxonomy import Taxonomy
 from solvers.taxonomy_model import TaxonomyModel
 
@@ -45,7 +48,8 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     method : str
         A name of ``solvers.registry.SOLVERS``.
     hierarchy : list of (parent, child), optional
-        The label tree, its top called ``root``; labels are its nodes. Methods that take no tree leave it aside.
+        The label tree, its top called ``root``; labels are its nodes. Methods that take no tree leave it aside. Methods
+        over sets of labels learn a list of labels for each example, and predict one; a label stands for all above it.
     threads : int
         Threads that training may use; the result does not depend on it.
     seed : int
@@ -58,6 +62,8 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ----------
     classes_ : array, shape (n_classes,)
         For methods over a label tree all its nodes, level by level.
+    orphans_ : solvers.label_sets.Orphans
+        Labels of sets that came without their parents, which were added; sets of labels only.
     n_features_in_ : int
     model_ : solvers.model.Model
     coef_ : array, shape (n_classes, n_features), or (1, n_features) for two classes; linear models only
@@ -124,8 +130,8 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Parameters
         ----------
         X : array or sparse matrix, shape (n_samples, n_features)
-        y : array, shape (n_samples,)
-            Labels of any kind that sorts.
+        y : array, shape (n_samples,), or list of lists
+            Labels of any kind that sorts; or for each example a list of labels of the tree, which may be empty.
         sample_weight : array, shape (n_samples,), optional
             What each example's loss is multiplied by; examples of weight 0 are left out.
 
@@ -189,33 +195,48 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
         """The problem to be trained on; the classes are known afterwards."""
+        if _are_sets(y) and find(self.method).handles.multilabel:
+            return self._problem_of_sets(X, y, sample_weight)
         X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
         check_classification_targets(labels)
-        weights = None
-        if sample_weight is not None:
-            weights = np.asarray(sample_weight, dtype=np.float64)
-            if weights.shape != labels.shape:
-                raise ValueError(f"sample_weight has shape {weights.shape}; y has {labels.shape}")
-            keep = weights != 0
-            if not keep.any():
-                raise ValueError("every sample_weight is zero; at least two examples need a positive weight")
-            X, labels, weights = X[keep], labels[keep], weights[keep]
+        keep, weights = _weights(sample_weight, labels.shape)
+        X, labels = X[keep], labels[keep]
         self.classes_, index = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y has {len(self.classes_)} class; at least two are needed")
         names = [str(label) for label in self.classes_]
         if self.hierarchy is None:
             return Problem.check(X, index, names, weights)
-        given = {str(node): node for edge in self.hierarchy for node in edge} | dict(
-            zip(names, self.classes_.tolist(), strict=True)
-        )
-        tree = Taxonomy.from_edges([(str(parent), str(child)) for parent, child in self.hierarchy])
+        tree = self._tree()
         problem = Problem.check(X, index, names, weights, tree)
         if find(self.method).handles.tree:
-            nodes = [given[name] for name in tree.names]
-            # labels of several kinds stay what they are
-            self.classes_ = np.array(nodes, None if len({type(node) for node in nodes}) == 1 else object)
+            self.classes_ = self._labels(tree, dict(zip(names, self.classes_.tolist(), strict=True)))
         return problem
+
+    def _problem_of_sets(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Problem:
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
+        sets = [list(labels) for labels in y]
+        if len(sets) != X.shape[0]:
+            raise ValueError(f"y has {len(sets)} lists of labels; X has {X.shape[0]} rows")
+        if self.hierarchy is None:
+            raise ValueError(f"{self.method} learns sets of labels of a tree; give its edges as hierarchy")
+        keep, weights = _weights(sample_weight, (len(sets),))
+        tree = self._tree()
+        named = [[str(label) for label in labels] for labels, kept in zip(sets, keep, strict=True) if kept]
+        labels, self.orphans_ = of_names(tree, named)
+        problem = Problem.check_sets(X[keep], labels, tree, weights)
+        self.classes_ = self._labels(tree, {str(label): label for labels in sets for label in labels})
+        return problem
+
+    def _tree(self) -> Taxonomy:
+        return Taxonomy.from_edges([(str(parent), str(child)) for parent, child in self.hierarchy or ()])
+
+    def _labels(self, tree: Taxonomy, known: Mapping[str, Any]) -> NDArray[Any]:
+        """The nodes as they were given, as labels or else in the tree."""
+        given = {str(node): node for edge in self.hierarchy or () for node in edge} | dict(known)
+        nodes = [given[name] for name in tree.names]
+        # labels of several kinds stay what they are
+        return np.array(nodes, None if len({type(node) for node in nodes}) == 1 else object)
 
     def _train(self, solver: Solver[Any], problem: Problem, start: State | None = None) -> State:
         """Train to the end, from the start or another state; keep all that is told of it, and return the last state."""
@@ -233,22 +254,42 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def decision_function(self, X: Any) -> NDArray[np.floating[Any]]:
         """Scores, shape (n_samples, n_classes); for two classes their difference, shape (n_samples,).
 
-        Over a label tree these are the scores of its nodes, which lead to a label by the model's own rule.
+        Over a label tree these are the scores of its nodes, which lead to a label by the model's own rule. Of methods
+        over sets of labels they are margins, positive for the labels of the predicted set.
         """
         check_is_fitted(self)
         X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
         scores = self.model_.scores(X)
         return scores[:, 1] - scores[:, 0] if self._is_binary else scores
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels of the largest score, shape (n_samples,); over a label tree those that the model's rule leads to."""
+    def predict(self, X: Any) -> Any:
+        """Labels of the largest score, shape (n_samples,); over a label tree those that the model's rule leads to.
+
+        Methods over sets of labels return a list of lists, labels after those above them.
+        """
         check_is_fitted(self)
+        if isinstance(self.model_, SubtreeModel):
+            X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
+            sets = self.model_.predict_sets(X)
+            return [self.classes_[sets.indices[a:b]].tolist() for a, b in itertools.pairwise(sets.indptr.tolist())]
         if isinstance(self.model_, TaxonomyModel):
             X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
             return np.asarray(self.classes_[self.model_.predict(X)])
         scores = self.decision_function(X)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """The share of examples whose label, or whose set of labels with all above them, is predicted right."""
+        check_is_fitted(self)
+        if not isinstance(self.model_, SubtreeModel):
+            return float(super().score(X, y, sample_weight))
+        tree = self.model_.tree
+        sets = y if _are_sets(y) else [[label] for label in y]
+        true, _ = of_names(tree, [[str(label) for label in labels] for labels in sets])
+        said = [[str(label) for label in labels] for labels in self.predict(X)]
+        right = [a == b for a, b in zip(names_of(tree, true), said, strict=True)]
+        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
 
     @property
     def coef_(self) -> NDArray[np.floating[Any]]:
@@ -288,7 +329,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     @property
     def _is_binary(self) -> bool:
-        return len(self.classes_) == 2 and not isinstance(self.model_, TaxonomyModel)
+        return len(self.classes_) == 2 and not isinstance(self.model_, TaxonomyModel | SubtreeModel)
 
     def _parsed(self) -> Params:
         """The parameters given, checked, as the method takes them: labels by their names."""
@@ -310,6 +351,29 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         return tags
+
+
+def _are_sets(y: Any) -> bool:
+    """Whether labels come as a collection for each example."""
+    if isinstance(y, np.ndarray) and (y.dtype != object or y.ndim != 1):
+        return False
+    given = list(y) if isinstance(y, np.ndarray | list | tuple) else []
+    return bool(given) and all(isinstance(labels, list | tuple | set | frozenset) for labels in given)
+
+
+def _weights(
+    sample_weight: ArrayLike | None, shape: tuple[int, ...]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
+    """Which examples count, and the weights of those."""
+    if sample_weight is None:
+        return np.ones(shape, bool), None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != shape:
+        raise ValueError(f"sample_weight has shape {weights.shape}; y has {shape}")
+    keep = weights != 0
+    if not keep.any():
+        raise ValueError("every sample_weight is zero; at least two examples need a positive weight")
+    return keep, weights[keep]
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,7 @@ from solvers.estimator import PolymarginClassifier
 from solvers.flat import FlatParams
 from solvers.problem import ProblemError
 from solvers.registry import SOLVERS, ParamsError, UnknownSolverError
+from solvers.taxonomy import TaxonomyError
 
 EXPECTED_FAILURES = {
     "check_no_attributes_set_in_init": "the methods' parameters are attributes, so that they can be read and searched",
@@ -198,3 +199,44 @@ def test_crammer_singer_is_the_machine_of_liblinear():
     ours = PolymarginClassifier("crammer_singer", tol=1e-9, max_epochs=100_000).fit(problem.X, problem.y)
     peer = LinearSVC(multi_class="crammer_singer", fit_intercept=False, tol=1e-10, max_iter=1_000_000)
     np.testing.assert_allclose(ours.coef_, peer.fit(problem.X, problem.y).coef_, atol=1e-4)
+
+
+EDGES = [("root", "sport"), ("root", "music"), ("sport", "ball"), ("ball", "tennis"), ("music", "jazz")]
+SETS = [["tennis"], ["jazz", "sport"], [], ["music"], ["ball", "jazz"]] * 6
+MULTILABEL = [name for name, kind in SOLVERS.items() if kind.handles.multilabel]
+
+
+@pytest.mark.parametrize("method", MULTILABEL)
+def test_sets_of_labels_are_learnt_and_predicted_as_lists(method):
+    rng = np.random.default_rng(0)
+    X = np.tile(3 * np.eye(5), (6, 1)) + 0.05 * rng.standard_normal((30, 5))
+    model = PolymarginClassifier(method, hierarchy=EDGES, C=100.0, bias=1.0).fit(X, SETS)
+    assert model.predict(X)[:5] == [
+        ["sport", "ball", "tennis"], ["sport", "music", "jazz"], [], ["music"], ["sport", "music", "ball", "jazz"]
+    ]  # fmt: skip
+    assert model.score(X, SETS) == 1.0
+    assert model.score(X[:2], [["tennis"], ["tennis"]]) == 0.5
+    assert model.classes_.tolist() == ["sport", "music", "ball", "jazz", "tennis"]
+    assert model.decision_function(X).shape == (30, 5)
+    assert len(model.orphans_) == 24
+    assert model.n_features_in_ == 5
+    weighted = PolymarginClassifier(method, hierarchy=EDGES).fit(X, SETS, sample_weight=np.arange(30.0) % 5 != 0)
+    assert weighted.orphans_.rows.max() < 24
+
+
+def test_a_method_over_sets_learns_single_labels_as_their_paths():
+    y = np.array(["tennis", "jazz", "sport"] * 10)
+    X = np.tile(3 * np.eye(3), (10, 1))
+    model = PolymarginClassifier("hm3", hierarchy=EDGES, C=10.0).fit(X, y)
+    assert model.predict(X[:3]) == [["sport", "ball", "tennis"], ["music", "jazz"], ["sport"]]
+    assert model.score(X, y) == 1.0
+
+
+def test_sets_of_labels_that_cannot_be_learnt_are_refused():
+    X = np.eye(30)
+    with pytest.raises(ValueError, match="give its edges as hierarchy"):
+        PolymarginClassifier("hm3").fit(X, SETS)
+    with pytest.raises(ValueError, match="y has 30 lists of labels; X has 29 rows"):
+        PolymarginClassifier("hm3", hierarchy=EDGES).fit(X[:29], SETS)
+    with pytest.raises(TaxonomyError, match="'golf'"):
+        PolymarginClassifier("hm3", hierarchy=EDGES).fit(X[:2], [["golf"], []])
