@@ -5,7 +5,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.codes import Code, CodeError, row_distances
+from solvers.codes import Code, CodeError, closest_rows
 
 Family = Literal["one_vs_rest", "all_pairs", "dense_random", "sparse_random", "exhaustive", "bch"]
 
@@ -61,11 +61,30 @@ def make(family: str, n_classes: int, n_columns: int | None = None, seed: int = 
             return _exhaustive(n_classes)
         case "dense_random" | "sparse_random":
             sparse = family == "sparse_random"
-            wanted = n_columns or int(np.ceil((15 if sparse else 10) * np.log2(n_classes)))
+            wanted = n_columns or _usual_columns(n_classes, 15 if sparse else 10)
             return _random(n_classes, wanted, np.random.default_rng([seed, n_classes]), sparse)
         case "bch":
-            return _bch(n_classes, n_columns or int(np.ceil(10 * np.log2(n_classes))), np.random.default_rng([seed]))
+            return _bch(n_classes, n_columns or _usual_columns(n_classes, 10), np.random.default_rng([seed]))
     raise CodeError(f"no family of codes is called {family!r:.80}; known are {', '.join(FAMILIES)}")
+
+
+def most_columns(family: str, n_classes: int, n_columns: int | None = None) -> int:
+    """How many columns :func:`make` gives the code of a family at most, known before it is made."""
+    match family:
+        case "one_vs_rest":
+            return n_classes
+        case "all_pairs":
+            return n_classes * (n_classes - 1) // 2
+        case "exhaustive":
+            return int(2 ** (min(n_classes, EXHAUSTIVE_CLASSES) - 1)) - 1
+        case "sparse_random":
+            return n_columns or _usual_columns(n_classes, 15)
+    wanted = n_columns or _usual_columns(n_classes, 10)
+    return int(2 ** np.ceil(np.log2(max(8, wanted + 1)))) - 1 if family == "bch" else wanted
+
+
+def _usual_columns(n_classes: int, times: int) -> int:
+    return int(np.ceil(times * np.log2(n_classes)))
 
 
 def _all_pairs(k: int) -> Code:
@@ -101,9 +120,8 @@ def _random(k: int, wanted: int, rng: np.random.Generator, sparse: bool) -> Code
     best, chosen = (-np.inf, 0.0), None
     for _ in range(draws):
         code = _random_columns(k, wanted, rng, sparse)
-        distances = row_distances(code)[np.triu_indices(k, 1)]
-        least = float(distances.min())
-        rank = (least, -float((distances == least).sum()))
+        least, many = closest_rows(code)
+        rank = (least, -float(many))
         if rank > best and code.any(axis=1).all() and len(np.unique(code, axis=0)) == k:
             best, chosen = rank, code
     if chosen is None:
@@ -154,8 +172,7 @@ def _bch(k: int, wanted: int, rng: np.random.Generator) -> Code:
         messages = rng.choice(n_words, k, replace=False) if dimension <= 20 else rng.integers(0, n_words, k)
         bits = (messages[:, None] >> np.arange(min(dimension, 62))[None, :]) & 1
         code = (2 * (bits @ generators[: bits.shape[1]] % 2) - 1).astype(np.int8)
-        distances = row_distances(code)[np.triu_indices(k, 1)]
-        rank = (float(distances.min()), float(_distinct(code).shape[1]))
+        rank = (closest_rows(code)[0], float(_distinct(code).shape[1]))
         if rank > best:
             best, chosen = rank, code
     assert chosen is not None

@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 Loss = Literal["hinge", "squared_hinge", "exponential", "logistic"]
 
 NAMED = 3
+CHUNK_BYTES = 16 << 20
 
 
 class CodeError(ProblemError):
@@ -81,6 +82,23 @@ def row_distances(code: NDArray[Any], *, discrete: bool | None = None) -> Floats
     distances = _hamming(code) if _counts(code, discrete) else _euclidean(code)
     np.fill_diagonal(distances, 0.0)
     return distances
+
+
+def closest_rows(code: Code) -> tuple[float, int]:
+    """The least distance of two rows and how many pairs are so close, without all distances in memory at once."""
+    k, signed = len(code), code.astype(np.float32)
+    size = max(1, CHUNK_BYTES // (4 * k))
+    largest, many = -np.inf, 0
+    for begin in range(0, k, size):
+        part = signed[begin : begin + size]
+        products = part @ signed.T
+        # each pair once: the columns behind the row's own
+        products[np.arange(k) <= begin + np.arange(len(part))[:, None]] = -np.inf
+        most = float(products.max())
+        if most > largest:
+            largest, many = most, 0
+        many += int(np.count_nonzero(products == largest)) if most == largest else 0
+    return (code.shape[1] - largest) / 2.0, many
 
 
 def column_distances(code: NDArray[Any], *, discrete: bool | None = None) -> Floats:

@@ -17,7 +17,7 @@ from pydantic import Field
 from solvers import label_boosting
 from solvers.base import Handles
 from solvers.boosting import Boosting, Task
-from solvers.code_families import Family, make
+from solvers.code_families import Family, make, most_columns
 from solvers.label_boosting import LabelParams, LabelRun
 
 
@@ -50,8 +50,9 @@ class AdaboostMo(Boosting[AdaboostMoParams]):
         return _code(self.params.code, task.n_classes, self.params.columns, self.seed)
 
     def bytes_needed(self, n_samples: int, n_classes: int) -> int:
-        code = _code(self.params.code, n_classes, self.params.columns, self.seed)
-        return label_boosting.estimate_bytes(n_samples, code.shape[1]) + code.nbytes
+        columns = most_columns(self.params.code, n_classes, self.params.columns)
+        # the code itself, and its two signs as floats where it decodes
+        return label_boosting.estimate_bytes(n_samples, columns) + 17 * n_classes * columns
 
 
 @lru_cache(maxsize=4)

@@ -138,6 +138,13 @@ def test_too_much_memory_is_refused_with_an_estimate(name):
         next(iter(boost(name, memory_mb=limit).steps(problem)))
 
 
+def test_a_code_that_would_outgrow_the_memory_is_refused_before_it_is_made():
+    n = 4000
+    problem = Problem.check(sp.random(n, 5, density=0.5, random_state=0, format="csr"), np.arange(n) // 2)
+    with pytest.raises(ProblemError, match=r"needs at least \d{3},\d{3} MB; memory_mb allows 1,000 MB"):
+        next(iter(boost("adaboost_mo", code="all_pairs", memory_mb=1000).steps(problem)))
+
+
 @everywhere
 @pytest.mark.parametrize(
     "params",

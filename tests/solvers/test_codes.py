@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.code_families import FAMILIES, make
+from solvers.code_families import FAMILIES, make, most_columns
 from solvers.codes import (
     CodeError,
     best_first_column,
     check,
+    closest_rows,
     column_distances,
     decode,
     expected_error,
@@ -197,6 +198,24 @@ def test_random_codes_are_chosen_for_the_distance_of_their_rows():
     chosen = row_distances(make("dense_random", 20))[np.triu_indices(20, 1)].min()
     drawn = [row_distances(rng.choice([-1, 1], (20, 44)))[np.triu_indices(20, 1)].min() for _ in range(50)]
     assert chosen > np.median(drawn)
+
+
+def test_the_closest_rows_are_found_a_few_rows_at_a_time(monkeypatch):
+    code = np.random.default_rng(0).choice([-1, 0, 1], (40, 9)).astype(np.int8)
+    distances = row_distances(code)[np.triu_indices(40, 1)]
+    expected = distances.min(), np.count_nonzero(distances == distances.min())
+    for size in (1, 7, 1000):
+        monkeypatch.setattr("solvers.codes.CHUNK_BYTES", 4 * 40 * size)
+        assert closest_rows(code) == expected
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("k", [3, 5, 11])
+def test_how_many_columns_there_will_be_is_known_before_a_code_is_made(family, k):
+    for columns in (None, 20) if family in ("dense_random", "sparse_random", "bch") else (None,):
+        made = make(family, k, columns).shape[1]
+        assert made <= most_columns(family, k, columns)
+        assert most_columns(family, k, columns) <= max(64, 2 * made)
 
 
 def test_distances_are_their_definitions():
