@@ -117,11 +117,18 @@ class PairLoss:
         *,
         signed: bool = True,
     ) -> None:
-        """Minimise over one weight after the other; ``weights`` change in place, ``share`` of the way."""
+        """Minimise over one weight after the other; ``weights`` change in place, ``share`` of the way.
+
+        A share above 1 goes beyond the minimum where that lowers the objective too. The scores have to be told by
+        :meth:`shift` before the next survey.
+        """
         kernels.sweep(
-            sides, classes, weights, self._a, share, signed,
-            self.starts, self.F, self.omega, self.y, self.e, self.r, self.E, self.way,
+            sides, classes, weights, self._a, share, signed, self.starts, self.e, self.r, self.E, self.way
         )  # fmt: skip
+
+    def shift(self, sides: NDArray[np.int8], classes: NDArray[np.int32], steps: NDArray[np.float64]) -> None:
+        """Let the scores follow: ``steps`` of the weights were made since they were last told."""
+        kernels.shift(sides, classes, steps, self.F)
 
     def gradients(self, sides: NDArray[np.int8], classes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Minus the derivative of the loss after the weight of each learner of a class, over ``rate``."""

@@ -198,7 +198,7 @@ class Stumps(WeakLearners):
         bins = self.held if held else self.bins
         features, cut = self._place(learners)
         out = np.empty((len(learners), bins.n), np.int8)
-        kernels.sides(*bins.arrays[:5], features, cut, out)
+        kernels.sides(*bins.arrays[:5], features, cut.astype(bins.dense.dtype), out)
         return out
 
     def model(

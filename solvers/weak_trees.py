@@ -100,7 +100,7 @@ class Trees(WeakLearners):
         real = splits >= 0
         features = np.where(real, self.bins.feature_of(splits), -1)
         cut = np.where(real, splits - self.bins.first[features], 0)
-        kernels.descend(*bins.arrays[:5], features, cut, nodes)
+        kernels.descend(*bins.arrays[:5], features, cut.astype(bins.dense.dtype), nodes)
 
     def _number(self, splits: NDArray[np.int64], leaves: NDArray[np.int8]) -> int:
         """The number of a tree, which is new unless the very same has been found before."""

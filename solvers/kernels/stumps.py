@@ -265,10 +265,13 @@ def sides(
     codes: NDArray[Any],
     zero: NDArray[np.int32],
     features: NDArray[np.int64],
-    bins: NDArray[np.int64],
+    bins: NDArray[Any],
     out: NDArray[np.int8],
 ) -> None:
-    """out[j, i] = +1 where row i is in a bin of features[j] up to bins[j], else -1; +1 everywhere for feature -1."""
+    """out[j, i] = +1 where row i is in a bin of features[j] up to bins[j], else -1; +1 everywhere for feature -1.
+
+    With bins of the codes' own type the comparison takes a vector of codes at a time.
+    """
     n_dense = dense.shape[0]
     for j in range(len(features)):
         f, b, side = features[j], bins[j], out[j]

@@ -145,7 +145,7 @@ def descend(
     codes: NDArray[Any],
     zero: NDArray[np.int32],
     features: NDArray[np.int64],
-    bins: NDArray[np.int64],
+    bins: NDArray[Any],
     nodes: NDArray[np.uint8],
 ) -> None:
     """Send rows down one level; features and bins, shape (n_trees, 2^level), are the splits of each tree's nodes.

@@ -27,6 +27,13 @@ def learners(n: int, m: int, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).choice(np.array([-1, 1], np.int8), (m, n))
 
 
+def stepped(loss: PairLoss, sides: np.ndarray, classes: np.ndarray, weights: np.ndarray, *args, **kwargs) -> None:
+    """A sweep, of which the scores are told."""
+    before = weights.copy()
+    loss.sweep(sides, classes, weights, *args, **kwargs)
+    loss.shift(sides, classes, weights - before)
+
+
 def by_definition(loss: PairLoss) -> np.ndarray:
     """mu (k, n) from the scores alone, zero for the true class."""
     rows = np.arange(len(loss.y))
@@ -81,7 +88,7 @@ def test_every_step_lowers_the_objective_and_keeps_the_books_right(C):
     for _ in range(3):
         for j in range(40):
             one = slice(j, j + 1)
-            loss.sweep(sides[one], classes[one], weights[one])
+            stepped(loss, sides[one], classes[one], weights[one])
             after = np.abs(weights).sum() + loss.rate * by_definition(loss).sum()
             assert after <= value * (1 + 1e-12)
             value = after
@@ -92,15 +99,58 @@ def test_every_step_lowers_the_objective_and_keeps_the_books_right(C):
     np.testing.assert_allclose(loss.F, F, atol=1e-12 * max(1.0, np.abs(F).max()))
 
 
-def test_a_shortened_step_lowers_the_objective_too():
-    loss = random_loss()
-    sides, classes, weights = learners(60, 10), (np.arange(10) % 5).astype(np.int32), np.zeros(10)
-    whole = np.zeros(10)
-    random_loss().sweep(sides[:1], classes[:1], whole[:1])
-    before = loss.rate * by_definition(loss).sum()
-    loss.sweep(sides, classes, weights, 0.3)
-    assert weights[0] == pytest.approx(0.3 * whole[0])
-    assert np.abs(weights).sum() + loss.rate * by_definition(loss).sum() < before
+@pytest.mark.parametrize("C", [60.0, 1e4, 1e12])
+@pytest.mark.parametrize("share", [1.0, 1.6])
+def test_several_variables_of_a_class_in_a_row_take_the_steps_that_each_takes_alone(C, share):
+    together, alone = random_loss(C=C), random_loss(C=C)
+    sides, classes = learners(60, 40), np.repeat(np.arange(5), 8).astype(np.int32)
+    weights, others = np.zeros(40), np.zeros(40)
+    for _ in range(3):
+        stepped(together, sides, classes, weights, share)
+        for j in range(40):
+            stepped(alone, sides[j : j + 1], classes[j : j + 1], others[j : j + 1], share)
+        np.testing.assert_allclose(weights, others, rtol=1e-9, atol=1e-9)
+        mu = by_definition(together)
+        np.testing.assert_allclose((together.e * together.r)[mu > 0], mu[mu > 0], rtol=1e-9)
+        np.testing.assert_allclose(together.E * together.r, mu.sum(axis=0), rtol=1e-9)
+    assert np.count_nonzero(weights) > 10
+
+
+def test_steps_that_would_leave_the_range_of_floats_end_a_run():
+    loss = random_loss(C=1e30)
+    loss.way[1, 1] = 229.9
+    sides, classes, weights = learners(60, 12), np.ones(12, np.int32), np.zeros(12)
+    stepped(loss, sides, classes, weights)
+    assert 0 < loss.way[1, 1] < 100
+    mu = by_definition(loss)
+    np.testing.assert_allclose((loss.e * loss.r)[mu > 0], mu[mu > 0], rtol=1e-9)
+    assert np.count_nonzero(weights) == 12
+
+
+@pytest.mark.parametrize("share", [0.3, 1.6, 1.95])
+@pytest.mark.parametrize("C", [1.0, 30.0, 1e9])
+def test_shorter_and_longer_steps_lower_the_objective_too(share, C):
+    loss = random_loss(C=C)
+    sides, classes, weights = learners(60, 30), (np.arange(30) % 5).astype(np.int32), np.zeros(30)
+    exact, one = np.zeros(30), slice(0, 1)
+    random_loss(C=C).sweep(sides[one], classes[one], exact[one])
+    value, beyond = loss.rate * by_definition(loss).sum(), 0
+    for _ in range(4):
+        for j in range(30):
+            one = slice(j, j + 1)
+            best, before = weights[one].copy(), weights[j]
+            probe = random_loss(C=C)
+            probe.F[:] = loss.F
+            probe.refresh()
+            probe.sweep(sides[one], classes[one], best)
+            stepped(loss, sides[one], classes[one], weights[one], share)
+            beyond += abs(weights[j] - before) > 1.5 * abs(best[0] - before) > 0
+            after = np.abs(weights).sum() + loss.rate * by_definition(loss).sum()
+            assert after <= value * (1 + 1e-12)
+            value = after
+    if share < 1 and exact[0] != 0:
+        assert abs(weights).max() > 0
+    assert (beyond > 20) == (share > 1 and C > 1)
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -111,7 +161,7 @@ def test_on_fixed_weak_learners_the_steps_reach_the_optimum_of_a_convex_solver(s
     for _ in range(3000):
         order = rng.permutation(48)
         part = weights[order]
-        loss.sweep(sides[order], classes[order], part, signed=signed)
+        stepped(loss, sides[order], classes[order], part, signed=signed)
         weights[order] = part
     w = cp.Variable(48)
     F = cp.vstack([cp.multiply(w, classes == c) @ sides.astype(float) for c in range(4)])
