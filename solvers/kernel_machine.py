@@ -20,9 +20,10 @@ from solvers import bounds
 from solvers.base import State, Step, relative_gap
 from solvers.flat import FlatMachine, FlatParams, best_multiple, settled, share
 from solvers.kernel_model import KernelModel
+from solvers.kernels.climb import LENGTH, MEASURED, MISSING, PLACE, STEPS, Rules, climb
 from solvers.kernels.gram import Gram
 from solvers.kernels.kernel_function import KernelFunction, KernelName, scale_of, square_lengths
-from solvers.kernels.working_set import Machine, Training, ascend, cut_out, spread, survey
+from solvers.kernels.working_set import Machine, Training
 from solvers.problem import Problem, ProblemError
 
 WORKING_SET = 64
@@ -30,6 +31,10 @@ LISTED_SHARE = 5
 SLICE_PRODUCTS = 1 << 30
 ENOUGH = 0.3
 STEPS_PER_EXAMPLE = 10
+# up to so many examples all columns of the Gram matrix are computed at once, if they may be kept
+WHOLE = 512
+# a certificate is handed out after so many block steps at least: it costs what some dozens of them do
+HANDED_EVERY = 1000
 
 
 class KernelParams(FlatParams):
@@ -72,47 +77,36 @@ class KernelMachine(FlatMachine[KernelParams]):
         n, k = problem.n_samples, problem.n_classes
         gram = Gram(problem.X, self._function(problem), params.cache_mb << 20, WORKING_SET, params.bias**2)
         training = Training(problem.y, params.C * problem.weights, gram.diagonal)
+        most = min(n, max(WORKING_SET, n // LISTED_SHARE))
         if state is None:
-            F, alpha = np.zeros((k, n)), np.zeros((k, n))
-            listed, clock = np.empty(0, np.int64), np.zeros(3, np.int64)
+            F, alpha, listed, clock = np.zeros((k, n)), np.zeros((k, n)), np.empty(0, np.int64), np.zeros(4, np.int64)
         else:
             F, alpha, listed, clock = (np.array(state[name]) for name in ("F", "alpha", "listed", "clock"))
-        # of the clock: block steps made, the number of them at the last certificate handed out, place in the list
-        limit, violations = params.max_epochs * n, np.zeros(n)
+        listed = np.resize(listed, most)
+        limit, violations, sums = params.max_epochs * n, np.zeros(n), np.zeros(3)
         cost = WORKING_SET * (problem.X.nnz + n * min(k, 8)) + k * n // LISTED_SHARE
-        work = 0
-
-        def step(primal: float, dual: float, violation: float, *, converged: bool) -> Step:
-            arrays = {"F": F, "alpha": alpha, "listed": listed, "clock": clock}
-            return Step(max(1, -(-int(clock[0]) // n)), primal, dual, violation, converged, arrays)
-
-        if clock[0] >= limit:
+        every = max(n, HANDED_EVERY)
+        rules = Rules(
+            WORKING_SET, LISTED_SHARE, ENOUGH, STEPS_PER_EXAMPLE, limit, every, params.tol, cost, SLICE_PRODUCTS
+        )
+        if clock[STEPS] >= limit:
             return
+        if n <= min(WHOLE, len(gram.store)):
+            gram.columns(np.arange(n))
+
         while True:
-            if clock[2] == len(listed) or clock[0] >= limit:
-                losses, total, held = survey(machine, training, F, alpha, violations)
-                primal, dual = _certificate(losses, total, held)
-                converged = relative_gap(primal, dual) <= params.tol
-                listed, clock[2] = _worst(violations, gram.diagonal), 0
-                ended = converged or clock[0] >= limit or len(listed) == 0
-                if ended or clock[0] - clock[1] >= n:
-                    clock[1], work = clock[0], 0
-                    yield step(primal, dual, float(violations.max()), converged=converged)
-                if ended:
-                    return
-            picks = listed[clock[2] : clock[2] + WORKING_SET]
-            slots = gram.columns(picks)
-            local = cut_out(picks, slots, gram.store, F, alpha)
-            budget = min(STEPS_PER_EXAMPLE * len(picks), limit - int(clock[0]))
-            made = ascend(machine, training, local, budget, ENOUGH)
-            spread(local, slots, gram.store, F, alpha)
-            # a set that rounding alone called up counts too, so that the limit is reached in any case
-            clock[0] += max(1, made)
-            clock[2] += len(picks)
-            work += cost
-            if work >= SLICE_PRODUCTS and clock[0] < limit:
-                work = 0
-                yield step(np.nan, np.nan, np.nan, converged=False)
+            why = climb(machine, training, rules, gram.held, F, alpha, listed, violations, clock, sums)
+            if why == MISSING:
+                gram.columns(listed[clock[PLACE] : clock[LENGTH]][:WORKING_SET])
+                continue
+            primal, dual = _certificate(*sums) if why == MEASURED else (np.nan, np.nan)
+            converged = why == MEASURED and relative_gap(primal, dual) <= params.tol
+            violation = float(violations.max()) if why == MEASURED else np.nan
+            arrays = {"F": F, "alpha": alpha, "listed": listed[: clock[LENGTH]], "clock": clock}
+            epoch = max(1, -(-int(clock[STEPS]) // n))
+            yield Step(epoch, primal, dual, violation, converged, arrays)
+            if why == MEASURED and (converged or clock[STEPS] >= limit or clock[LENGTH] == 0):
+                return
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
         coefficients = _coefficients(self.machine(problem.n_classes), problem.y, state["alpha"])
@@ -125,7 +119,7 @@ class KernelMachine(FlatMachine[KernelParams]):
             "F": factor * state["F"],
             "alpha": alpha,
             "listed": np.empty(0, np.int64),
-            "clock": np.zeros(3, np.int64),
+            "clock": np.zeros(4, np.int64),
         }
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
@@ -167,22 +161,6 @@ def _certificate(losses: float, total: float, held: float) -> tuple[float, float
     if dual - primal > 1e-9 * abs(primal):
         raise FloatingPointError(f"dual {dual} above primal {primal}: the scores have lost their precision")
     return primal, min(dual, primal)
-
-
-def _worst(violations: NDArray[np.float64], diagonal: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The worst fifth of the violators, at least a working set, worst first.
-
-    A step along one violated pair gains in proportion to its square over K(x_i, x_i); examples without a length gain
-    without limit.
-    """
-    size = min(max(WORKING_SET, len(violations) // LISTED_SHARE), int(np.count_nonzero(violations > 0)))
-    if size == 0:
-        return np.empty(0, np.int64)
-    gains = np.full(len(violations), np.inf)
-    np.divide(violations**2, diagonal, out=gains, where=diagonal > 0)
-    gains[violations <= 0] = -1.0
-    chosen = np.argpartition(-gains, size - 1)[:size]
-    return chosen[np.argsort(-gains[chosen], kind="stable")].astype(np.int64)
 
 
 def _coefficients(machine: Machine, y: NDArray[np.int32], alpha: NDArray[np.float64]) -> NDArray[np.float64]:

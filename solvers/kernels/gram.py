@@ -1,5 +1,7 @@
 """Columns of the Gram matrix on demand, the latest kept within a budget of bytes."""
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
@@ -9,6 +11,16 @@ from solvers.kernels.kernel_function import KernelFunction, square_lengths
 
 # eight doubles are a cache line: a feature's values in eight picked examples come with one access
 LANES = 8
+AT_ONCE = 64
+
+
+class Held(NamedTuple):
+    """The columns at hand, for kernels: their values, each example's slot or -1, when each slot was last asked for."""
+
+    store: NDArray[np.float64]
+    slot: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    clock: NDArray[np.int64]
 
 
 class Gram:
@@ -31,6 +43,7 @@ class Gram:
     Attributes
     ----------
     diagonal : float64 array, shape (n_samples,)
+    held : Held
     store : float64 array, shape (n_slots, n_samples)
         The columns, each in the slot that :meth:`columns` names.
     computed : int
@@ -49,44 +62,43 @@ class Gram:
         self._X = X if given else _compact(X)
         self._panel = np.zeros((self._X.shape[1], LANES))
         self.store = np.empty((min(n, max(at_least, cache_bytes // (8 * n))), n))
-        self._slot = np.full(n, -1, np.int64)
-        self._owner = np.full(len(self.store), -1, np.int64)
-        self._asked = np.zeros(len(self.store), np.int64)
-        self._clock = 0
+        n_slots = len(self.store)
+        self.held = Held(self.store, np.full(n, -1, np.int64), np.zeros(n_slots, np.int64), np.zeros(1, np.int64))
+        self._owner = np.full(n_slots, -1, np.int64)
         self.computed = 0
 
     def columns(self, picks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The slots of the columns of ``picks`` (distinct), shape (n_picks,); they stay until the next call."""
-        self._clock += 1
-        self._asked[self._slot[picks][self._slot[picks] >= 0]] = self._clock
-        missing = picks[self._slot[picks] < 0]
+        _, slot, asked, clock = self.held
+        clock += 1
+        at = slot[picks]
+        asked[at[at >= 0]] = clock
+        missing = picks[at < 0]
         if len(missing):
-            slots = np.argsort(self._asked, kind="stable")[: len(missing)]
+            slots = np.argsort(asked, kind="stable")[: len(missing)]
             evicted = self._owner[slots]
-            self._slot[evicted[evicted >= 0]] = -1
-            self._slot[missing], self._owner[slots], self._asked[slots] = slots, missing, self._clock
-            for at in range(0, len(missing), LANES):
-                self.store[slots[at : at + LANES]] = self._compute(missing[at : at + LANES]) + self._offset
-        return self._slot[picks]
+            slot[evicted[evicted >= 0]] = -1
+            slot[missing], self._owner[slots], asked[slots] = slots, missing, clock
+            for begin in range(0, len(missing), AT_ONCE):
+                part = missing[begin : begin + AT_ONCE]
+                self.store[slots[begin : begin + AT_ONCE]] = self._compute(part) + self._offset
+        return np.asarray(slot[picks])
 
     def _compute(self, picks: NDArray[np.int64]) -> NDArray[np.float64]:
         self.computed += len(picks)
         X = self._X
         if self.kernel.name == "precomputed":
             return np.asarray(X[picks].toarray())
-        spans = [slice(X.indptr[i], X.indptr[i + 1]) for i in picks]
-        for lane, span in enumerate(spans):
-            self._panel[X.indices[span], lane] = X.data[span]
-        products = np.empty((LANES, X.shape[0]))
-        _products(X.indptr, X.indices, X.data, self._panel, products)
-        for span in spans:
-            self._panel[X.indices[span]] = 0.0
+        products = np.empty((-(-len(picks) // LANES) * LANES, X.shape[0]))
+        _products(X.indptr, X.indices, X.data, picks, self._panel, products)
         return self.kernel.of_products(products[: len(picks)], self._squares[picks], self._squares)
 
 
 def _compact(X: sp.csr_matrix) -> sp.csr_matrix:
     """X without its empty columns."""
     used = np.unique(X.indices)
+    if len(used) == X.shape[1]:
+        return X
     number = np.empty(X.shape[1], X.indices.dtype)
     number[used] = np.arange(len(used))
     return sp.csr_matrix((X.data, number[X.indices], X.indptr), shape=(X.shape[0], max(len(used), 1)))
@@ -97,10 +109,31 @@ def _products(
     indptr: NDArray[np.int32],
     indices: NDArray[np.int32],
     data: NDArray[np.float64],
+    picks: NDArray[np.int64],
     panel: NDArray[np.float64],
     products: NDArray[np.float64],
 ) -> None:
-    """products[lane, i] = x_i . panel[:, lane], always summed in the order of the features."""
+    """products[t, i] = x_i . x_picks[t], always summed in the order of the features; the panel stays 0."""
+    for begin in range(0, picks.shape[0], LANES):
+        part = picks[begin : begin + LANES]
+        for lane in range(part.shape[0]):
+            for at in range(indptr[part[lane]], indptr[part[lane] + 1]):
+                panel[indices[at], lane] = data[at]
+        _of_panel(indptr, indices, data, panel, products[begin : begin + LANES])
+        for lane in range(part.shape[0]):
+            for at in range(indptr[part[lane]], indptr[part[lane] + 1]):
+                panel[indices[at], lane] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _of_panel(
+    indptr: NDArray[np.int32],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float64],
+    panel: NDArray[np.float64],
+    products: NDArray[np.float64],
+) -> None:
+    """products[lane, i] = x_i . panel[:, lane]."""
     for i in range(products.shape[1]):
         s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for at in range(indptr[i], indptr[i + 1]):

@@ -71,5 +71,6 @@ def scale_of(X: sp.csr_matrix) -> float:
 
 def square_lengths(X: sp.csr_matrix) -> NDArray[np.float64]:
     """Squared length of every row, shape (n_samples,)."""
-    squares: NDArray[Any] = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    owner = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    squares: NDArray[Any] = np.bincount(owner, X.data * X.data, X.shape[0])
     return squares

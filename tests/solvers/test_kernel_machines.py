@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 
 import solvers.kernel_machine
 from solvers.estimator import PolymarginClassifier
+from solvers.kernels.climb import Rules, list_worst
 from solvers.kernels.gram import Gram
 from solvers.kernels.kernel_function import KernelFunction, scale_of
 from solvers.kernels.working_set import Machine, Training, ascend, cut_out, spread, survey
@@ -200,6 +201,29 @@ def test_the_violation_of_spoc_is_that_of_its_paper():
     g = gradient - F[y, np.arange(n)]
     assert losses == pytest.approx(C * np.maximum(g.max(axis=0), 0).sum())
     assert (total, held) == pytest.approx((alpha.sum(), (alpha * g).sum()))
+
+
+@pytest.mark.parametrize("size", [1, 4, 30, 200])
+def test_the_worst_are_listed_by_what_a_step_gains_and_equals_by_number(size):
+    rng = np.random.default_rng(0)
+    violations, diagonal = rng.integers(0, 6, 120) / 2.0, rng.choice([0.0, 1.0, 2.0], 120, p=[0.1, 0.5, 0.4])
+    gains = np.divide(violations**2, diagonal, out=np.full(120, np.inf), where=diagonal > 0)
+    expected = [i for i in np.argsort(-gains, kind="stable") if violations[i] > 0][:size]
+    listed = np.zeros(200, np.int64)
+    rules = Rules(size, 120, 0.3, 10, 1, 1, 1e-3, 1, 1)
+    found = list_worst(violations, diagonal, rules, listed)
+    assert listed[:found].tolist() == expected
+
+
+def test_many_small_steps_are_one_certificate(monkeypatch):
+    problem = small(n=20)
+    gaps = {}
+    for every in (1, 1000):
+        monkeypatch.setattr(solvers.kernel_machine, "HANDED_EVERY", every)
+        steps = list(SOLVERS["spoc"](parse_params("spoc", {"kernel": "linear", "tol": 1e-8})).steps(problem))
+        gaps[every] = [step.gap for step in steps]
+    assert len(gaps[1000]) < len(gaps[1])
+    assert gaps[1000][-1] == gaps[1][-1] <= 1e-8
 
 
 @pytest.mark.parametrize("machine", [Machine(1.0, 1.0, True), Machine(1.0, 1.0, False), Machine(0.0, -0.2, False)])
