@@ -102,6 +102,12 @@ class DualAscent(LinearMachine[A]):
     def certify(self, task: Task, W: Any, duals: Any, gaps: NDArray[np.float64]) -> tuple[float, float]:
         """The sum of the weighted losses at W, the sum of the dual variables, and each example's part of the gap."""
 
+    def measure(self, task: Task, run: "Run", gaps: NDArray[np.float64]) -> tuple[float, float, float]:
+        """Objective and dual value without the empty examples, and the multiple of W that the objective is of."""
+        loss, total = self.certify(task, run.W, run.duals, gaps)
+        half = 0.5 * run.layout.square_norm(run.W)
+        return half + loss, total - half, 1.0
+
     def duals(self, task: Task) -> Any:
         """Dual variables that all vanish: a named tuple of arrays, here the coefficients in a pool of sparse lists."""
         return coefficients.empty(len(task.y), max(ROOM, 4 * task.n_classes))
@@ -160,9 +166,8 @@ class DualAscent(LinearMachine[A]):
                 continue
             run.certified += 1
             self.rebuild(task, run.duals, run.W)
-            loss, total = self.certify(task, run.W, run.duals, gaps)
-            half = 0.5 * layout.square_norm(run.W)
-            primal, dual = half + loss + constant, total - half + constant
+            primal, dual, run.scale = self.measure(task, run, gaps)
+            primal, dual = primal + constant, dual + constant
             dual = bounded(primal, dual, dtype)
             converged = relative_gap(primal, dual) <= params.tol
             run.rest[gaps > 0.1 * params.tol * primal / n] = 0
@@ -254,7 +259,8 @@ class DualAscent(LinearMachine[A]):
             np.array(state[name]) for name in ("rest", "gains", "order", "tally", "pace")
         )
         epoch, position, certified, refined = (int(value) for value in state["clock"])
-        return Run(layout, W, duals, rest, gains, order, tally, pace, epoch, position, certified, refined)
+        scale = float(state["scale"][0])
+        return Run(layout, W, duals, rest, gains, order, tally, pace, epoch, position, certified, refined, scale)
 
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         # each list begins with the own class, whose coefficient is no dual variable
@@ -269,12 +275,16 @@ class DualAscent(LinearMachine[A]):
         layout = self.layout(problem)
         ascending = np.argsort(layout.features)
         W = np.ascontiguousarray(layout.by_feature(state["W"])[np.ix_(ascending, _rank(problem))])
+        W *= W.dtype.type(state["scale"][0])
         return LinearModel(problem.classes, problem.n_features, layout.features[ascending], W)
 
 
 @dataclass
 class Run:
-    """What changes while a method trains: the state of a step, beside the layout."""
+    """What changes while a method trains: the state of a step, beside the layout.
+
+    ``scale`` is what the model's weights are of W: the multiple that the last certificate was of.
+    """
 
     layout: Layout
     W: Any
@@ -288,6 +298,7 @@ class Run:
     position: int
     certified: int
     refined: int
+    scale: float = 1.0
     blank: Any = None
 
     def start(self, order: NDArray[np.int32], cost: float) -> None:
@@ -312,7 +323,7 @@ class Run:
         """The step at this point."""
         clock = np.array([self.epoch, self.position, self.certified, self.refined])
         arrays = self.layout.state(self.W) | {"rest": self.rest, "gains": self.gains, "order": self.order}
-        arrays |= {"tally": self.tally, "pace": self.pace, "clock": clock} | {
+        arrays |= {"tally": self.tally, "pace": self.pace, "clock": clock, "scale": np.array([self.scale])} | {
             f"dual_{name}": array for name, array in self.duals._asdict().items()
         }
         return Step(self.epoch, primal, dual, float(self.tally[2]), converged, arrays)

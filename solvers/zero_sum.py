@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers import interior
-from solvers.ascent import A, AscentParams, DualAscent, Task, precision
+from solvers.ascent import A, AscentParams, DualAscent, Run, Task, precision
 from solvers.base import State, Step, relative_gap
 from solvers.flat import filled, settled, share
 from solvers.kernels import absolute
@@ -26,6 +26,8 @@ from solvers.sparse_linear_model import SparseLinearModel
 AUTO_FEATURES = 300
 CHUNK = 256
 NEXT_TO_NOTHING = 1e-6
+LARGEST_MULTIPLE = 2
+WORTH_SCALING = 1e-9
 
 
 class ZeroSum(DualAscent[A]):
@@ -100,8 +102,31 @@ class ZeroSum(DualAscent[A]):
         return end
 
     def certify(self, task: Task, W: NDArray[Any], duals: Alpha, gaps: NDArray[np.float64]) -> tuple[float, float]:
+        return self._certify(task, W, duals, gaps)[:2]
+
+    def measure(self, task: Task, run: Run, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
+        """The same, at the best of many multiples of W.
+
+        At a large C the length of W settles last of all: 20news at C = 1e4 came to a gap of 1e-2 in 790 epochs, and at
+        W itself in 3,620. Each point of the grid has its objective exactly, and 1 is one of them.
+        """
+        loss, total, losses = self._certify(task, run.W, run.duals, gaps)
+        half = 0.5 * run.layout.square_norm(run.W)
+        multiples = np.arange(len(losses)) / absolute.ONE
+        values = multiples**2 * half + losses
+        best = int(values.argmin())
+        if values[best] < (half + loss) * (1.0 - WORTH_SCALING):
+            return float(values[best]), total - half, float(multiples[best])
+        return half + loss, total - half, 1.0
+
+    def _certify(
+        self, task: Task, W: NDArray[Any], duals: Alpha, gaps: NDArray[np.float64]
+    ) -> tuple[float, float, NDArray[np.float64]]:
+        """Losses and sum of the dual variables, and the losses of multiples of W where examples sum theirs."""
         margins = self.margins(task.n_classes)
-        return absolute.certify(*task, margins, W, duals.values, gaps)  # type: ignore[no-any-return]
+        ray = np.empty((2, int(LARGEST_MULTIPLE * absolute.ONE) + 1))
+        loss, total = absolute.certify(*task, margins, W, duals.values, gaps, ray)
+        return loss, total, np.full(1, np.inf) if margins.shared else absolute.along(ray)
 
 
 class SummedParams(AscentParams):

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from solvers.kernels.rows import Rows, score
 
+# the objective of a multiple s of W is looked at where s is a multiple of 1 / ONE
+ONE = 4096.0
+
 
 class Margins(NamedTuple):
     """Which constraints a machine has: margin and share of the bound, for the own class and for the others.
@@ -102,9 +105,14 @@ def certify(
     W: NDArray[Any],
     alpha: NDArray[Any],
     gaps: NDArray[np.float64],
+    ray: NDArray[np.float64],
 ) -> tuple[float, float]:
-    """Weighted losses and sum_c m_c alpha_c over all examples that are not empty; their parts of the gap in gaps."""
+    """Weighted losses and sum_c m_c alpha_c over all examples that are not empty; their parts of the gap in gaps.
+
+    Where examples sum their losses, ``ray`` holds on return, at each of its grid's points s, what :func:`along` needs.
+    """
     k = n_classes
+    ray[:] = 0.0
     f, g = np.zeros(W.shape[1], W.dtype), np.empty(k)
     part = np.zeros(3)
     losses, total = 0.0, 0.0
@@ -123,7 +131,34 @@ def certify(
         _tally(g, alpha[i], y, k, own, other, margins.shared, bounds[i], part)
         gaps[i] = part[0]
         losses += part[1]
+        if not margins.shared:
+            for c in range(k):
+                if c != y:
+                    _note(margins.other, f[c], other, ray)
+            _note(margins.own, -f[y], own, ray)
     return losses, total
+
+
+@njit(cache=True, nogil=True)
+def along(ray: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The weighted losses at the points of the grid, from a ``ray`` that :func:`certify` has filled."""
+    values = np.empty(ray.shape[1])
+    at_zero, slope = 0.0, 0.0
+    for t in range(ray.shape[1] - 1, -1, -1):
+        at_zero += ray[0, t]
+        slope += ray[1, t]
+        values[t] = at_zero + t / ONE * slope
+    return values
+
+
+@njit(cache=True, nogil=True)
+def _note(margin: float, pull: float, top: float, ray: NDArray[np.float64]) -> None:
+    """Note the term ``top max(0, margin + s pull)`` at the last point of the grid where it is above 0."""
+    last = ray.shape[1] - 1
+    if pull < 0.0:
+        last = int(min(ONE * margin / -pull, float(last)))
+    ray[0, last] += top * margin
+    ray[1, last] += top * pull
 
 
 @njit(cache=True, nogil=True)
