@@ -1,7 +1,7 @@
 """Which output code has the smallest test error, and what do codes of 26 classes take for 100,000 examples?
 
-A table of the test errors of all codes and decodings for each set, and one of the large problem. One thread, processor
-seconds; what is compiled is compiled beforehand, on a small problem.
+A table of the test errors of all codes and decodings for each set, one of the large problem, and one of what a second
+thread gains. Processor seconds of one thread where nothing else is said; compiled beforehand, on a small problem.
 """
 
 import argparse
@@ -101,9 +101,29 @@ def large() -> Iterator[list[object]]:
         yield [title, f"{seconds:.1f}", f"{last.gap:.1e}", wrong]
 
 
+def threads() -> Iterator[list[object]]:
+    """A row a way to train columns: seconds by the clock on the wall with one thread and with two."""
+    runs: list[tuple[str, str, dict[str, Any]]] = [
+        ("letter", "48 columns at once", {"code": "dense_random"}),
+        ("satimage", "15 pairs, one by one, kernel machines", {"code": "all_pairs", "base": "spoc"}),
+        ("letter", "48 columns, one by one", {"code": "dense_random", "base": "crammer_singer"}),
+        ("docstrings", "6,328 pairs, one by one", {"code": "all_pairs"}),
+    ]
+    for name, what, params in [run for run in runs if run[0] in sets.available()]:
+        problem, *_ = split(name)
+        seconds = []
+        for number in (1, 2):
+            solver = SOLVERS["output_code"](parse_params("output_code", SHARED | params), threads=number)
+            began = time.perf_counter()
+            for _ in solver.steps(problem):
+                pass
+            seconds.append(time.perf_counter() - began)
+        yield [name, what, *(f"{each:.2f}" for each in seconds), f"{seconds[0] / seconds[1]:.2f}"]
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--tables", nargs="*", default=["errors", "large"])
+    arguments.add_argument("--tables", nargs="*", default=["errors", "large", "threads"])
     arguments.add_argument(
         "--sets", nargs="*", default=[s for s in ("satimage", "letter", "docstrings") if s in sets.available()]
     )
@@ -124,6 +144,13 @@ def main() -> None:
             rows.append(row)
         header = ["code", "seconds", "gap", "training error %"]
         write("Codes of 26 classes for 100,000 examples", header, rows, "16 features, machines and design together.")
+    if "threads" in chosen.tables:
+        rows = []
+        for row in threads():
+            print(*row, flush=True)
+            rows.append(row)
+        header = ["set", "columns", "s, one thread", "s, two threads", "times as fast"]
+        write("Columns of output codes in threads", header, rows, "Seconds of training, by the clock on the wall.")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ Crammer and Singer 2002, section 5: the quadratic design is a multi-class machin
 l1 and l_infinity are linear programs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.base import Solver, State, Step, relative_gap
-from solvers.code_programs import Floats, Program
+from solvers.code_programs import Floats, Program, Solution
 from solvers.flat import FlatMachine
 from solvers.kernels import single_column
 from solvers.model import LinearModel, Model
@@ -137,7 +138,9 @@ class Linear:
         converged = clock[0] > 0 and relative_gap(*values) <= self._tol
         while clock[0] < self._max_rounds and not clock[2] and not converged:
             program.check_size(len(working), self._memory_mb)
-            found = program.solve(working, 1e-2 * self._tol)
+            arrays = {"M": M, "working": working, "values": values, "clock": clock}
+            at_work = Step(int(clock[0]) + 1, np.nan, np.nan, np.nan, False, arrays)
+            found = yield from _meanwhile(program.solving(working, 1e-2 * self._tol), at_work)
             V = program.violations(found.M)
             primal = program.primal(found.M, V)
             if primal < values[0]:
@@ -277,6 +280,18 @@ class ColumnByColumn:
         beside = {"l1": float(np.abs(M).sum()), "l2": 0.5 * float((M**2).sum()), "linf": 0.0}[self._norm]
         program = Program(column, task.y, task.bounds, len(task.classes), norm, offsets, floor)  # type: ignore[arg-type]
         return self._column(program), beside
+
+
+def _meanwhile(solving: Generator[None, None, Solution], step: Step) -> Generator[Step, None, Solution]:
+    """Hand out the same step while a program is at work; the program is given up with the caller."""
+    with closing(solving):
+        while True:
+            try:
+                next(solving)
+            except StopIteration as ended:
+                found: Solution = ended.value
+                return found
+            yield step
 
 
 def guess_by(task: Task, make: Callable[[float], Solver[Any]]) -> Callable[[], Floats]:

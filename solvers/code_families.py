@@ -1,5 +1,6 @@
 """Families of output codes: one-vs-rest, all pairs, random, exhaustive, and error-correcting by Bose and others."""
 
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -54,37 +55,53 @@ def make(family: str, n_classes: int, n_columns: int | None = None, seed: int = 
         return np.array([[-1], [1]], np.int8)
     match family:
         case "one_vs_rest":
-            return np.asarray(2 * np.eye(n_classes, dtype=np.int8) - np.int8(1))
+            code = np.full((n_classes, n_classes), -1, np.int8)
+            np.fill_diagonal(code, 1)
+            return code
         case "all_pairs":
             return _all_pairs(n_classes)
         case "exhaustive":
             return _exhaustive(n_classes)
-        case "dense_random" | "sparse_random":
-            sparse = family == "sparse_random"
-            wanted = n_columns or _usual_columns(n_classes, 15 if sparse else 10)
-            return _random(n_classes, wanted, np.random.default_rng([seed, n_classes]), sparse)
-        case "bch":
-            return _bch(n_classes, n_columns or _usual_columns(n_classes, 10), np.random.default_rng([seed]))
+        case "dense_random" | "sparse_random" | "bch":
+            return _drawn(family, n_classes, n_columns or _default_columns(family, n_classes), seed)
     raise CodeError(f"no family of codes is called {family!r:.80}; known are {', '.join(FAMILIES)}")
 
 
 def most_columns(family: str, n_classes: int, n_columns: int | None = None) -> int:
-    """How many columns :func:`make` gives the code of a family at most, known before it is made."""
+    """How many columns :func:`make` would give, or some more, without making them."""
+    if n_classes == 2:
+        return 1
     match family:
         case "one_vs_rest":
             return n_classes
         case "all_pairs":
             return n_classes * (n_classes - 1) // 2
         case "exhaustive":
-            return int(2 ** (min(n_classes, EXHAUSTIVE_CLASSES) - 1)) - 1
-        case "sparse_random":
-            return n_columns or _usual_columns(n_classes, 15)
-    wanted = n_columns or _usual_columns(n_classes, 10)
-    return int(2 ** np.ceil(np.log2(max(8, wanted + 1)))) - 1 if family == "bch" else wanted
+            return int(2 ** (min(n_classes, EXHAUSTIVE_CLASSES) - 1) - 1)
+    wanted = n_columns or _default_columns(family, n_classes)
+    if family == "bch":
+        return int(2 ** min(_degree(n_classes, wanted), max(_PRIMITIVE)) - 1)
+    return min(wanted, _possible(n_classes, family == "sparse_random"))
 
 
-def _usual_columns(n_classes: int, times: int) -> int:
-    return int(np.ceil(times * np.log2(n_classes)))
+def _default_columns(family: str, k: int) -> int:
+    return int(np.ceil((15 if family == "sparse_random" else 10) * np.log2(k)))
+
+
+def _possible(k: int, sparse: bool) -> int:
+    """How many columns there are with two sides, complements counted once."""
+    return int((3**k - 2 ** (k + 1) + 1) // 2 if sparse else 2 ** (k - 1) - 1)
+
+
+@lru_cache(maxsize=4)
+def _drawn(family: str, k: int, wanted: int, seed: int) -> Code:
+    """A code that is drawn; many draws of many classes take seconds, so the last ones are kept."""
+    if family == "bch":
+        code = _bch(k, wanted, np.random.default_rng([seed]))
+    else:
+        code = _random(k, wanted, np.random.default_rng([seed, k]), family == "sparse_random")
+    code.setflags(write=False)
+    return code
 
 
 def _all_pairs(k: int) -> Code:
@@ -113,15 +130,15 @@ def _splits(k: int, numbers: NDArray[np.int64]) -> Code:
 
 def _random(k: int, wanted: int, rng: np.random.Generator, sparse: bool) -> Code:
     """Of many random codes the one with the largest least distance of rows, then with the fewest pairs at it."""
-    possible = (3**k - 2 ** (k + 1) + 1) // 2 if sparse else 2 ** (k - 1) - 1
+    possible = _possible(k, sparse)
     wanted = min(wanted, possible)
     # all columns that there are need no choice
     draws = 1 if wanted == possible else int(np.clip(DRAW_WORK // (k * k * wanted), 10, DRAWS))
     best, chosen = (-np.inf, 0.0), None
     for _ in range(draws):
         code = _random_columns(k, wanted, rng, sparse)
-        least, many = closest_rows(code)
-        rank = (least, -float(many))
+        least, pairs = closest_rows(code)
+        rank = (least, -float(pairs))
         if rank > best and code.any(axis=1).all() and len(np.unique(code, axis=0)) == k:
             best, chosen = rank, code
     if chosen is None:
@@ -160,7 +177,7 @@ def _bch(k: int, wanted: int, rng: np.random.Generator) -> Code:
     The words are drawn: of many draws the one with the largest least distance of rows. Columns that are constant or
     repeat another, as they must where classes are few, are left out.
     """
-    degree = max(3, int(np.ceil(np.log2(wanted + 1))), int(np.ceil(np.log2(np.log2(k) + 1))))
+    degree = _degree(k, wanted)
     if degree > max(_PRIMITIVE):
         raise CodeError(f"{wanted} columns are asked for; a bch code here has at most {2 ** max(_PRIMITIVE) - 1}")
     generators = _bch_generators(degree, int(np.ceil(np.log2(k))))
@@ -177,6 +194,11 @@ def _bch(k: int, wanted: int, rng: np.random.Generator) -> Code:
             best, chosen = rank, code
     assert chosen is not None
     return _distinct(chosen)
+
+
+def _degree(k: int, wanted: int) -> int:
+    """Of the field of a bch code with so many words and so many columns at least."""
+    return max(3, int(np.ceil(np.log2(wanted + 1))), int(np.ceil(np.log2(np.log2(k) + 1))))
 
 
 def _bch_generators(degree: int, at_least: int) -> NDArray[np.int64]:

@@ -118,8 +118,12 @@ def coded(
         features, V = linear.features, linear.W
     if len(features) * len(classes) * V.dtype.itemsize > linear.nbytes:
         return CodeModel(classes, bank, code, decoding, loss, scale)
-    by = scale * code.astype(np.float64).T
-    W = np.ascontiguousarray((V.astype(np.float64) @ by).astype(linear.W.dtype))
+    W = np.empty((len(features), len(classes)), linear.W.dtype)
+    chunk = max(1, CHUNK_BYTES // (8 * max(code.shape)))
+    for begin in range(0, len(features), chunk):
+        part = V[begin : begin + chunk]
+        part = part.toarray() if isinstance(part, sp.csr_matrix) else part
+        W[begin : begin + chunk] = scale * codes.products(part, code)
     given = linear.intercept
-    intercept = None if given is None else (given.astype(np.float64) @ by).astype(linear.W.dtype)
+    intercept = None if given is None else (scale * codes.products(given[None], code)[0]).astype(linear.W.dtype)
     return LinearCodeModel(classes, bank.n_features, features, W, code, intercept)

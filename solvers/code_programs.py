@@ -16,16 +16,16 @@ M an upper bound. The constraints that M violates join the set, those with room 
 rises; it never falls, and the two meet.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
+from solvers.linear_programs import LinearProgram
 from solvers.memory import refuse
-from solvers.problem import ProblemError
 
 Floats = NDArray[np.float64]
 Norm = Literal["l1", "linf"]
@@ -117,6 +117,16 @@ class Program:
 
     def solve(self, working: NDArray[np.int64], accuracy: float) -> "Solution":
         """The best code for the constraints of a working set, and a lower bound for all."""
+        solving = self.solving(working, accuracy)
+        while True:
+            try:
+                next(solving)
+            except StopIteration as ended:
+                found: Solution = ended.value
+                return found
+
+    def solving(self, working: NDArray[np.int64], accuracy: float) -> Generator[None, None, "Solution"]:
+        """As :meth:`solve`, yielding now and then as :meth:`solvers.linear_programs.LinearProgram.solving` does."""
         k, L = self.n_classes, self.H.shape[1]
         examples, classes = np.divmod(working, k)
         b = np.ones(len(working)) if self.offsets is None else self.offsets.ravel()[working]
@@ -128,10 +138,6 @@ class Program:
         m, e = len(working), len(entries)
         per_example = sp.csr_matrix((np.ones(m), (place, np.arange(m))), (len(present), m))
         top = 1.0 / (scale * unit)
-        options = {
-            name: min(1e-7, max(1e-10, accuracy))
-            for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
-        }
         if self.norm == "l1":
             A_ub = sp.hstack([per_example, sp.csr_matrix((len(present), e))], format="csc")
             A_eq = sp.hstack([D.T / scale, sp.identity(e)], format="csc")
@@ -144,10 +150,11 @@ class Program:
             b_ub = np.append(self.bounds[present] / unit, top)
             costs = np.concatenate([-b, np.zeros(2 * e), [-self.floor * scale]])
             box = np.tile([0.0, np.inf], (len(costs), 1))
-        found = _solved(c=costs, A_ub=A_ub, b_ub=b_ub, A_eq=A_eq, b_eq=np.zeros(e), bounds=box, options=options)
+        tolerance = min(1e-7, max(1e-10, accuracy))
+        x, multipliers = yield from LinearProgram(costs, A_ub, b_ub, A_eq, np.zeros(e), box, tolerance).solving()
         M = np.zeros(k * L)
-        M[entries] = found.eqlin.marginals / scale
-        eta = np.maximum(found.x[:m], 0.0) * unit
+        M[entries] = multipliers / scale
+        eta = np.maximum(x[:m], 0.0) * unit
         return Solution(M.reshape(k, L), self._bound(eta, b, D, present, place), eta)
 
     def _bound(
@@ -171,15 +178,6 @@ class Solution:
     M: Floats
     dual: float
     eta: Floats
-
-
-def _solved(**program: Any) -> Any:
-    # the interior point method was two to five times as fast as the simplex method, which rounding disturbs less
-    for method in ("highs-ipm", "highs-ds"):
-        found = linprog(method=method, **program)
-        if found.status == 0:
-            return found
-    raise ProblemError(f"HiGHS could not solve the linear program: {found.message}")
 
 
 def _largest(H: Any) -> float:

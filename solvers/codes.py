@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Loss = Literal["hinge", "squared_hinge", "exponential", "logistic"]
 
 NAMED = 3
-CHUNK_BYTES = 16 << 20
+CHUNK_BYTES = 32 << 20
 
 
 class CodeError(ProblemError):
@@ -85,20 +85,31 @@ def row_distances(code: NDArray[Any], *, discrete: bool | None = None) -> Floats
 
 
 def closest_rows(code: Code) -> tuple[float, int]:
-    """The least distance of two rows and how many pairs are so close, without all distances in memory at once."""
-    k, signed = len(code), code.astype(np.float32)
-    size = max(1, CHUNK_BYTES // (4 * k))
-    largest, many = -np.inf, 0
-    for begin in range(0, k, size):
-        part = signed[begin : begin + size]
-        products = part @ signed.T
-        # each pair once: the columns behind the row's own
-        products[np.arange(k) <= begin + np.arange(len(part))[:, None]] = -np.inf
-        most = float(products.max())
-        if most > largest:
-            largest, many = most, 0
-        many += int(np.count_nonzero(products == largest)) if most == largest else 0
-    return (code.shape[1] - largest) / 2.0, many
+    """The least of the distances between two rows of a code, and how many pairs have it.
+
+    As :func:`row_distances` has them, which takes memory for all pairs; this does not.
+    """
+    least, count = np.inf, 0
+    size = max(1, CHUNK_BYTES // (8 * len(code)))
+    for begin in range(0, len(code) - 1, size):
+        rows = code[begin : begin + size].astype(np.float64)
+        distances = 0.5 * (code.shape[1] - products(rows, code[begin + 1 :]))
+        later = distances[np.arange(len(rows))[:, None] <= np.arange(distances.shape[1])]
+        if float(later.min()) < least:
+            least, count = float(later.min()), 0
+        count += int(np.count_nonzero(later == least))
+    return least, count
+
+
+def products(h: NDArray[Any], code: NDArray[Any]) -> Floats:
+    """``h @ code.T`` in float64 without a copy of the whole code in float64, shape (n_samples, n_classes)."""
+    answers, size = np.asarray(h, np.float64), max(1, CHUNK_BYTES // (8 * code.shape[1]))
+    if len(code) <= size:
+        return np.asarray(answers @ code.astype(np.float64).T)
+    scores = np.empty((len(answers), len(code)))
+    for begin in range(0, len(code), size):
+        scores[:, begin : begin + size] = answers @ code[begin : begin + size].astype(np.float64).T
+    return scores
 
 
 def column_distances(code: NDArray[Any], *, discrete: bool | None = None) -> Floats:
@@ -142,19 +153,18 @@ def decode(h: NDArray[Any], code: NDArray[Any], how: str = "inner_product", loss
     """
     h = np.asarray(h, dtype=np.float64)
     if how == "inner_product":
-        return np.asarray(h @ np.asarray(code, dtype=np.float64).T)
+        return products(h, np.asarray(code))
     if how == "votes":
-        return np.asarray(np.sign(h) @ np.asarray(code, dtype=np.float64).T)
+        return products(np.sign(h), np.asarray(code))
     if how == "hamming":
-        return np.asarray(0.5 * (np.sign(h) @ np.sign(code).astype(np.float64).T) - 0.5 * code.shape[1])
+        return np.asarray(0.5 * products(np.sign(h), np.sign(code)) - 0.5 * code.shape[1])
     if how != "loss":
         raise ValueError(f"{how!r:.80} is no decoding; known are inner_product, votes, hamming and loss")
     of = _LOSSES[loss]
     if not is_discrete(code):
         return np.asarray(-np.stack([of(h * row).sum(axis=1) for row in code.astype(np.float64)], axis=1))
-    plus, minus = (code > 0).astype(np.float64), (code < 0).astype(np.float64)
     zeros = (code == 0).sum(axis=1) * of(np.zeros(1))
-    return np.asarray(-(of(h) @ plus.T + of(-h) @ minus.T + zeros))
+    return np.asarray(-(products(of(h), code > 0) + products(of(-h), code < 0) + zeros))
 
 
 def expected_error(h: NDArray[Any], y: NDArray[Any], code: NDArray[Any]) -> float:

@@ -16,12 +16,13 @@ from pydantic import Field, ValidationInfo, field_validator
 from solvers import codes
 from solvers.base import Solver, State, Step
 from solvers.code_bank import SIDES, Bank, Part, Shelf
-from solvers.code_families import Family, make
+from solvers.code_families import Family, make, most_columns
 from solvers.codes import Code
 from solvers.composite import Composite, CompositeParams
 from solvers.flat import FlatMachine
 from solvers.kernel_model import KernelModel
 from solvers.kernels.kernel_function import scale_of
+from solvers.memory import limit_bytes
 from solvers.model import Model
 from solvers.problem import Problem
 
@@ -81,25 +82,36 @@ class Coded(Composite[C]):
         return make(self.params.code, problem.n_classes, self.params.n_columns, self.seed)
 
     def column_bytes(self, n_samples: int, n_features: int, n_classes: int) -> int:
-        """What the base method needs at least for the columns that are in work at a time, and their weights."""
-        params, base = self.params, self.base()
-        pairs = params.matrix is None and params.code == "all_pairs"
+        """What the code takes, and the columns that are in work at a time with the weights of those that are done."""
+        base, n_columns = self.base(), self.count_columns(n_classes)
+        pairs = self.params.matrix is None and self.params.code == "all_pairs"
+        code, served = n_classes * n_columns, 4 * n_features * min(n_classes, n_columns)
+        fits = _bytes_at_once(n_samples, n_features, n_columns) <= self._at_once_bytes()
+        if (
+            isinstance(base, OfCode)
+            and isinstance(base, FlatMachine)
+            and fits
+            and not (pairs and 2 / n_classes < DENSE)
+        ):
+            return code + max(served, base.bytes_needed(n_samples, n_features, n_columns))
         taking_part = 2 * n_samples // n_classes if pairs else n_samples
-        held = 4 * n_features * min(n_classes, self.count_columns(n_classes))
-        return held + (base.bytes_needed(taking_part, n_features, 2) if isinstance(base, FlatMachine) else 0)
+        each = base.bytes_needed(taking_part, n_features, 2) if isinstance(base, FlatMachine) else 0
+        return code + served + min(self.threads, n_columns) * each
 
     def count_columns(self, n_classes: int) -> int:
-        """How many columns the code of so many classes has; 1 where there is none."""
-        try:
-            if self.params.matrix is not None:
-                return len(self.params.matrix[0])
-            return int(make(self.params.code, n_classes, self.params.n_columns, self.seed).shape[1])
-        except codes.CodeError:
-            return 1
+        """How many columns the code of so many classes has at most."""
+        if self.params.matrix is not None:
+            return len(self.params.matrix[0])
+        return most_columns(self.params.code, n_classes, self.params.n_columns)
+
+    def _at_once_bytes(self) -> int:
+        """Columns that take more than this are not trained all at once."""
+        return min(AT_ONCE_BYTES, limit_bytes(self.params.memory_mb))
 
     def columns(self, problem: Problem, code: Code, confidence: NDArray[np.float64] | None = None) -> "Columns":
         """The machines of the columns of ``code``, to be trained."""
-        return columns_of(problem, code, lambda threads: self.base(threads=threads), self.threads, confidence)
+        build = lambda threads: self.base(threads=threads)  # noqa: E731
+        return columns_of(problem, code, build, self.threads, confidence, self._at_once_bytes())
 
 
 @runtime_checkable
@@ -127,7 +139,12 @@ class Columns(Protocol):
 
 
 def columns_of(
-    problem: Problem, code: Code, build: Build, threads: int, confidence: NDArray[np.float64] | None = None
+    problem: Problem,
+    code: Code,
+    build: Build,
+    threads: int,
+    confidence: NDArray[np.float64] | None = None,
+    most_bytes: int = AT_ONCE_BYTES,
 ) -> Columns:
     """The way to train a code's columns.
 
@@ -140,16 +157,29 @@ def columns_of(
     threads : int
     confidence : float64 array, shape (n_classes, n_columns), optional
         What the weights of a class's examples are multiplied by in a column; positive where the code is not 0.
+    most_bytes : int
+        Columns that would take more all at once are trained one by one.
     """
     solver = build(threads)
     if isinstance(solver, OfCode) and confidence is None and not getattr(solver.params, "class_weight", None):
-        sided = np.bincount(problem.y, minlength=problem.n_classes) @ (code != 0)
-        share = float(sided.sum()) / (problem.n_samples * code.shape[1])
+        share = float(_sizes(problem, code).sum()) / (problem.n_samples * code.shape[1])
         n_used = int(np.count_nonzero(np.bincount(problem.X.indices)))
-        n_bytes = 8 * code.shape[1] * (problem.n_samples + n_used)
-        if share >= DENSE and n_bytes <= AT_ONCE_BYTES:
+        if share >= DENSE and _bytes_at_once(problem.n_samples, n_used, code.shape[1]) <= most_bytes:
             return AtOnce(problem, solver.of_code(code), code.shape[1])
     return OneByOne(problem, code, build, threads, confidence)
+
+
+def _bytes_at_once(n_samples: int, n_features: int, n_columns: int) -> int:
+    return 8 * n_columns * (n_samples + n_features)
+
+
+def _sizes(problem: Problem, code: Code) -> NDArray[np.float64]:
+    """How many examples take part in each column, shape (n_columns,)."""
+    counts, sizes = np.bincount(problem.y, minlength=problem.n_classes), np.zeros(code.shape[1])
+    chunk = max(1, codes.CHUNK_BYTES // (8 * code.shape[1]))
+    for begin in range(0, len(code), chunk):
+        sizes += counts[begin : begin + chunk].astype(np.float64) @ (code[begin : begin + chunk] != 0)
+    return sizes
 
 
 class AtOnce:
@@ -225,8 +255,7 @@ class OneByOne:
 
     def nonzero_duals(self, state: State) -> float:
         # a column has as many dual variables as examples, or as many times more as any other
-        sizes = np.bincount(self._problem.y, minlength=self._problem.n_classes) @ (self._code != 0)
-        return float(np.average(state["tally_nonzero"], weights=sizes))
+        return float(np.average(state["tally_nonzero"], weights=_sizes(self._problem, self._code)))
 
     def bank(self, state: State) -> Bank:
         n_columns = self._code.shape[1]

@@ -124,4 +124,4 @@ def list_worst(
                 found[at], losses[at] = found[t], losses[t]
                 at += 1
     listed[:size] = found[np.argsort(losses[:size], kind="mergesort")]
-    return size
+    return int(size)

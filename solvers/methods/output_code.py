@@ -92,21 +92,22 @@ def _report(problem: Problem, code: Code, bank: Bank) -> dict[str, float]:
     count; and, of the decoding by inner product, the margins and bounds of :func:`solvers.bounds.report`, with the
     code's rows as weight vectors over the columns.
     """
-    centred = code - code.mean(axis=0)
     margins, radius, wrong, counted = np.full(problem.n_classes, np.inf), 0.0, 0, 0
     size = max(1, CHUNK_BYTES // (8 * max(code.shape)))
     for begin in range(0, problem.n_samples, size):
         h, y = bank.margins(problem.X[begin : begin + size]), problem.y[begin : begin + size]
-        margins = np.minimum(margins, bounds.class_margins(h @ centred.T, y))
+        # a constant in a column changes no difference of scores, so the code need not be centred for these
+        margins = np.minimum(margins, bounds.class_margins(codes.products(h, code), y))
         radius = max(radius, float((h**2).sum(axis=1).max()))
         sides = code[y]
         wrong += int(((sides * h <= 0) & (sides != 0)).sum())
         counted += int(np.count_nonzero(sides))
-    distances = codes.row_distances(code)[np.triu_indices(len(code), 1)]
     told = {
         "n_columns": float(code.shape[1]),
-        "least_row_distance": float(distances.min()),
+        "least_row_distance": codes.closest_rows(code)[0],
         "column_error": wrong / counted,
     }
-    squares = (centred**2).sum(axis=1)
+    centre, chunk = code.mean(axis=0), max(1, codes.CHUNK_BYTES // (8 * code.shape[1]))
+    parts = [((code[begin : begin + chunk] - centre) ** 2).sum(axis=1) for begin in range(0, len(code), chunk)]
+    squares = np.concatenate(parts)
     return told | bounds.report_of_margins(margins, problem.n_samples, squares, float(np.sqrt(radius)))

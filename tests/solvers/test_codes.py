@@ -1,12 +1,14 @@
 """Code matrices, decoding, and columns for given classifiers."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from solvers import codes
 from solvers.code_families import FAMILIES, make, most_columns
 from solvers.codes import (
     CodeError,
@@ -268,3 +270,23 @@ def test_matrices_that_are_no_codes_are_refused_with_the_reason(code, fault):
 def test_codes_that_do_not_exist_are_refused_with_the_reason(family, k, columns, fault):
     with pytest.raises(CodeError, match=fault):
         make(family, k, columns)
+
+
+@pytest.mark.parametrize("how", ["inner_product", "votes", "hamming", "loss"])
+def test_many_classes_are_decoded_in_parts(how, monkeypatch):
+    code, h = make("sparse_random", 23), np.random.default_rng(0).standard_normal((9, 68))
+    whole = codes.decode(h, code, how)
+    monkeypatch.setattr(codes, "CHUNK_BYTES", 8 * 5 * 68)
+    np.testing.assert_allclose(codes.decode(h, code, how), whole, rtol=1e-12)
+
+
+def test_many_classes_take_no_more_memory_than_a_part_of_them(monkeypatch):
+    code = make("one_vs_rest", 2000)
+    monkeypatch.setattr(codes, "CHUNK_BYTES", 1 << 19)
+    tracemalloc.start()
+    try:
+        assert codes.closest_rows(code) == (2.0, 2000 * 1999 // 2)
+        codes.decode(np.ones((1, 2000)), code)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20 < 8 * code.size
+    finally:
+        tracemalloc.stop()

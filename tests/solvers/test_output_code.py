@@ -5,12 +5,13 @@ import pytest
 import scipy.sparse as sp
 from problems import linear_map, small
 
-from solvers import codes, columns
+from solvers import codes, columns, kernel_machine
 from solvers.code_families import make
 from solvers.code_model import CodeModel
 from solvers.codes import CodeError
 from solvers.flat import FlatMachine
 from solvers.linear_code_model import LinearCodeModel
+from solvers.memory import TooLargeError
 from solvers.methods.output_code import OutputCode
 from solvers.model import load_model
 from solvers.problem import Problem
@@ -221,6 +222,7 @@ CASES = [
 @pytest.mark.parametrize("params", CASES)
 def test_a_run_gone_on_with_anywhere_ends_with_the_same_bits(params, monkeypatch):
     monkeypatch.setattr(columns, "SLICE_CELLS", 1)
+    monkeypatch.setattr(kernel_machine, "HANDED_EVERY", 1)
     problem = small(n=40)
     steps = [copied(step) for step in solver(tol=1e-2, **params).steps(problem)]
     assert len(steps) > 3
@@ -237,6 +239,7 @@ def test_a_run_gone_on_with_anywhere_ends_with_the_same_bits(params, monkeypatch
 @pytest.mark.parametrize("params", CASES)
 def test_threads_change_no_bit_even_when_their_number_changes_in_the_middle(params, monkeypatch):
     monkeypatch.setattr(columns, "SLICE_CELLS", 1)
+    monkeypatch.setattr(kernel_machine, "HANDED_EVERY", 1)
     problem = small(n=40)
     made = solver(**params)
     *_, last = made.steps(problem)
@@ -354,3 +357,29 @@ def test_weights_are_linear_where_they_can_be():
     _, model = trained(problem, code="exhaustive", bias=1.0, base="weston_watkins")
     np.testing.assert_allclose(model.coef, linear_map(model), atol=1e-6)
     assert model.intercept.shape == (5,)
+
+
+def test_a_code_that_memory_does_not_hold_is_refused_before_it_is_made():
+    pairs = solver(code="all_pairs", memory_mb=4096)
+    with pytest.raises(TooLargeError, match=r"output_code with 20,000 examples and 10,000 classes needs at least 476,"):
+        pairs.check_memory(20_000, 5_000, 10_000)
+    # the code, and a weight and a dual variable for each column and each feature and example
+    at_once = solver(memory_mb=4096).bytes_needed(20_000, 5_000, 10_000)
+    assert at_once == pytest.approx(10_000 * (10_000 + 4 * 25_000), rel=0.01)
+    # the code, and the weights of the model, where columns are trained one by one
+    one_by_one = solver(memory_mb=250)
+    assert one_by_one.bytes_needed(20_000, 5_000, 10_000) == pytest.approx(10_000 * (10_000 + 4 * 5_000), rel=0.01)
+    with pytest.raises(TooLargeError, match=r"needs at least 288 MB; memory_mb allows 250 MB"):
+        one_by_one.check_memory(20_000, 5_000, 10_000)
+    solver(memory_mb=300).check_memory(20_000, 5_000, 10_000)
+
+
+def test_columns_that_would_not_fit_all_at_once_are_trained_one_by_one():
+    problem = small(n=6000, d=30, k=30)
+    both = []
+    for memory_mb in (1, 64):
+        last, _ = trained(problem, memory_mb=memory_mb, tol=1e-3)
+        both.append(("tally_status" in last.state, last.primal))
+    assert [one_by_one for one_by_one, _ in both] == [True, False]
+    # one by one, the base method counts a machine for each side
+    assert both[0][1] == pytest.approx(2 * both[1][1], rel=2e-3)
