@@ -1,4 +1,4 @@
-"""One batch of examples: the buffers of its scores, candidates and inner products, and the kernels that fill them."""
+"""One batch of examples: the scores and candidates that a shard finds for it, all of the weights as they stand."""
 
 from typing import Any, NamedTuple
 
@@ -6,8 +6,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from solvers.kernels.blocks import box_root, simplex_root
 from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.rows import Rows, above, score
+from solvers.kernels.lanes import largest, prefetch, sum_rows
+from solvers.kernels.rows import Rows, above
+from solvers.sharding.subproblem import BOX
+
+AHEAD = 4
 
 
 class Shard(NamedTuple):
@@ -19,12 +24,10 @@ class Shard(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Examples of one batch; all scores are of the weights that stood when the batch was scored.
+    """Examples of one batch with their scores.
 
     ``held`` has the scores of the classes in the examples' lists, those of example e from ``first[e]``; ``classes[e]``
-    and ``scores[e]`` the ``counts[e]`` candidates beside them. ``dense[j]`` is the column of a frequent feature j; the
-    others have postings, entries ``post[j]`` to ``post[j] + posts[j]`` of ``at`` and ``value``. ``gram[e]`` holds the
-    inner products of example e with the examples of the batch before, then with those of this one up to e.
+    and ``scores[e]`` the ``counts[e]`` candidates beside them.
     """
 
     examples: NDArray[np.int32]
@@ -34,15 +37,9 @@ class Batch(NamedTuple):
     counts: NDArray[np.int32]
     classes: NDArray[np.int32]
     scores: NDArray[Any]
-    gram: NDArray[np.float64]
-    dense: NDArray[np.float64]
-    post: NDArray[np.int64]
-    posts: NDArray[np.int32]
-    at: NDArray[np.int32]
-    value: NDArray[np.float64]
 
 
-def empty_batch(size: int, width: int, n_features: int, n_frequent: int, dtype: np.dtype[Any]) -> Batch:
+def empty_batch(size: int, width: int, dtype: np.dtype[Any]) -> Batch:
     """A batch without examples, for up to ``size`` of them and ``width`` candidates of each."""
     return Batch(
         np.empty(0, np.int32),
@@ -52,119 +49,131 @@ def empty_batch(size: int, width: int, n_features: int, n_frequent: int, dtype: 
         np.zeros(size, np.int32),
         np.empty((size, width), np.int32),
         np.empty((size, width), dtype),
-        np.empty((size, 2 * size)),
-        np.zeros((n_frequent, size)),
-        np.zeros(n_features, np.int64),
-        np.zeros(n_features, np.int32),
-        np.empty(0, np.int32),
-        np.empty(0),
     )
 
 
-def with_examples(batch: Batch, rows: Rows, pool: Coefficients, examples: NDArray[np.int32]) -> Batch:
-    """The same buffers for other examples, with room for their lists and their postings."""
+def with_examples(batch: Batch, pool: Coefficients, examples: NDArray[np.int32]) -> Batch:
+    """The same buffers for other examples, with room for their lists."""
     n = len(examples)
     np.cumsum(np.maximum(pool.length[examples] - 1, 0), out=batch.first[1 : n + 1])
-    held, cells = int(batch.first[n]), int((rows.indptr[examples + 1] - rows.indptr[examples]).sum())
+    held = int(batch.first[n])
     batch = batch._replace(examples=examples)
-    if held > len(batch.held):
-        batch = batch._replace(held=np.empty(2 * held, batch.held.dtype))
-    if cells > len(batch.at):
-        batch = batch._replace(at=np.empty(2 * cells, np.int32), value=np.empty(2 * cells))
-    return batch
-
-
-@njit(cache=True, nogil=True)
-def index(rows: Rows, batch: Batch) -> None:
-    """Fill the dense columns and the postings; both are all zero before, and after :func:`forget`."""
-    used, frequent = 0, batch.dense.shape[0]
-    for e in range(batch.examples.shape[0]):
-        i = batch.examples[e]
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            j = rows.indices[p]
-            if j < frequent:
-                batch.dense[j, e] = rows.data[p]
-            else:
-                batch.posts[j] += 1
-    for e in range(batch.examples.shape[0]):
-        i = batch.examples[e]
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            j = rows.indices[p]
-            if batch.posts[j] > 0:
-                batch.post[j] = used
-                used += batch.posts[j]
-                batch.posts[j] = -1
-    for e in range(batch.examples.shape[0]):
-        i = batch.examples[e]
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            j = rows.indices[p]
-            if j >= frequent:
-                if batch.posts[j] < 0:
-                    batch.posts[j] = 0
-                to = batch.post[j] + batch.posts[j]
-                batch.at[to], batch.value[to] = e, rows.data[p]
-                batch.posts[j] += 1
-
-
-@njit(cache=True, nogil=True)
-def forget(rows: Rows, batch: Batch) -> None:
-    """Empty the dense columns and the postings."""
-    batch.dense[:] = 0.0
-    for e in range(batch.examples.shape[0]):
-        i = batch.examples[e]
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            batch.posts[rows.indices[p]] = 0
+    return batch if held <= len(batch.held) else batch._replace(held=np.empty(2 * held, batch.held.dtype))
 
 
 @njit(cache=True, nogil=True)
 def prepare(
+    kind: int,
     rows: Rows,
     y: NDArray[np.int32],
+    bounds: NDArray[np.float64],
     shard: Shard,
     pool: Coefficients,
     seen: NDArray[np.float64],
-    before: Batch,
     batch: Batch,
+    width: int,
     begin: int,
     end: int,
-    full: bool,
 ) -> None:
-    """Scores of the shard's classes, its candidates and the inner products, for examples begin to end of the batch.
+    """Scores of the shard's classes and its candidates, for examples begin to end of the batch.
 
-    The candidates beside the held classes are the violators f_c > f_y - 1 by the f_y last seen, by rising class; of
-    more than there is room for, those of the highest scores, so that all shards choose what one alone would choose.
+    A candidate is a class whose variable is zero and may become positive. What a shard knows of an example, its own
+    classes and the f_y last seen, bounds the root of the block step from below, so that it finds few too many. Of
+    more than ``width`` those of the highest scores are kept.
     """
-    W, width = shard.W, batch.classes.shape[1]
-    k, past = shard.own.shape[0], before.examples.shape[0]
-    f, found = np.empty(W.shape[1], W.dtype), np.empty(k, np.int32)
+    W, own_classes, local, k = shard.W, shard.own, shard.local, shard.own.shape[0]
+    examples, indptr, indices, data, squares = batch.examples, rows.indptr, rows.indices, rows.data, rows.squares
+    first, of_own, held, counts = batch.first, batch.f_y, batch.held, batch.counts
+    start, listed, values = pool.start, pool.classes, pool.values
+    f, found, b = np.zeros(W.shape[1], W.dtype), np.empty(k, np.int32), np.empty(k)
     for e in range(begin, end):
-        i = batch.examples[e]
-        _inner_products(rows, i, before, batch.gram[e], past)
-        _inner_products(rows, i, batch, batch.gram[e, past:], e)
-        own = shard.local[y[i]]
-        start = pool.start[i] + 1
-        batch.counts[e] = 0
-        if full:
-            score(rows, i, W, f)
-            if own >= 0:
-                batch.f_y[e], f[own] = f[own], -np.inf
-            for t in range(batch.first[e + 1] - batch.first[e]):
-                c = shard.local[pool.classes[start + t]]
-                if c >= 0:
-                    batch.held[batch.first[e] + t], f[c] = f[c], -np.inf
-            n = above(f, k, seen[i] - 1.0, found, 0)
+        if e + AHEAD < end:
+            i = examples[e + AHEAD]
+            for p in range(indptr[i], indptr[i + 1], 16):
+                prefetch(indices, p)
+                prefetch(data, p)
+            prefetch(listed, start[i])
+            prefetch(values, start[i])
+        i = examples[e]
+        sum_rows(W, indices, data, indptr[i], indptr[i + 1], f)
+        own, C, K, f_y = local[y[i]], bounds[i], squares[i], seen[i]
+        if own >= 0:
+            of_own[e] = f[own]
+            f_y = np.float64(f[own])
+            f[own] = -np.inf
+        f[k:] = -np.inf
+        at, m, S0 = start[i] + 1, 0, 0.0
+        n_held = first[e + 1] - first[e]
+        for t in range(n_held):
+            S0 -= values[at + t]
+        for t in range(n_held):
+            c = local[listed[at + t]]
+            if c >= 0:
+                held[first[e] + t] = f[c]
+                b[m] = (1.0 - f_y + f[c]) / K - values[at + t] + S0
+                f[c] = -np.inf
+                m += 1
+        b_top, n = (1.0 - f_y + np.float64(largest(f))) / K + S0, 0
+        floor = max(0.0, min(0.5 * b_top, C))
+        if kind != BOX:
+            floor = max(floor, b_top - C)
+        if m > 0:
+            floor = max(floor, box_root(b, m, C, 1.0, S0) if kind == BOX else simplex_root(b, m, C))
+        if b_top > floor:
+            n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, 0)
             if n > width:
                 n = highest(f, found, n, width)
-            for t in range(n):
-                batch.classes[e, t], batch.scores[e, t] = shard.own[found[t]], f[found[t]]
-            batch.counts[e] = n
-        else:
-            if own >= 0:
-                batch.f_y[e] = score_of(rows, i, W, own)
-            for t in range(batch.first[e + 1] - batch.first[e]):
-                c = shard.local[pool.classes[start + t]]
+        for t in range(n):
+            batch.classes[e, t], batch.scores[e, t] = own_classes[found[t]], f[found[t]]
+        counts[e] = n
+
+
+@njit(cache=True, nogil=True)
+def prepare_listed(
+    rows: Rows, y: NDArray[np.int32], shard: Shard, pool: Coefficients, batch: Batch, begin: int, end: int
+) -> None:
+    """Scores of those of the shard's classes that the lists of examples begin to end name; no candidates."""
+    W, local, f_y, held, first = shard.W, shard.local, batch.f_y, batch.held, batch.first
+    examples, counts, indptr, indices, data = batch.examples, batch.counts, rows.indptr, rows.indices, rows.data
+    start, length, classes, values = pool.start, pool.length, pool.classes, pool.values
+    cells, width = W.reshape(-1), np.uint64(W.shape[1])
+    columns, places = np.empty(shard.own.shape[0] + 2, np.uint64), np.empty(shard.own.shape[0] + 2, np.int64)
+    for e in range(begin, end):
+        if e + AHEAD < end:
+            i = examples[e + AHEAD]
+            for p in range(indptr[i], indptr[i + 1], 16):
+                prefetch(indices, p)
+                prefetch(data, p)
+            prefetch(classes, start[i])
+            prefetch(values, start[i])
+        if e + 1 < end:
+            i = examples[e + 1]
+            for t in range(start[i], start[i] + length[i]):
+                c = local[classes[t]]
                 if c >= 0:
-                    batch.held[batch.first[e] + t] = score_of(rows, i, W, c)
+                    for p in range(indptr[i], indptr[i + 1]):
+                        prefetch(cells, np.int64(np.uint64(indices[p]) * width) + c)
+        i, n = examples[e], 0
+        for t in range(length[i]):
+            c = local[classes[start[i] + t]]
+            if c >= 0:
+                columns[n], places[n] = c, t
+                n += 1
+        columns[n] = columns[max(n - 1, 0)]
+        counts[e] = 0
+        for t in range(0, n, 2):
+            c_0, c_1 = columns[t], columns[t + 1]
+            f_0, f_1 = cells.dtype.type(0), cells.dtype.type(0)
+            for p in range(indptr[i], indptr[i + 1]):
+                base, x = np.uint64(indices[p]) * width, data[p]
+                f_0 += x * cells[base + c_0]
+                f_1 += x * cells[base + c_1]
+            for s in range(t, min(t + 2, n)):
+                f = f_0 if s == t else f_1
+                if places[s] == 0:
+                    f_y[e] = f
+                else:
+                    held[first[e] + places[s] - 1] = f
 
 
 @njit(cache=True, nogil=True)
@@ -184,35 +193,3 @@ def highest(f: NDArray[Any], found: NDArray[np.int32], n: int, width: int) -> in
             found[kept] = found[t]
             kept += 1
     return kept
-
-
-@njit(cache=True, nogil=True)
-def score_of(rows: Rows, i: int, W: NDArray[Any], c: int) -> float:
-    """The score of example i for the class in column c."""
-    total = 0.0
-    for p in range(rows.indptr[i], rows.indptr[i + 1]):
-        total += np.float64(rows.data[p]) * np.float64(W[rows.indices[p], c])
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _inner_products(rows: Rows, i: int, other: Batch, out: NDArray[np.float64], n: int) -> None:
-    """out[e] = x_i . x_e for the first n examples of the other batch, from its dense columns and its postings."""
-    frequent = other.dense.shape[0]
-    for e in range(n):
-        out[e] = 0.0
-    p, end = rows.indptr[i], rows.indptr[i + 1]
-    while p < end and rows.indices[p] < frequent:
-        column, x = other.dense[rows.indices[p]], np.float64(rows.data[p])
-        for e in range(n):
-            out[e] += x * column[e]
-        p += 1
-    while p < end:
-        j, x = rows.indices[p], np.float64(rows.data[p])
-        begin = other.post[j]
-        for t in range(begin, begin + other.posts[j]):
-            e = other.at[t]
-            if e >= n:
-                break
-            out[e] += x * other.value[t]
-        p += 1

@@ -17,7 +17,7 @@ from solvers.kernels.rows import Rows, score
 from solvers.sharding.batch import Shard
 from solvers.sharding.crew import Crew
 from solvers.sharding.exchange import Exchange, gather
-from solvers.sharding.ordered import rebuild
+from solvers.sharding.moves import rebuild
 from solvers.sharding.subproblem import BOX
 
 PARTS = 16

@@ -12,17 +12,18 @@ from solvers.sharding.batch import Batch, Shard, highest
 from solvers.sharding.exchange import Arrays
 
 
-def pack(batch: Batch, y: NDArray[np.int32], shard: Shard, pool: Coefficients) -> Arrays:
+def pack(batch: Batch, y: NDArray[np.int32], shard: Shard, pool: Coefficients, cross: float) -> Arrays:
     """A shard's part of a batch, in five arrays.
 
-    Scores of the true classes that it owns, in the order of the examples; numbers of candidates; their classes and
-    scores; scores of the held classes that it owns, in the order of the lists.
+    What its weights tell of the batch before; numbers of candidates, in bytes; the candidates' classes, and their
+    scores; and, example after example, the scores of its true class and of the classes of its list that the shard owns.
     """
     n = len(batch.examples)
-    mine = shard.local[y[batch.examples]] >= 0
-    inside = np.arange(batch.classes.shape[1]) < batch.counts[:n, None]
-    held = batch.held[: batch.first[n]][shard.local[held_classes(batch, pool)] >= 0]
-    return [batch.f_y[:n][mine], batch.counts[:n], batch.classes[:n][inside], batch.scores[:n][inside], held]
+    room = int(batch.counts[:n].sum())
+    classes, scores = np.empty(room, np.int32), np.empty(room, batch.scores.dtype)
+    own = np.empty(n + int(batch.first[n]), batch.held.dtype)
+    n_own = _pack(batch, y, shard, pool, classes, scores, own)
+    return [np.array([cross]), batch.counts[:n].astype(np.uint8), classes, scores, own[:n_own]]
 
 
 def unpack(
@@ -31,48 +32,78 @@ def unpack(
     y: NDArray[np.int32],
     owner: NDArray[np.int32],
     pool: Coefficients,
+    width: int,
 ) -> None:
     """Fill the batch from all shards' parts; ``owner[c]`` is the rank of the shard that owns class c."""
-    n = len(batch.examples)
-    of_y, of_held = owner[y[batch.examples]], owner[held_classes(batch, pool)]
-    for rank, (own, _, _, _, held) in enumerate(parts):
-        batch.f_y[:n][of_y == rank] = own
-        batch.held[: batch.first[n]][of_held == rank] = held
-    counts = np.stack([part[1] for part in parts])
-    ends = np.cumsum(np.cumsum(counts, axis=1)[:, -1])
-    classes, scores = np.concatenate([part[2] for part in parts]), np.concatenate([part[3] for part in parts])
-    _merge(batch, counts, ends - counts.sum(axis=1), classes, scores)
-
-
-def held_classes(batch: Batch, pool: Coefficients) -> NDArray[np.int32]:
-    """Classes in the lists of the batch's examples but for their own, end to end."""
-    n = len(batch.examples)
-    first = batch.first[: n + 1]
-    shift = np.repeat(pool.start[batch.examples] + 1 - first[:-1], np.diff(first))
-    classes: NDArray[np.int32] = pool.classes[shift + np.arange(first[-1])]
-    return classes
+    counts, classes, scores, own = (np.concatenate([part[t] for part in parts]) for t in range(1, 5))
+    starts, own_starts = (np.cumsum([0, *(len(part[t]) for part in parts[:-1])]) for t in (2, 4))
+    _unpack(batch, y, owner, pool, counts.reshape(len(parts), -1), starts, classes, scores, own_starts, own, width)
 
 
 @njit(cache=True, nogil=True)
-def _merge(
-    batch: Batch, counts: NDArray[np.int32], starts: NDArray[np.int64], classes: NDArray[np.int32], scores: Any
+def _pack(
+    batch: Batch,
+    y: NDArray[np.int32],
+    shard: Shard,
+    pool: Coefficients,
+    classes: NDArray[np.int32],
+    scores: NDArray[Any],
+    own: NDArray[Any],
+) -> int:
+    n_candidates = n_own = 0
+    for e in range(batch.examples.shape[0]):
+        i = batch.examples[e]
+        for t in range(batch.counts[e]):
+            classes[n_candidates], scores[n_candidates] = batch.classes[e, t], batch.scores[e, t]
+            n_candidates += 1
+        if shard.local[y[i]] >= 0:
+            own[n_own] = batch.f_y[e]
+            n_own += 1
+        for t in range(batch.first[e + 1] - batch.first[e]):
+            if shard.local[pool.classes[pool.start[i] + 1 + t]] >= 0:
+                own[n_own] = batch.held[batch.first[e] + t]
+                n_own += 1
+    return n_own
+
+
+@njit(cache=True, nogil=True)
+def _unpack(
+    batch: Batch,
+    y: NDArray[np.int32],
+    owner: NDArray[np.int32],
+    pool: Coefficients,
+    counts: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    classes: NDArray[np.int32],
+    scores: NDArray[Any],
+    own_starts: NDArray[np.int64],
+    own: NDArray[Any],
+    width: int,
 ) -> None:
-    """The candidates of all shards, by rising class; of too many the highest, of equally high ones the first."""
-    width = batch.classes.shape[1]
-    at = starts.copy()
-    room = counts.shape[0] * width
+    """Scores of true and listed classes; candidates of all shards, by rising class, and of too many the highest."""
+    room = counts.shape[0] * batch.classes.shape[1]
     c, f, found = np.empty(room, np.int32), np.empty(room, scores.dtype), np.empty(room, np.int32)
     for e in range(batch.examples.shape[0]):
+        i = batch.examples[e]
+        rank = owner[y[i]]
+        batch.f_y[e] = own[own_starts[rank]]
+        own_starts[rank] += 1
+        for t in range(batch.first[e + 1] - batch.first[e]):
+            rank = owner[pool.classes[pool.start[i] + 1 + t]]
+            batch.held[batch.first[e] + t] = own[own_starts[rank]]
+            own_starts[rank] += 1
         n = 0
         for rank in range(counts.shape[0]):
+            at = starts[rank]
             for _ in range(counts[rank, e]):
                 p = n
-                while p > 0 and c[p - 1] > classes[at[rank]]:
+                while p > 0 and c[p - 1] > classes[at]:
                     c[p], f[p] = c[p - 1], f[p - 1]
                     p -= 1
-                c[p], f[p] = classes[at[rank]], scores[at[rank]]
-                at[rank] += 1
+                c[p], f[p] = classes[at], scores[at]
+                at += 1
                 n += 1
+            starts[rank] = at
         for t in range(n):
             found[t] = t
         if n > width:

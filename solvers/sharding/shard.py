@@ -2,9 +2,9 @@
 
 Every shard holds all examples, the weights of its own classes, and the dual variables of all, which are sparse. All
 walk the same random batches. For each, a shard scores its own classes and publishes the scores of those that hold a
-dual variable and of those that violate their margin; then every shard takes the same exact steps, one example after
-the other (:mod:`solvers.sharding.ordered`), and adds to its weights what concerns its own classes. One message a
-batch; it travels while the next batch is being scored. No number depends on how many shards or threads there are.
+dual variable and of those that may come to hold one; then every shard takes the same exact steps, all at once
+(:mod:`solvers.sharding.moves`), and adds to its weights what concerns its own classes: one message a batch. Between
+these passes over all examples each shard visits what concerns it alone (:mod:`solvers.sharding.refining`).
 """
 
 import itertools
@@ -15,21 +15,47 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.ascent import (
+    CERTIFY_SHARE,
+    FIRST_CANDIDATES,
+    FIRST_REFINEMENTS,
+    LIVE_SHARE,
+    LONGEST_REST,
+    MOST_REFINEMENTS,
+    WORTH,
+    pause,
+)
 from solvers.base import State, Step, relative_gap
 from solvers.kernels import coefficients
 from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.rows import arrange, weights
+from solvers.kernels.rows import ALIGNMENT, arrange, square_norm, weights
 from solvers.problem import Problem
-from solvers.sharding.batch import Batch, Shard, empty_batch, forget, index, prepare, with_examples
+from solvers.sharding import refining
+from solvers.sharding.batch import Batch, Shard, empty_batch, prepare, prepare_listed, with_examples
 from solvers.sharding.certificate import Data, certify
 from solvers.sharding.crew import Crew
-from solvers.sharding.exchange import Exchange
+from solvers.sharding.exchange import Arrays, Exchange, gather
 from solvers.sharding.message import pack, unpack
-from solvers.sharding.ordered import apply, ascend, empty_moves, with_entries
+from solvers.sharding.moves import (
+    Moves,
+    apply,
+    best_part,
+    cross_products,
+    empty_moves,
+    find,
+    settle,
+    take_back,
+    with_room,
+)
 
-REST_AFTER = 3
 SLICE_PRODUCTS = 1 << 31
-MAX_FREQUENT = 1024
+LEAST_BATCH, FIRST_BATCH, LARGEST_BATCH = 8, 256, 1024
+WHOLE, GROW_ABOVE = 0.6, 0.9
+SHRINK, GROW = 0.7, 1.25
+# where the clock and the pace of a state keep what; batch sizes are two, of visits with listed and with all classes
+EPOCH, POSITION, CERTIFIED, REFINED, PHASE = range(5)
+WALKING, REFINING, ENDED = range(3)
+PASS_GAIN, RATE, COST, MEAN, SIZE = range(5)
 
 
 class Plan(NamedTuple):
@@ -46,10 +72,10 @@ class Plan(NamedTuple):
     seed : int
     loss_at_zero : float
         The loss of an example without features.
-    refinements : int
-        Passes over the held classes alone that follow each pass over all.
+    refine : bool
+        Visit, between the passes over all examples, what concerns each shard alone.
     batch : int
-        Examples a batch; 0 chooses by :func:`batch_size`.
+        Examples a batch at first; it grows and shrinks as the steps of its examples agree.
     width : int
         Candidates of an example beside the held classes, at most.
     """
@@ -61,9 +87,9 @@ class Plan(NamedTuple):
     dtype: np.dtype[Any]
     seed: int
     loss_at_zero: float
-    refinements: int = 0
-    batch: int = 0
-    width: int = 16
+    refine: bool = True
+    batch: int = FIRST_BATCH
+    width: int = 128
 
 
 def deal(y: NDArray[np.int32], n_classes: int, size: int) -> NDArray[np.int32]:
@@ -86,13 +112,6 @@ def deal(y: NDArray[np.int32], n_classes: int, size: int) -> NDArray[np.int32]:
         load[rank][0] += 1
         load[rank][1] += int(counts[c])
     return owner
-
-
-def batch_size(indices: NDArray[np.int32], n_samples: int) -> int:
-    """Examples a batch: the fixed cost of one against inner products that grow with its size and the rows' overlap."""
-    share = np.bincount(indices) / n_samples
-    overlap = max(float((share**2).sum()), 1e-3)
-    return int(2 ** round(np.clip(0.5 * np.log2(2e5 / overlap), 6, 10)))
 
 
 def train(
@@ -120,6 +139,14 @@ def train(
         yield from _Training(problem, plan, exchange, crew, state).steps()
 
 
+class _Pending(NamedTuple):
+    """A batch whose moves are in the weights while it is not known yet whether all of them may stay."""
+
+    batch: Batch
+    moves: Moves
+    cross: float
+
+
 class _Training:
     def __init__(self, problem: Problem, plan: Plan, exchange: Exchange, crew: Crew, state: State | None) -> None:
         self.plan, self.exchange, self.crew = plan, exchange, crew
@@ -131,142 +158,182 @@ class _Training:
         local = np.full(k, -1, np.int32)
         local[own] = np.arange(len(own), dtype=np.int32)
         self.shard = Shard(own, local, weights(d, len(own), plan.dtype))
-        frequent = min(int(np.count_nonzero(np.bincount(rows.indices) > n / 32)), MAX_FREQUENT)
-        self.size = plan.batch or batch_size(rows.indices, n)
-        self.batches = [empty_batch(self.size, min(plan.width, k), d, frequent, plan.dtype) for _ in range(3)]
-        self.moves = [empty_moves(self.size, k) for _ in range(2)]
-        self.ranges = _ranges(rows.indices, d, 4 * crew.size if crew.size > 1 else 1)
+        self.mine = np.flatnonzero((local[problem.y] >= 0) & (rows.squares > 0)).astype(np.int32)
+        self.lengths = np.diff(rows.indptr).astype(np.float64)
+        self.largest = most = max(LARGEST_BATCH, plan.batch)
+        self.slots = [(empty_batch(most, min(plan.width, k), plan.dtype), empty_moves(most)) for _ in range(2)]
+        self.columns = _parts(len(own), crew.size)
         self.constant = float(self.data.bounds[rows.squares == 0].sum()) * plan.loss_at_zero
         if state is None:
-            self.pool = coefficients.empty(n, 8 * n + self.room)
-            self.seen, self.rest, self.order = np.zeros(n), np.zeros(n, np.uint8), np.empty(0, np.int32)
-            self.tally, self.clock, self.gained = np.zeros(3), np.zeros(3, np.int64), np.zeros(2)
+            self.pool = coefficients.empty(n, 8 * n + most * (plan.width + 1))
+            self.seen, self.rest, self.gains = np.zeros(n), np.zeros(n, np.uint8), np.zeros(n, np.float32)
+            self.order, self.tally = np.empty(0, np.int32), np.zeros(3)
+            self.clock, self.pace = np.array([0, 0, 0, 0, ENDED]), np.zeros(SIZE + 2)
+            self.pace[SIZE:] = plan.batch
         else:
             self.shard.W[:, : len(own)] = state["W"][:, : len(own)]
             self.pool = Coefficients(*(np.array(state[f"pool_{name}"]) for name in Coefficients._fields))
-            self.seen, self.rest, self.order, self.tally, self.clock, self.gained = (
-                np.array(state[name]) for name in ("seen", "rest", "order", "tally", "clock", "gained")
+            self.seen, self.rest, self.gains, self.order, self.tally, self.clock, self.pace = (
+                np.array(state[name]) for name in ("seen", "rest", "gains", "order", "tally", "clock", "pace")
             )
 
-    @property
-    def room(self) -> int:
-        """Entries that one batch can add to the pool beside what its lists hold."""
-        width: int = self.batches[0].classes.shape[1]
-        return self.size * (width + 1)
-
     def steps(self) -> Iterator[Step]:
-        plan, rows, rest, tally, clock = self.plan, self.data.rows, self.rest, self.tally, self.clock
-        visited = np.flatnonzero(rows.squares > 0).astype(np.int32)
-        cuts = np.diff(rows.indptr)
+        """Slices of a pass over all examples, then refining passes, then, at the end of an epoch, its bounds."""
+        plan, rest, tally, clock = self.plan, self.rest, self.tally, self.clock
+        visited = np.flatnonzero(self.data.rows.squares > 0).astype(np.int32)
+        n = len(rest)
         while True:
-            epoch, position, certified = (int(value) for value in clock)
-            if position == len(self.order):
-                if epoch == plan.max_epochs:
+            if clock[PHASE] == ENDED:
+                if clock[EPOCH] == plan.max_epochs:
                     return
-                clock[0] = epoch = epoch + 1
-                awake = visited[rest[visited] < REST_AFTER]
-                rng = np.random.default_rng([plan.seed, epoch])
-                self.order = np.concatenate([rng.permutation(awake) for _ in range(1 + plan.refinements)])
-                position, tally[:] = 0, 0.0
-            length = len(self.order) // (1 + plan.refinements)
-            turn = position // max(length, 1)
-            work = np.cumsum(cuts[self.order[position : (turn + 1) * length]]) * len(self.data.owner)
-            stop = position + min(len(work), max(1, int(np.searchsorted(work, SLICE_PRODUCTS))))
-            self._walk(self.order[position:stop], full=turn == 0)
-            clock[1] = stop
-            if stop < len(self.order):
+                clock[[EPOCH, POSITION, REFINED, PHASE]] = clock[EPOCH] + 1, 0, 0, WALKING
+                epoch = int(clock[EPOCH])
+                awake = visited[((np.arange(n) + epoch) % pause(rest, LONGEST_REST) == 0)[visited]]
+                self.order = np.random.default_rng([plan.seed, epoch]).permutation(awake)
+                tally[:], self.pace[PASS_GAIN] = 0.0, 0.0
+            if clock[PHASE] == WALKING:
+                position = int(clock[POSITION])
+                work = np.cumsum(self.lengths[self.order[position:]]) * len(self.data.owner)
+                stop = position + min(len(work), max(1, int(np.searchsorted(work, SLICE_PRODUCTS))))
+                self._walk(self.order[position:stop], full=True)
+                clock[POSITION] = stop
+                if stop < len(self.order):
+                    yield self._step(np.nan, np.nan, converged=False)
+                    continue
+                clock[PHASE] = REFINING
+            if self._refine():
                 yield self._step(np.nan, np.nan, converged=False)
                 continue
-
-            promising = tally[0] <= plan.tol * (tally[1] + max(self.gained[1] - self.gained[0], 0.0))
-            if not (promising or epoch == plan.max_epochs or 10 * certified < epoch):
+            clock[PHASE] = ENDED
+            promising = tally[0] <= plan.tol * (tally[1] + 0.5 * self._square_norm())
+            due = CERTIFY_SHARE * clock[EPOCH] >= 1 + clock[CERTIFIED] or clock[EPOCH] == plan.max_epochs
+            if not (promising or due):
                 yield self._step(np.nan, np.nan, converged=False)
                 continue
-            clock[2] += 1
+            clock[CERTIFIED] += 1
             found = certify(plan.kind, self.data, self.shard, self.pool, self.crew, self.exchange)
             primal, dual = found.half + found.loss + self.constant, found.total - found.half + self.constant
             if dual - primal > 1e3 * float(np.finfo(plan.dtype).eps) * abs(primal):
                 raise FloatingPointError(f"dual {dual} above primal {primal}: the weights have lost their precision")
             dual = min(dual, primal)
             self.seen[:] = found.f_y
-            self.gained[:] = found.total - found.half, found.total
             converged = relative_gap(primal, dual) <= plan.tol
-            rest[self.data.bounds * found.violation > 0.1 * plan.tol * primal / len(rest)] = 0
-            if length < len(visited) and promising:
-                rest[:] = 0
+            rest[self.data.bounds * found.violation > 0.1 * plan.tol * primal / n] = 0
             yield self._step(primal, dual, converged=converged)
             if converged:
                 return
 
     def _step(self, primal: float, dual: float, *, converged: bool) -> Step:
         arrays = {"W": self.shard.W, "own": self.shard.own, "seen": self.seen, "rest": self.rest, "order": self.order}
-        arrays |= {"tally": self.tally, "clock": self.clock, "gained": self.gained}
+        arrays |= {"gains": self.gains, "tally": self.tally, "clock": self.clock, "pace": self.pace}
         arrays |= {f"pool_{name}": array for name, array in self.pool._asdict().items()}
         return Step(int(self.clock[0]), primal, dual, float(self.tally[2]), converged, arrays)
 
+    def _square_norm(self) -> float:
+        """Of all shards' weights."""
+        return sum(
+            float(part[0])
+            for (part,) in gather(self.exchange, [np.array([square_norm(self.shard.W, len(self.shard.own))])])
+        )
+
     def _walk(self, order: NDArray[np.int32], *, full: bool) -> None:
-        """Steps on the examples of order, which are distinct, in batches; nothing is under way at the end."""
-        pieces = [order[a : a + self.size] for a in range(0, len(order), self.size)] + [order[:0]]
-        before, batch, after = self.batches
-        past, moves = (with_entries(slot, 0) for slot in self.moves)
-        batch = self._fill(batch, pieces[0])
-        self.crew.run(self._preparing(before, batch, full))
-        ticket = self._post(batch)
-        for at in range(len(pieces) - 1):
-            self.pool = coefficients.with_room(self.pool, int(batch.first[len(batch.examples)]) + self.room)
-            after = self._fill(after, pieces[at + 1])
-            phase = self.crew.start(self._preparing(batch, after, full))
-            if self.crew.size == 1:
-                phase.finish()
-                later = self._post(after)
-            self._collect(ticket, batch)
+        """Steps on the examples of order, which are distinct, in batches; nothing is under way at the end.
+
+        Full ones look at all classes, others at those that the examples' lists name.
+        """
+        at, pending = 0, None
+        while at < len(order):
+            slot, moves = self.slots[0]
+            batch = with_examples(slot, self.pool, order[at : at + int(self.pace[SIZE + full])])
+            parts = self._scored(batch, 0.0 if pending is None else pending.cross, full)
+            if pending is not None and self._resolve(pending, sum(float(part[0][0]) for part in parts), full):
+                parts = self._scored(batch, 0.0, full)
+            unpack(parts, batch, self.data.y, self.data.owner, self.pool, self.width)
             n = len(batch.examples)
-            moves = with_entries(moves, int(batch.first[n] + batch.counts[:n].sum()) + n)
-            tally = self.tally if full else np.zeros(3)
-            ascend(
-                self.plan.kind, self.data.rows.squares, self.data.y, self.data.bounds, before, past, batch, moves,
-                self.pool, self.seen, self.rest, full, tally, self.gained,
+            moves = with_room(moves, int(batch.first[n] + batch.counts[:n].sum()) + n)
+            find(
+                self.plan.kind, self.data.rows.squares, self.data.y, self.data.bounds, batch, self.pool, moves,
+                self.seen, self.rest, self.gains, self.tally, full,
             )  # fmt: skip
-            if self.crew.size > 1:
-                phase.finish()
-                later = self._post(after)
-            ticket = later
-            self.crew.run(
-                partial(apply, self.data.rows, self.shard, batch, moves, begin, end) for begin, end in self.ranges
-            )
-            before, batch, after = batch, after, self._cleared(before)
-            past, moves = moves, past
-        self.batches, self.moves = [self._cleared(slot) for slot in (before, batch, after)], [past, moves]
+            pending = _Pending(batch, moves, self._apply(batch, moves))
+            self.slots = [self.slots[1], (batch, moves)]
+            at += n
+        if pending is not None:
+            parts = gather(self.exchange, [np.array([pending.cross])])
+            self._resolve(pending, sum(float(part[0]) for (part,) in parts), full)
 
-    def _fill(self, slot: Batch, examples: NDArray[np.int32]) -> Batch:
-        slot = with_examples(slot, self.data.rows, self.pool, examples)
-        index(self.data.rows, slot)
-        return slot
+    @property
+    def width(self) -> int:
+        """Candidates of an example, at most; few as long as all classes are alike to it."""
+        return min(FIRST_CANDIDATES, self.plan.width) if self.clock[EPOCH] == 1 else self.plan.width
 
-    def _cleared(self, slot: Batch) -> Batch:
-        forget(self.data.rows, slot)
-        return slot._replace(examples=slot.examples[:0])
+    def _scored(self, batch: Batch, cross: float, full: bool) -> list[Arrays]:
+        """What all shards have found for a batch."""
+        data, n, pool = self.data, len(batch.examples), self.pool
+        parts = _parts(n, 1 if self.crew.size == 1 else 4 * self.crew.size)
+        if full:
+            args = (data.rows, data.y, data.bounds, self.shard, pool, self.seen, batch, self.width)
+            work: Callable[[int, int], None] = partial(prepare, self.plan.kind, *args)
+        else:
+            work = partial(prepare_listed, data.rows, data.y, self.shard, pool, batch)
+        self.crew.run(partial(work, begin, end) for begin, end in parts)
+        return gather(self.exchange, pack(batch, data.y, self.shard, self.pool, cross))
 
-    def _preparing(self, before: Batch, batch: Batch, full: bool) -> list[Callable[[], None]]:
-        data, n = self.data, len(batch.examples)
-        stops = np.linspace(0, n, 1 + (1 if self.crew.size == 1 else 3 * self.crew.size)).astype(int).tolist()
-        args = (data.rows, data.y, self.shard, self.pool, self.seen, before, batch)
-        return [partial(prepare, *args, a, b, full) for a, b in itertools.pairwise(stops) if a < b]
+    def _apply(self, batch: Batch, moves: Moves) -> float:
+        """Add the moves to the shard's weights; its part of the inner products that :func:`best_part` asks for."""
+        self.crew.run(partial(apply, self.data.rows, self.shard, batch, moves, *part) for part in self.columns)
+        return float(cross_products(self.shard, moves, len(batch.examples)))
 
-    def _post(self, batch: Batch) -> int:
-        if self.exchange.size == 1 or len(batch.examples) == 0:
-            return -1
-        return self.exchange.post(pack(batch, self.data.y, self.shard, self.pool))
+    def _resolve(self, pending: _Pending, cross: float, full: bool) -> bool:
+        """Settle how much of a batch's moves to take; whether some had to be taken off the weights again."""
+        batch, moves, _ = pending
+        best = best_part(moves, cross)
+        part = 1.0 if best >= WHOLE else best
+        if part < 1.0:
+            args = (self.data.rows, self.shard, batch, moves, 1.0 - part)
+            self.crew.run(partial(take_back, *args, begin, end) for begin, end in self.columns)
+        self.pool = coefficients.with_room(self.pool, int(moves.start[len(batch.examples)]) + len(batch.examples))
+        settle(batch, moves, self.data.y, self.pool, part)
+        linear, square = moves.sums
+        self.pace[PASS_GAIN] += part * linear - 0.5 * part**2 * (square + 2.0 * cross)
+        factor = SHRINK if best < WHOLE else GROW if best > GROW_ABOVE else 1.0
+        self.pace[SIZE + full] = np.clip(factor * self.pace[SIZE + full], LEAST_BATCH, self.largest)
+        return part < 1.0
 
-    def _collect(self, ticket: int, batch: Batch) -> None:
-        """Complete the batch with what the other shards have found."""
-        if ticket >= 0:
-            unpack(self.exchange.collect(ticket), batch, self.data.y, self.data.owner, self.pool)
+    def _refine(self) -> bool:
+        """A pass of each shard over what concerns it alone, if it is worth its time; whether there was one."""
+        epoch, refined = int(self.clock[EPOCH]), int(self.clock[REFINED])
+        if not self.plan.refine or refined >= min(FIRST_REFINEMENTS + epoch, MOST_REFINEMENTS):
+            return False
+        if refined == 0:
+            lines = -(-len(self.data.owner) // (self.exchange.size * ALIGNMENT // self.plan.dtype.itemsize))
+            self.pace[RATE] = self.pace[PASS_GAIN] / max(1.0, (1.0 + lines) * self.lengths[self.order].sum())
+            self.pace[MEAN] = self.pace[PASS_GAIN] / max(1, len(self.order))
+        elif self.pace[PASS_GAIN] <= WORTH * self.pace[RATE] * self.pace[COST]:
+            return False
+        threshold, self.pace[PASS_GAIN] = LIVE_SHARE * self.pace[MEAN], 0.0
+        price = 1.5 * self.lengths * self.pool.length
+        crossing = np.empty(0, np.int32)
+        if refined == 0:
+            crossing = refining.crossing(self.pool, self.data.y, self.data.owner, self.gains, threshold)
+            crossing = np.random.default_rng([self.plan.seed, epoch, refined]).permutation(crossing)
+            self._walk(crossing, full=False)
+        order = refining.worthwhile(self.pool, self.shard, self.gains, threshold, self.mine)
+        order = np.random.default_rng([self.plan.seed, epoch, refined, self.exchange.rank]).permutation(order)
+        changed, gain = refining.visit(
+            self.plan.kind, self.data.rows, self.data.y, self.data.bounds, self.shard, self.pool, order, self.gains
+        )
+        parts = gather(self.exchange, [*changed, np.array([gain, float(price[order].sum()), len(order)])])
+        self.pool = refining.enter(self.pool, self.gains, [part[:-1] for part in parts])
+        gained, costs, visits = np.array([part[-1] for part in parts]).T
+        self.pace[COST] = costs.max() + float(price[crossing].sum())
+        self.pace[PASS_GAIN] += gained.sum()
+        self.pace[MEAN] = self.pace[PASS_GAIN] / max(1.0, visits.sum() + len(crossing))
+        self.clock[REFINED] += 1
+        return True
 
 
-def _ranges(indices: NDArray[np.int32], n_features: int, n: int) -> list[tuple[int, int]]:
-    """Up to n ranges of features with as many entries each."""
-    filled = np.cumsum(np.bincount(indices, minlength=n_features))
-    cuts = np.unique(np.searchsorted(filled, np.linspace(0, filled[-1], n + 1)[1:-1]) + 1)
-    stops = [0, *(int(cut) for cut in cuts if cut < n_features), n_features]
+def _parts(length: int, n: int) -> list[tuple[int, int]]:
+    """Up to n ranges as long as each other."""
+    stops = np.linspace(0, length, min(n, length) + 1).astype(int).tolist()
     return list(itertools.pairwise(stops))

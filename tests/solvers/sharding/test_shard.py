@@ -1,4 +1,4 @@
-"""Training in shards: the same bits for any number of shards and threads, true bounds, exact resumption."""
+"""Training in shards: one optimum for any number of shards, one result for any number of threads, exact resumption."""
 
 import threading
 from functools import partial
@@ -11,7 +11,7 @@ from problems import optimum, small
 import solvers.sharding.shard
 from solvers.problem import Problem
 from solvers.sharding.exchange import ExchangeError, Hub, run_shards
-from solvers.sharding.shard import Plan, batch_size, deal, train
+from solvers.sharding.shard import Plan, deal, train
 from solvers.sharding.subproblem import BOX, SIMPLEX
 
 KINDS = {"weston_watkins": BOX, "crammer_singer": SIMPLEX}
@@ -57,22 +57,35 @@ def assembled(problem, shards, at=-1):
     return W
 
 
-@pytest.mark.parametrize("refinements", [0, 2])
+@pytest.mark.parametrize("refine", [False, True])
 @pytest.mark.parametrize("name", KINDS)
-def test_the_bits_depend_neither_on_shards_nor_on_threads(name, refinements):
+def test_the_bits_do_not_depend_on_threads(name, refine):
     problem = text()
-    plan = plan_for(name, problem, width=4, refinements=refinements)
-    expected = in_shards(problem, plan, 1)
-    assert expected[0][-1][0].converged
-    W = assembled(problem, expected)
-    for size, threads in ((1, 2), (1, 3), (2, 1), (3, 2), (4, 1)):
-        shards = in_shards(problem, plan, size, threads)
-        np.testing.assert_array_equal(assembled(problem, shards), W)
-        for steps in shards:
-            assert len(steps) == len(expected[0])
-            for (step, state), (other, reference) in zip(steps, expected[0], strict=True):
+    plan = plan_for(name, problem, width=4, refine=refine)
+    for size in (1, 2):
+        expected = in_shards(problem, plan, size)
+        assert expected[0][-1][0].converged
+        shards = in_shards(problem, plan, size, 2)
+        for steps, references in zip(shards, expected, strict=True):
+            assert len(steps) == len(references)
+            for (step, state), (other, reference) in zip(steps, references, strict=True):
                 assert repr(step.primal) == repr(other.primal)
                 assert repr(step.dual) == repr(other.dual)
+                for key in reference:
+                    np.testing.assert_array_equal(state[key], reference[key], err_msg=key)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_all_numbers_of_shards_reach_one_objective_and_agree_on_all_but_their_weights(name):
+    problem = text()
+    plan = plan_for(name, problem)
+    first = in_shards(problem, plan, 1)[0][-1][0]
+    for size in (2, 5):
+        shards = in_shards(problem, plan, size)
+        assert shards[0][-1][0].primal == pytest.approx(first.primal, rel=2e-3)
+        for steps in shards[1:]:
+            for (step, state), (other, reference) in zip(steps, shards[0], strict=True):
+                assert repr((step.primal, step.dual)) == repr((other.primal, other.dual))
                 for key in set(reference) - {"W", "own"}:
                     np.testing.assert_array_equal(state[key], reference[key], err_msg=key)
 
@@ -82,12 +95,12 @@ def test_the_bits_depend_neither_on_shards_nor_on_threads(name, refinements):
 def test_the_bounds_enclose_the_optimum_and_meet_there(name, C):
     problem = small()
     value, _ = optimum(name, problem, C)
-    plan = plan_for(name, problem, C=C, tol=1e-7, max_epochs=100_000, dtype=np.dtype(np.float64))
+    plan = plan_for(name, problem, C=C, tol=1e-5, max_epochs=100_000, dtype=np.dtype(np.float64))
     for steps in in_shards(problem, plan, 2):
         step = steps[-1][0]
         assert step.converged
         assert step.dual <= value * (1 + 1e-8)
-        assert step.primal == pytest.approx(value, rel=1e-6)
+        assert step.primal == pytest.approx(value, rel=2e-5)
 
 
 def dual_of(state):
@@ -106,7 +119,6 @@ def test_the_dual_rises_at_every_batch_however_large(name, size, monkeypatch):
     duals = np.array([dual_of(state) for state in states])
     assert (np.diff(duals) >= -1e-12 * duals[1:]).all()
     assert duals[-1] > 1.5 * duals[0]
-    np.testing.assert_allclose([state["gained"][0] for state in states], duals, rtol=1e-10)
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -140,16 +152,18 @@ def test_a_lost_shard_ends_training_within_the_timeout_and_leaves_no_thread():
     assert set(threading.enumerate()) == before
 
 
-def test_one_message_a_batch_and_two_a_certificate():
-    problem = text()
-    plan = plan_for("weston_watkins", problem, max_epochs=1, batch=64)
+def test_one_message_a_batch_and_a_pass_and_three_an_epoch_with_its_certificate(monkeypatch):
+    monkeypatch.setattr(solvers.sharding.shard, "LARGEST_BATCH", 64)
+    # rows that have nothing in common: no step disturbs another, and no batch is scored twice
+    problem = Problem.check(sp.eye(400, format="csr"), np.arange(400) % 23)
+    plan = plan_for("weston_watkins", problem, max_epochs=1, batch=64, refine=False)
     hub = Hub(2)
     threads = [threading.Thread(target=partial(followed, problem, plan, 1, None, hub.seat(rank))) for rank in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert hub.rounds == -(-399 // 64) + 2
+    assert hub.rounds == -(-400 // 64) + 1 + 3
 
 
 def test_classes_are_dealt_evenly_in_number_and_in_examples():
@@ -160,10 +174,3 @@ def test_classes_are_dealt_evenly_in_number_and_in_examples():
     assert examples.max() <= 1.1 * examples.min()
     with pytest.raises(ValueError, match="41 shards for 40 classes"):
         deal(y, 40, 41)
-
-
-def test_batches_are_smaller_where_rows_overlap_more():
-    dense = np.tile(np.arange(100, dtype=np.int32), 50)
-    sparse = np.arange(5000, dtype=np.int32)
-    assert batch_size(dense, 50) == 64
-    assert batch_size(sparse, 5000) == 1024
