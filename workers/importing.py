@@ -25,7 +25,11 @@ def import_dataset(journal: Journal) -> None:
         parsed = parse(
             store.path(f"{folder}/source"),
             lease.request["format"],
-            Options(label_column=lease.request["label_column"], weight_column=lease.request.get("weight_column")),
+            Options(
+                label_column=lease.request["label_column"],
+                weight_column=lease.request.get("weight_column"),
+                label_separator=lease.request.get("label_separator"),
+            ),
         )
     except FormatError as error:
         raise _not_readable(error) from error

@@ -1,7 +1,7 @@
 """A dataset's rows as a training problem: split into parts, with the labels of the training part as classes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,11 @@ from app.schemas.jobs import TrainRequest
 from app.services.labelling import named
 from app.services.splits import stratified
 from app.store.corpus import Corpus
+from solvers.label_sets import closed
 from solvers.problem import Problem
-from solvers.taxonomy import Taxonomy
+from solvers.taxonomy import Taxonomy, TaxonomyError
+
+Truth = NDArray[np.int32] | csr_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,26 +30,33 @@ class Rows:
     classes : list of str
         The labels of the training rows, sorted.
     y_train : int32 array
-        Indices into ``classes``.
-    truth_train, truth_test : int32 arrays
-        What predictions are measured against: nodes of the label tree where there is one, else indices into
-        ``classes``; -1 for a test row whose label is none of these.
+        Indices into ``classes``; empty where rows have sets of labels.
+    truth_train, truth_test : int32 arrays, or csr_matrices of bool
+        What predictions are measured against: sets of nodes, closed upwards, of rows with sets of labels; else nodes
+        of the label tree where there is one, else indices into ``classes``; -1 for a test row whose label is none of
+        these.
     tree : Taxonomy or None
     weights : float64 array, shape (n_train,), or None
         Of the training rows; None where the dataset gives none.
+    report : mapping of str to float
+        What was done to the labels.
     """
 
     train: NDArray[np.int64]
     test: NDArray[np.int64]
     classes: list[str]
     y_train: NDArray[np.int32]
-    truth_train: NDArray[np.int32]
-    truth_test: NDArray[np.int32]
+    truth_train: Truth
+    truth_test: Truth
     tree: Taxonomy | None
     weights: NDArray[np.float64] | None
+    report: Mapping[str, float] = field(default_factory=dict)
 
     def problem(self, X: csr_matrix) -> Problem:
         """The training problem, where X has the features of the training rows; raises ProblemError."""
+        if isinstance(self.truth_train, csr_matrix):
+            assert self.tree is not None
+            return Problem.check_sets(X, self.truth_train, self.tree, self.weights)
         return Problem.check(X, self.y_train, self.classes, self.weights, self.tree)
 
 
@@ -57,8 +67,11 @@ def split_rows(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = No
     ------
     InvalidInput
         Test rows have labels that cannot be predicted, and the request refuses those: labels that no training row has
-        or, with a label tree, that are none of its nodes.
+        or, with a label tree, that are none of its nodes. Or rows have sets of labels that are no nodes, or that lack
+        parents which the request wants to be there.
     """
+    if corpus.label_indptr is not None:
+        return _split_sets(corpus, request, tree)
     y = np.asarray(corpus.y)
     held_out = (
         stratified(y, request.test_fraction, request.seed) if corpus.split is None else np.asarray(corpus.split) == 1
@@ -76,6 +89,27 @@ def split_rows(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = No
     weights = None if corpus.weights is None else np.asarray(corpus.weights)[train]
     classes = [corpus.labels[c] for c in present]
     return Rows(train, test, classes, index[y[train]], truth[y[train]], truth_test, tree, weights)
+
+
+def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None) -> Rows:
+    """As :func:`split_rows` of rows with sets of labels; held out are rows at random, whatever their labels."""
+    if tree is None:
+        raise InvalidInput("the dataset has sets of labels, and the job names no hierarchy")
+    assert corpus.label_indptr is not None
+    try:
+        nodes = tree.find(corpus.labels)[np.asarray(corpus.y)]
+        labels, orphans = closed(tree, np.asarray(corpus.label_indptr), nodes, request.missing_parents)
+    except TaxonomyError as error:
+        raise InvalidInput(str(error)) from None
+    if corpus.split is None:
+        held_out = stratified(np.zeros(corpus.n_rows, np.int32), request.test_fraction, request.seed)
+    else:
+        held_out = np.asarray(corpus.split) == 1
+    train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    weights = None if corpus.weights is None else np.asarray(corpus.weights)[train]
+    report = {"labels_added": float(orphans.n_added), "rows_completed": float(len(np.unique(orphans.rows)))}
+    none = np.empty(0, np.int32)
+    return Rows(train, test, list(tree.names), none, labels[train], labels[test], tree, weights, report)
 
 
 def _nodes(tree: Taxonomy, labels: Sequence[str]) -> NDArray[np.int32]:

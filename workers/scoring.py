@@ -10,7 +10,7 @@ from solvers.metrics import flat
 from solvers.model import Model
 from solvers.multilabel_metrics import multilabel
 from solvers.subtree_model import SubtreeModel
-from workers.rows import Rows
+from workers.rows import Rows, Truth
 
 CHUNK_BYTES = 64 << 20
 
@@ -20,7 +20,7 @@ def measures(model: Model, rows: Rows, X_train: csr_matrix, X_test: csr_matrix) 
 
     Without a label tree: error, F1, and the error of always answering the most frequent label of the training part.
     With one: those along the tree, overall and for each level, as ``hierarchical`` and, of models that predict sets,
-    ``multilabel`` have them.
+    ``multilabel`` have them; rows with sets of labels have no most frequent label.
 
     Parameters
     ----------
@@ -29,15 +29,22 @@ def measures(model: Model, rows: Rows, X_train: csr_matrix, X_test: csr_matrix) 
     X_train, X_test : csr_matrix, shape (n_samples, n_features)
         Scored in chunks of rows whose scores take 64 MB.
     """
-    majority = int(np.bincount(rows.truth_train[rows.truth_train >= 0]).argmax())
     told = {}
     for part, X, truth in (("train", X_train, rows.truth_train), ("test", X_test, rows.truth_test)):
         if X.shape[0] > 0:
-            told[part] = _measure(model, rows, X, truth) | {"majority_error": float((truth != majority).mean())}
+            told[part] = _measure(model, rows, X, truth)
     return told
 
 
-def _measure(model: Model, rows: Rows, X: csr_matrix, truth: NDArray[np.int32]) -> dict[str, float]:
+def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth) -> dict[str, float]:
+    if isinstance(truth, csr_matrix):
+        assert isinstance(model, SubtreeModel)
+        return multilabel(model.tree, truth, model.predict_sets(X, CHUNK_BYTES))
+    majority = np.bincount(np.asarray(rows.truth_train)).argmax()
+    return _of_single(model, rows, X, truth) | {"majority_error": float(np.mean(truth != majority))}
+
+
+def _of_single(model: Model, rows: Rows, X: csr_matrix, truth: NDArray[np.int32]) -> dict[str, float]:
     tree = rows.tree
     if isinstance(model, SubtreeModel):
         return multilabel(model.tree, of_nodes(model.tree, truth), model.predict_sets(X, CHUNK_BYTES))

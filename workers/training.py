@@ -153,7 +153,7 @@ class _Publisher:
             if tree is None
             else self.journal.read(lambda session: hierarchy_id(session, lease.job_id)),
             hierarchy_sha256=lineage["hierarchy_sha256"],
-            report=dict(model.report),
+            report={**model.report, **self.rows.report},
             sha256=sha256,
             size_bytes=sum(file.stat().st_size for file in self.store.path(path).rglob("*") if file.is_file()),
         )

@@ -29,6 +29,7 @@ class Options(NamedTuple):
     format: DatasetFormat
     label_column: str
     weight_column: str | None
+    label_separator: str | None
 
 
 @router.post(
@@ -54,9 +55,18 @@ async def upload_dataset(
             "column, the key weight where it is there, and cost:number in svmlight files.",
         ),
     ] = None,
+    label_separator: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=8,
+            description="Rows have sets of labels, with this between them; in svmlight files a comma. JSON lines need "
+            "none: there sets are lists.",
+        ),
+    ] = None,
 ) -> Dataset:
     """Upload a dataset; a job imports it, and finds the faults of its rows."""
-    options = Options(name, format, label_column, weight_column)
+    options = Options(name, format, label_column, weight_column, label_separator)
     await run_in_threadpool(_refuse_early, request, token, options)
     upload = await run_in_threadpool(files().upload)
     try:
@@ -125,6 +135,7 @@ def _register(request: Request, response: Response, token: Token | None, upload:
                 upload,
                 label_column=options.label_column,
                 weight_column=options.weight_column,
+                label_separator=options.label_separator,
             ),
             datasets.get,
         )

@@ -23,6 +23,9 @@ def upload(
     weight_column: Annotated[
         str | None, typer.Option(help="CSV column or JSON key of the rows' weights; default: the JSON key weight.")
     ] = None,
+    label_separator: Annotated[
+        str | None, typer.Option(help="Rows have sets of labels, with this between them; svmlight: a comma.")
+    ] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has read the file.")] = True,
     json: Json = False,
 ) -> None:
@@ -30,7 +33,7 @@ def upload(
     out = console(json)
     with Polymargin() as client, out.status("Uploading"):
         chosen = cast(DatasetFormat | None, format)
-        dataset = client.datasets.upload(path, name or path.stem, chosen, label_column, weight_column)
+        dataset = client.datasets.upload(path, name or path.stem, chosen, label_column, weight_column, label_separator)
         if wait:
             dataset.wait()
     _show(dataset, json)
@@ -56,6 +59,9 @@ def show(dataset: Ref, json: Json = False) -> None:
         statistics = client.datasets.statistics(dataset) if body.state == "ready" else None
     _show(body, json)
     if statistics is not None:
+        if statistics.labels_per_row is not None:
+            sizes = statistics.labels_per_row
+            console(json).print(f"{sizes.least} to {sizes.most} labels a row, {sizes.mean:.2f} on average")
         rows = [(count.label, count.train, count.test) for count in statistics.classes[:10]]
         console(json).print(table(["label", "train", "test"], rows))
 

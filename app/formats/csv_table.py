@@ -3,7 +3,8 @@
 UTF-8 (a byte order mark is skipped), commas, cells quoted as RFC 4180 says, newlines allowed in quotes. Columns:
 `label` (or another name, see Options), `split` (train or test) and `id` (ignored) if wanted, and then either `text` and
 nothing else, or features that are all numbers. A column of weights, positive numbers, is there only if Options name it.
-Labels are taken as they are written, without white space around them.
+Labels are taken as they are written, without white space around them; if Options name a separator, the label cell is
+cut at it into a set of labels.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from app.formats.csv_cells import (
     split_records,
 )
 from app.formats.decimals import EMPTY, NOT_A_NUMBER, NOT_FINITE, long_decimals
+from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, Splits, distinct
 from app.formats.matrix import Rows
 from app.formats.options import Options
@@ -65,7 +67,7 @@ def parse_csv(path: Path, options: Options) -> Parsed:
     path : Path
         The file.
     options : Options
-        `label_column` is the label's column, `weight_column` that of the weights.
+        `label_column` is the label's column, `weight_column` that of the weights, `label_separator` makes sets.
 
     Returns
     -------
@@ -77,7 +79,8 @@ def parse_csv(path: Path, options: Options) -> Parsed:
     FormatError
         With the lines, and columns, that break the format.
     """
-    labels, splits, rows, texts, problems = Labels(), Splits(), Rows(), TextBlob(), Problems()
+    labels: Labels | LabelSets = Labels() if options.label_separator is None else LabelSets(options.label_separator)
+    splits, rows, texts, problems = Splits(), Rows(), TextBlob(), Problems()
     with Window(path) as window:
         header, line = _read_header(window, options)
         weights = Weights(header.names[header.weight]) if header.weight is not None else None
@@ -98,15 +101,16 @@ def parse_csv(path: Path, options: Options) -> Parsed:
             line += records.n_lines
             window.consume(records.consumed)
     problems.raise_if_any()
-    label_names, y = labels.take()
-    if len(y) == 0:
+    label_names, y, indptr = take_labels(labels)
+    if (len(y) if indptr is None else len(indptr) - 1) == 0:
         raise row_error(1, "the file has a header and no rows")
     split = None if header.split is None else splits.take()
     given = None if weights is None else weights.take()
     if header.text is not None:
-        return Parsed("text", label_names, y, split, texts=texts.take(), weights=given)
+        return Parsed("text", label_names, y, split, texts=texts.take(), weights=given, label_indptr=indptr)
     names = [header.names[column] for column in header.numeric]
-    return Parsed("sparse", label_names, y, split, X=rows.take(len(names)), feature_names=names, weights=given)
+    X = rows.take(len(names))
+    return Parsed("sparse", label_names, y, split, X=X, feature_names=names, weights=given, label_indptr=indptr)
 
 
 def _read_header(window: Window, options: Options) -> tuple[_Header, int]:
@@ -183,7 +187,12 @@ def _note_record_errors(records: Records, n_columns: int, problems: Problems) ->
 
 
 def _add_names(
-    data: npt.NDArray[np.uint8], records: Records, header: _Header, labels: Labels, splits: Splits, problems: Problems
+    data: npt.NDArray[np.uint8],
+    records: Records,
+    header: _Header,
+    labels: Labels | LabelSets,
+    splits: Splits,
+    problems: Problems,
 ) -> None:
     starts, ends, doubled = _column(records, header, header.label)
     blob, lengths = read_texts(data, starts, ends, doubled)

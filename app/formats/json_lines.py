@@ -1,9 +1,9 @@
 """JSON lines: one object a line, with a label and a text or features.
 
-Keys: `label` (or another name, see Options; a string or a number) and one of `text`; `features`, an object of names and
-numbers; `indices` with `values`, two lists of which the first is 0-based, in any order, without repetition. All
-rows have the same of the three. `split` (train or test) stands in all rows or in none, and so does `weight` (or another
-name), a positive number; `id` is ignored; other keys are refused.
+Keys: `label` (or another name, see Options; a string or a number, or in all rows a list of those) and one of `text`;
+`features`, an object of names and numbers; `indices` with `values`, two lists of which the first is 0-based, in any
+order, without repetition. All rows have the same of the three. `split` (train or test) stands in all rows or in none,
+and so does `weight` (or another name), a positive number; `id` is ignored; other keys are refused.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, Splits
 from app.formats.matrix import MAX_INDEX, Rows
 from app.formats.options import Options
@@ -89,9 +90,10 @@ class _Reader:
         self._weight_key = options.weight_column or "weight"
         self._must_weigh = options.weight_column is not None
         self._form: frozenset[str] | None = None
-        self._has_split = self._has_weight = False
+        self._has_split = self._has_weight = self._has_sets = False
         self._feature_ids: dict[str, int] = {}
-        self._labels, self._splits, self._rows, self._texts = Labels(), Splits(), Rows(), TextBlob()
+        self._labels, self._label_sets, self._splits = Labels(), LabelSets(), Splits()
+        self._rows, self._texts = Rows(), TextBlob()
         self._weights = Weights(self._weight_key)
         self._problems = Problems()
         self._n_records = 0
@@ -100,6 +102,7 @@ class _Reader:
     def _begin_block(self) -> None:
         self._lines = array("q")
         self._label_names: list[str] = []
+        self._label_lists: list[list[str]] = []
         self._split_names: list[str] = []
         self._row_weights = array("d")
         self._blob = bytearray()
@@ -118,7 +121,10 @@ class _Reader:
     def settle(self) -> None:
         """Move the rows read since the last call into arrays."""
         lines = np.array(self._lines, dtype=np.int64)
-        self._labels.add(*_encode(self._label_names), lines, self._problems)
+        if self._has_sets:
+            self._label_sets.add_sets(np.arange(len(lines)), self._label_lists, lines, self._problems)
+        else:
+            self._labels.add(*_encode(self._label_names), lines, self._problems)
         if self._has_split:
             self._splits.add(*_encode(self._split_names), lines, self._problems)
         if self._has_weight:
@@ -135,23 +141,25 @@ class _Reader:
         self._problems.raise_if_any()
         if self._n_records == 0:
             raise row_error(1, "the file is empty or has only blank lines")
-        labels, y = self._labels.take()
+        labels, y, indptr = take_labels(self._label_sets if self._has_sets else self._labels)
         split = self._splits.take() if self._has_split else None
         weights = self._weights.take() if self._has_weight else None
         if self._form == _TEXT:
-            return Parsed("text", labels, y, split, texts=self._texts.take(), weights=weights)
+            return Parsed("text", labels, y, split, texts=self._texts.take(), weights=weights, label_indptr=indptr)
         if self._form == _PAIRS:
-            return Parsed("sparse", labels, y, split, X=self._rows.take(), weights=weights)
+            return Parsed("sparse", labels, y, split, X=self._rows.take(), weights=weights, label_indptr=indptr)
         names = sorted(self._feature_ids)
         place = np.empty(len(names), dtype=np.int32)
         place[[self._feature_ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
         X = self._rows.take(len(names), place)
-        return Parsed("sparse", labels, y, split, X=X, feature_names=names, weights=weights)
+        return Parsed("sparse", labels, y, split, X=X, feature_names=names, weights=weights, label_indptr=indptr)
 
     def _append(self, row: dict[str, Any], line: int) -> None:
         if self._label_key not in row:
             raise _RefusedError("the key is missing", self._label_key)
-        label = _label(row.pop(self._label_key))
+        label = row.pop(self._label_key)
+        has_set = type(label) is list
+        names = [_label(name) for name in label] if has_set else [_label(label)]
         has_weight = self._weight_key in row
         if self._must_weigh and not has_weight:
             raise _RefusedError("the key is missing", self._weight_key)
@@ -165,16 +173,21 @@ class _Reader:
             raise _RefusedError(f"{_type_name(split)}, expected train or test", "split")
         form = _form(row)
         if self._form is None:
-            self._form, self._has_split, self._has_weight = form, has_split, has_weight
+            self._form, self._has_split, self._has_weight, self._has_sets = form, has_split, has_weight, has_set
         if form != self._form:
             raise _RefusedError(f"the row has {_spoken(form)}; rows before it have {_spoken(self._form)}")
         if has_split != self._has_split:
             raise _RefusedError("split is in some rows and not in others", "split")
         if has_weight != self._has_weight:
             raise _RefusedError("the weight is in some rows and not in others", self._weight_key)
+        if has_set != self._has_sets:
+            raise _RefusedError("labels are a list in some rows and not in others", self._label_key)
         self._append_values(row, form)
         self._lines.append(line)
-        self._label_names.append(label)
+        if has_set:
+            self._label_lists.append(names)
+        else:
+            self._label_names += names
         self._split_names.append(split)
         self._row_weights.append(weight)
 

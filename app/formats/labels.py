@@ -60,10 +60,7 @@ class Labels:
         numbers : bool
             Write integral numbers as integers ("3", "3.0" and "+3" are "3") if all names are integral numbers.
         """
-        names = list(self._ids)
-        matches = [_INTEGRAL.fullmatch(name) for name in names] if numbers else []
-        if numbers and all(matches):
-            names = [_integer(match) for match in matches if match is not None]
+        names = integers(list(self._ids)) if numbers else list(self._ids)
         labels = sorted(set(names))
         place = {name: index for index, name in enumerate(labels)}
         return labels, np.array([place[name] for name in names], dtype=np.int32)[self._y.take()]
@@ -111,6 +108,12 @@ def distinct(
     cells = pa.Array.from_buffers(pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(blob)])
     encoded = cells.dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def integers(names: list[str]) -> list[str]:
+    """Names as integers are written if all of them are integral numbers, else as they are."""
+    matches = [_INTEGRAL.fullmatch(name) for name in names]
+    return [_integer(match) for match in matches if match is not None] if all(matches) else names
 
 
 def label_problem(name: str) -> str | None:

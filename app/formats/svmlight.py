@@ -2,7 +2,8 @@
 
 Indices are 1-based and increase within a line; `#` begins a comment; blank lines are skipped; `qid:` is ignored; a
 line without features is a row of zeros. Labels are tokens; where all of them are integral numbers they are written
-as integers. `cost:number` is the weight of its row, as in SVM-light; rows without it then weigh 1.
+as integers. If Options say that rows have sets, a line begins with its labels, commas between them, or with its first
+feature if it has none. `cost:number` is the weight of its row, as in SVM-light; rows without it then weigh 1.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from numba import njit
 
 from app.formats.decimals import EXACT, LONG, NOT_A_NUMBER, NOT_FINITE, long_decimals, read_decimal
+from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, distinct
 from app.formats.matrix import MAX_INDEX, Rows
 from app.formats.options import Options
@@ -29,7 +31,7 @@ _DETAILS = {
     NOT_A_NUMBER: "'{}' has no number after the colon",
     NOT_FINITE: "'{}' is not a finite number",
     _NO_LABEL: "the line begins with the feature '{}', expected a label",
-    _LABEL_LIST: "'{}' is a list of labels, expected one label",
+    _LABEL_LIST: "'{}' is a list of labels, expected one label (label_separator=, reads sets)",
     _NOT_A_PAIR: "'{}' is not index:value",
     _INDEX_RANGE: f"the index of '{{}}' is not between 1 and {MAX_INDEX}",
     _ORDER: "the index of '{}' is not greater than the one before it",
@@ -58,7 +60,7 @@ def parse_svmlight(path: Path, options: Options) -> Parsed:
     path : Path
         The file.
     options : Options
-        None applies to this format.
+        `label_separator` makes sets; it can be a comma only.
 
     Returns
     -------
@@ -70,14 +72,16 @@ def parse_svmlight(path: Path, options: Options) -> Parsed:
     FormatError
         With the lines that break the format.
     """
-    labels, rows, weights, problems = Labels(), Rows(), Weights("cost"), Problems()
+    sets = options.label_separator is not None
+    labels: Labels | LabelSets = LabelSets() if sets else Labels()
+    rows, weights, problems = Rows(), Weights("cost"), Problems()
     weighted = False
     line = 1
     with Window(path) as window:
         while unread := window.fill(line):
             end = len(unread) if window.at_end else unread.rfind(b"\n") + 1
             data = as_array(unread)
-            block = _Block(*_scan(data, end, line))
+            block = _Block(*_scan(data, end, line, sets))
             _add_values(data, block, rows, problems)
             silent = block.costs[:, 0] == 0
             weights.add_decimals(data, block.costs[:, 0], block.costs[:, 1], block.lines, problems, silent)
@@ -90,8 +94,9 @@ def parse_svmlight(path: Path, options: Options) -> Parsed:
     problems.raise_if_any()
     if len(rows) == 0:
         raise row_error(1, "the file is empty" if line == 1 else "the file has no rows, only blank lines or comments")
-    label_names, y = labels.take(numbers=True)
-    return Parsed("sparse", label_names, y, X=rows.take(), weights=weights.take() if weighted else None)
+    label_names, y, indptr = take_labels(labels, numbers=True)
+    given = weights.take() if weighted else None
+    return Parsed("sparse", label_names, y, X=rows.take(), weights=given, label_indptr=indptr)
 
 
 def _add_values(data: npt.NDArray[np.uint8], block: _Block, rows: Rows, problems: Problems) -> None:
@@ -110,8 +115,11 @@ def _note_errors(unread: bytes, block: _Block, problems: Problems) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _scan(data, end, first_line):  # type: ignore[no-untyped-def]
-    """Read the lines of data[:end] into the fields of _Block; a line with an error is counted and left."""
+def _scan(data, end, first_line, sets):  # type: ignore[no-untyped-def]
+    """Read the lines of data[:end] into the fields of _Block; a line with an error is counted and left.
+
+    Where rows have sets, the label is all that stands before the first feature: one token, and the next after a comma.
+    """
     n_lines, n_pairs = 1, 0
     for p in range(end):
         n_lines += data[p] == 10
@@ -135,6 +143,16 @@ def _scan(data, end, first_line):  # type: ignore[no-untyped-def]
             start = p
             p = _token(data, p, end)
             code = _label_code(data, start, p)
+            if sets and code == _NO_LABEL:
+                p, code = start, EXACT
+            elif sets:
+                code = EXACT
+                while data[p - 1] == 44:
+                    q = _blank(data, p, end)
+                    after = _token(data, q, end)
+                    if q == after or _label_code(data, q, after) == _NO_LABEL:
+                        break  # nothing follows the comma: an empty label, which is an error
+                    p = after
             labels[n_rows, 0] = start
             labels[n_rows, 1] = p
             costs[n_rows] = 0

@@ -105,8 +105,8 @@ class Parsed:
         Which of `texts` and `X` is there.
     labels : list of str
         Distinct label names, sorted.
-    y : int32 array, shape (n,)
-        Index into `labels` of each row.
+    y : int32 array, shape (n,) or (n_labels,)
+        Index into `labels` of each row or, where rows have sets, of all their labels, row after row.
     split : int8 array, shape (n,), or None
         0 train, 1 test; None where the file has no split.
     X : csr_matrix, shape (n, n_features), float64, or None
@@ -117,6 +117,8 @@ class Parsed:
         Names of X's columns where the file names them.
     weights : float64 array, shape (n,), or None
         Weights of the rows, positive and finite; None where the file has none.
+    label_indptr : int64 array, shape (n + 1,), or None
+        Where the labels of each row begin in `y`; None where each row has one.
     """
 
     kind: Kind
@@ -127,11 +129,12 @@ class Parsed:
     texts: Texts | None = None
     feature_names: list[str] | None = None
     weights: npt.NDArray[np.float64] | None = None
+    label_indptr: npt.NDArray[np.int64] | None = None
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return len(self.y)
+        return len(self.y) if self.label_indptr is None else len(self.label_indptr) - 1
 
 
 def shorten(value: str | bytes) -> str:

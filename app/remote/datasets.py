@@ -70,6 +70,7 @@ class Datasets:
         format: DatasetFormat | None = None,
         label_column: str | None = None,
         weight_column: str | None = None,
+        label_separator: str | None = None,
     ) -> Dataset:
         """Send a file, read from disk piece by piece.
 
@@ -84,6 +85,8 @@ class Datasets:
             Column, or JSON key, of the labels; None: ``label``.
         weight_column : str or None
             Column, or JSON key, of the rows' weights; None: no column, and the key ``weight`` where it is there.
+        label_separator : str or None
+            Given: rows have sets of labels, with this between them (svmlight: a comma).
 
         Raises
         ------
@@ -98,7 +101,13 @@ class Datasets:
             known = ", ".join(FORMATS)
             raise ClientError(f"The ending {file.suffix[:20]!r} tells no format: give one, or use one of {known}")
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
-        params = {"name": name, "format": chosen, "label_column": label_column, "weight_column": weight_column}
+        params = {
+            "name": name,
+            "format": chosen,
+            "label_column": label_column,
+            "weight_column": weight_column,
+            "label_separator": label_separator,
+        }
         response = self._transport.send(
             "POST", "/datasets", params=params, content=lambda: pieces(file), headers=headers
         )

@@ -46,6 +46,14 @@ class WeightRange(BaseModel):
     mean: float
 
 
+class LabelsPerRow(BaseModel):
+    """How many labels rows have, as they were given."""
+
+    least: int
+    most: int
+    mean: float
+
+
 class DatasetStatistics(BaseModel):
     """Counts over the whole dataset."""
 
@@ -57,6 +65,7 @@ class DatasetStatistics(BaseModel):
     nnz: int | None
     empty_rows: int
     weights: WeightRange | None = Field(default=None, description="Absent where the rows have no weights.")
+    labels_per_row: LabelsPerRow | None = Field(default=None, description="Absent where each row has one label.")
     classes: list[ClassCount] = Field(description="By falling number of rows.")
     test_only_labels: list[str] = Field(description="Labels that no training row carries.")
 
@@ -65,7 +74,8 @@ class DatasetRow(BaseModel):
     """One row, shortened for reading."""
 
     row: int = Field(description="Counted from 0, in the order of the file.")
-    label: str
+    label: str | None = Field(description="Absent where rows have sets of labels.")
+    labels: list[str] | None = Field(default=None, description="Absent where each row has one label.")
     split: Literal["train", "test"] | None
     weight: float | None = Field(default=None, description="Absent where the rows have no weights.")
     text: str | None = Field(default=None, description="First 500 characters.")

@@ -53,6 +53,11 @@ class TrainRequest(BaseModel):
         description="Test rows with a label that no training row has or, along a label tree, that is none of its "
         "nodes: refuse the job, or count them as errors.",
     )
+    missing_parents: Literal["add", "refuse"] = Field(
+        default="add",
+        description="Rows with sets of labels that have a label and not the one above it: add that, and report how "
+        "many were added, or refuse the job.",
+    )
     text: TextRecipe = TextRecipe()
     path: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = Field(
         default=None,

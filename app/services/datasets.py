@@ -27,14 +27,19 @@ _BRIEF = defer(tables.Dataset.statistics)
 
 
 def check_new(
-    session: Session, name: str, format: str, label_column: str = "label", weight_column: str | None = None
+    session: Session,
+    name: str,
+    format: str,
+    label_column: str = "label",
+    weight_column: str | None = None,
+    label_separator: str | None = None,
 ) -> None:
     """Before any byte is received: whether a dataset of that name and format may come.
 
     Raises
     ------
     InvalidInput
-        The name does not fit URLs, or weights cannot stand where they are said to.
+        The name does not fit URLs, weights cannot stand where they are said to, or the format has no such separator.
     UnsupportedFormat
         The format is not known.
     Conflict
@@ -48,6 +53,9 @@ def check_new(
         if format != "svmlight":
             detail = "one column cannot hold both labels and weights"
         raise InvalidInput("the weights cannot stand there", [Item(detail, "/weight_column")])
+    if label_separator is not None and (format == "jsonl" or (format == "svmlight" and label_separator != ",")):
+        detail = "rows with sets of labels have lists" if format == "jsonl" else "labels have commas between them"
+        raise InvalidInput("the format has no such separator", [Item(f"{format}: {detail}", "/label_separator")])
     with reading(session):
         if session.scalars(select(tables.Dataset.id).where(tables.Dataset.name == name)).first():
             raise _taken(name)
@@ -61,6 +69,7 @@ def register(
     *,
     label_column: str = "label",
     weight_column: str | None = None,
+    label_separator: str | None = None,
 ) -> Dataset:
     """Keep a received file as a dataset and queue its import; raises as :func:`check_new` does.
 
@@ -69,7 +78,7 @@ def register(
     store = files()
     id = new_id()
     try:
-        check_new(session, name, format, label_column, weight_column)
+        check_new(session, name, format, label_column, weight_column, label_separator)
         if upload.size_bytes == 0:
             raise InvalidInput("the file is empty")
         upload.keep(store.path(f"{_folder(id)}/source"))
@@ -85,8 +94,14 @@ def register(
             )
             session.add(row)
             session.flush()
-            request = {"format": format, "label_column": label_column, "weight_column": weight_column}
-            job = doorbell.add(session, "import", id, {"kind": "import", **request})
+            request = {
+                "kind": "import",
+                "format": format,
+                "label_column": label_column,
+                "weight_column": weight_column,
+                "label_separator": label_separator,
+            }
+            job = doorbell.add(session, "import", id, request)
             session.refresh(row)
             shown = _show(row, job.id)
     except IntegrityError:
@@ -136,15 +151,16 @@ def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> Datase
         rows=[
             DatasetRow(
                 row=i,
-                label=corpus.labels[corpus.y[i]],
+                label=corpus.names(i)[0] if corpus.label_indptr is None else None,
+                labels=None if corpus.label_indptr is None else corpus.names(i),
                 split=None if corpus.split is None else ("train", "test")[corpus.split[i]],
                 weight=None if corpus.weights is None else float(corpus.weights[i]),
                 text=None if corpus.texts is None else corpus.texts[i][:_TEXT],
                 features=None if corpus.X is None else corpus.features(i, _FEATURES),
             )
-            for i in range(offset, min(offset + limit, len(corpus.y)))
+            for i in range(offset, min(offset + limit, corpus.n_rows))
         ],
-        n_rows=len(corpus.y),
+        n_rows=corpus.n_rows,
     )
 
 

@@ -261,11 +261,6 @@ def _check_dataset(
         raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
     statistics = DatasetStatistics.model_validate(dataset.statistics)
     trained = [count for count in statistics.classes if count.train]
-    if len(trained) < 2:
-        raise InvalidInput(
-            "the dataset cannot be trained on",
-            [Item(f"its training part has {len(trained)} class(es); at least two are needed", "/dataset")],
-        )
     if statistics.n_features == 0:
         raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
     check_labels(session, request, statistics, hierarchy)

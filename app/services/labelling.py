@@ -11,6 +11,7 @@ from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
 from app.store import tables
 from solvers.base import Solver
+from solvers.registry import find
 
 _NAMED = 5
 
@@ -25,23 +26,43 @@ def check_method(solver: type[Solver[Any]], request: TrainRequest) -> None:
 def check_labels(
     session: Session, request: TrainRequest, statistics: DatasetStatistics, hierarchy: tables.Hierarchy | None
 ) -> None:
-    """Raise InvalidInput if test rows have labels that cannot be learnt, or rows have labels that are no nodes.
+    """Raise InvalidInput if the method takes no such labels, rows have labels that are no nodes, or test rows others.
 
     Along a tree every node can be predicted, whether or not a training row has it. So only labels that are no nodes
     cannot be learnt.
     """
+    solver = find(request.solver)
+    if statistics.labels_per_row is not None:
+        _check_sets(solver, statistics, hierarchy)
+    elif sum(count.train > 0 for count in statistics.classes) < 2:
+        n_trained = sum(count.train > 0 for count in statistics.classes)
+        detail = f"its training part has {n_trained} class(es); at least two are needed"
+        raise InvalidInput("the dataset cannot be trained on", [Item(detail, "/dataset")])
     unseen, what = statistics.test_only_labels, "no training row has"
     if hierarchy is not None:
         nodes = select(tables.HierarchyNode.name).where(tables.HierarchyNode.hierarchy_id == hierarchy.id)
         known = set(session.scalars(nodes))
-        trained = [count.label for count in statistics.classes if count.train and count.label not in known]
-        if trained:
-            detail = f"{hierarchy.name} has no node for {len(trained)} label(s) of training rows: {named(trained)}"
+        sets = statistics.labels_per_row is not None
+        strange = [count.label for count in statistics.classes if count.label not in known and (count.train or sets)]
+        if strange:
+            whose = "" if sets else " of training rows"
+            detail = f"{hierarchy.name} has no node for {len(strange)} label(s){whose}: {named(strange)}"
             raise InvalidInput("labels are not in the hierarchy", [Item(detail, "/hierarchy")])
         unseen, what = [label for label in unseen if label not in known], f"{hierarchy.name} has no node for"
     if unseen and request.unseen_labels == "refuse":
         detail = f"{len(unseen)} such label(s), as {named(unseen)}; unseen_labels='count' counts their rows as errors"
         raise InvalidInput(f"the test part has labels that {what}", [Item(detail, "/unseen_labels")])
+
+
+def _check_sets(solver: type[Solver[Any]], statistics: DatasetStatistics, hierarchy: tables.Hierarchy | None) -> None:
+    if not solver.handles.multilabel:
+        detail = f"{solver.name} takes one label a row, and the dataset has sets of them"
+        raise InvalidInput("the solver does not take the dataset's labels", [Item(detail, "/solver")])
+    if hierarchy is None:
+        detail = "the dataset has sets of labels: name the label tree that they are nodes of"
+        raise InvalidInput("the solver needs a hierarchy", [Item(detail, "/hierarchy")])
+    if not any(count.train for count in statistics.classes):
+        raise InvalidInput("the dataset cannot be trained on", [Item("no training row has a label", "/dataset")])
 
 
 def named(labels: Sequence[str] | Iterable[str]) -> str:

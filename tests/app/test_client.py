@@ -107,8 +107,11 @@ def test_an_upload_names_the_columns_of_labels_and_weights(canned: Canned, tmp_p
     (tmp_path / "papers.csv").write_text("topic,x,w\n")
     canned.answer("POST /datasets", DATASET, 202)
     with Polymargin() as client:
-        client.datasets.upload(tmp_path / "papers.csv", "papers", label_column="topic", weight_column="w")
-    assert canned.asked[0].query == {"name": "papers", "format": "csv", "label_column": "topic", "weight_column": "w"}
+        client.datasets.upload(
+            tmp_path / "papers.csv", "papers", label_column="topic", weight_column="w", label_separator=";"
+        )
+    columns = {"label_column": "topic", "weight_column": "w", "label_separator": ";"}
+    assert canned.asked[0].query == {"name": "papers", "format": "csv", **columns}
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_the_label_may_have_another_key(path: Path) -> None:
         ('{"text": "b"}', "label", "the key is missing"),
         ('{"label": null, "text": "b"}', "label", "null, expected a string or a number"),
         ('{"label": true, "text": "b"}', "label", "a boolean, expected a string or a number"),
-        ('{"label": ["a"], "text": "b"}', "label", "a list, expected a string or a number"),
+        ('{"label": ["a"], "text": "b"}', "label", "labels are a list in some rows and not in others"),
         ('{"label": "", "text": "b"}', "label", "the label is empty"),
         ('{"label": "a", "text": 3}', "text", "a number, expected a string"),
         ('{"label": "a"}', None, "no text, no features, and no indices with values"),

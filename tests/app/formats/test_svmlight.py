@@ -131,7 +131,7 @@ def test_labels_stay_as_written_where_one_of_them_is_no_integer(path: Path) -> N
         ("a 3", "'3' is not index:value"),
         ("a -1:2", "'-1:2' is not index:value"),
         ("3:1 4:2", "the line begins with the feature '3:1', expected a label"),
-        ("3,5 4:2", "'3,5' is a list of labels, expected one label"),
+        ("3,5 4:2", "'3,5' is a list of labels, expected one label (label_separator=, reads sets)"),
         ("a 1:" + "9" * 50 + "x", "'1:" + "9" * 35 + "...' has no number after the colon"),
     ],
 )

@@ -44,6 +44,37 @@ def test_texts_and_splits_are_described(session: Session, dataset: Callable[...,
     assert (row.text, row.split, row.features) == ("two", "test", None)
 
 
+def test_sets_of_labels_are_counted_and_shown(session: Session, dataset: Callable[..., str]) -> None:
+    dataset("b, a 1:1\nc 1:1\n 1:2\na,b,c 1:1\n", label_separator=",")
+    shown = datasets.get(session, "digits")
+    assert (shown.n_rows, shown.n_classes, shown.n_train) == (4, 3, 4)
+    statistics = datasets.statistics(session, "digits")
+    assert statistics.labels_per_row is not None
+    assert statistics.labels_per_row.model_dump() == {"least": 0, "most": 3, "mean": 1.5}
+    assert [(count.label, count.train) for count in statistics.classes] == [("a", 2), ("b", 2), ("c", 2)]
+    rows = datasets.rows(session, "digits").rows
+    assert [(row.label, row.labels) for row in rows] == [
+        (None, ["a", "b"]), (None, ["c"]), (None, []), (None, ["a", "b", "c"]),
+    ]  # fmt: skip
+
+
+def test_the_test_parts_sets_are_counted_apart(session: Session, dataset: Callable[..., str]) -> None:
+    dataset("text,tags,split\none,a b,train\nsix,,test\ntwo,b c,test\n", "tagged", "csv", label_column="tags",
+            label_separator=" ")  # fmt: skip
+    statistics = datasets.statistics(session, "tagged")
+    assert {count.label: (count.train, count.test) for count in statistics.classes} == {
+        "a": (1, 0), "b": (1, 1), "c": (0, 1),
+    }  # fmt: skip
+    assert statistics.test_only_labels == ["c"]
+
+
+@pytest.mark.parametrize(("format", "separator"), [("svmlight", ";"), ("jsonl", ",")])
+def test_a_separator_that_the_format_does_not_have_is_refused(session: Session, format: str, separator: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        datasets.check_new(session, "x", format, label_separator=separator)
+    assert refused.value.errors[0].pointer == "/label_separator"
+
+
 def test_a_file_that_cannot_be_read_is_told_row_by_row(session: Session, dataset: Callable[..., str]) -> None:
     dataset("a 1:1\nb 1:x\nc 2\n")
     shown = datasets.get(session, "digits")

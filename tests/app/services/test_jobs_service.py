@@ -21,9 +21,14 @@ def _request(**changes: Any) -> TrainRequest:
 
 
 def _refused(session: Session, **changes: Any) -> InvalidInput:
+    error = _refused_again(session, **changes)
+    assert session.scalars(select(tables.Job).where(tables.Job.kind == "train")).all() == []
+    return error
+
+
+def _refused_again(session: Session, **changes: Any) -> InvalidInput:
     with pytest.raises(InvalidInput) as refused:
         jobs.submit(session, _request(**changes))
-    assert session.scalars(select(tables.Job).where(tables.Job.kind == "train")).all() == []
     return refused.value
 
 
@@ -104,6 +109,25 @@ def test_labels_of_test_rows_alone_may_be_other_nodes_of_the_hierarchy(
     (item,) = _refused(session, **tree).errors
     assert (item.pointer, "1 such label(s), as 'd'" in item.detail) == ("/unseen_labels", True)
     assert jobs.submit(session, _request(**tree, unseen_labels="count")).hierarchy == id
+
+
+SETS = "a,b 1:1\nb 1:2\n 1:3\nc 2:1\n"
+
+
+def test_sets_of_labels_need_a_hierarchy_and_a_method_that_takes_them(
+    session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> None:
+    dataset(SETS, label_separator=",")
+    hierarchy([("root", "a"), ("a", "b"), ("a", "c")])
+    (item,) = _refused(session, solver="transfer", hierarchy="tree").errors
+    assert (item.pointer, "takes one label a row" in item.detail) == ("/solver", True)
+    (item,) = _refused(session, solver="hm3").errors
+    assert item.pointer == "/hierarchy"
+    assert jobs.submit(session, _request(solver="hm3", hierarchy="tree")).state == "queued"
+    hierarchy([("root", "a"), ("a", "x")], "other")
+    (item,) = _refused_again(session, solver="hm3", hierarchy="other").errors
+    assert item.pointer == "/hierarchy"
+    assert "other has no node for 2 label(s): 'b', 'c'" in item.detail
 
 
 def test_a_hierarchy_in_use_is_never_deleted(

@@ -1,0 +1,139 @@
+"""Training jobs over sets of labels, from the request to the predicted subtree."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.schemas.jobs import TrainRequest
+from app.schemas.predictions import PredictResponse
+from app.services import jobs, models
+from app.services.model_cache import ModelCache
+from app.services.predictions import predict
+from app.store import tables
+from app.store.corpus import open_corpus
+from app.store.files import files
+from solvers.label_sets import of_names
+from solvers.model import load_model
+from solvers.multilabel_metrics import multilabel
+from solvers.problem import Problem
+from solvers.registry import SOLVERS
+from solvers.subtree_model import SubtreeModel
+from solvers.taxonomy import Taxonomy
+from workers.rows import split_rows
+from workers.tasks import run
+
+EDGES = [("root", "a"), ("root", "b"), ("a", "a1"), ("a", "a2"), ("a1", "x"), ("b", "b1")]
+TREE = Taxonomy.from_edges(EDGES)
+SETS = [["x"], ["a2", "b1"], ["a", "b"], [], ["a1", "a2"]]
+COMPLETED = [4, 3, 2, 0, 3]
+
+
+def _file(n: int = 60) -> str:
+    random = np.random.default_rng(5)
+    rows = []
+    for i in range(n):
+        values = random.normal(size=6) + 2.0 * (np.arange(6) == i % len(SETS))
+        pairs = " ".join(f"{j + 1}:{value:.6f}" for j, value in enumerate(values))
+        rows.append(f"{','.join(SETS[i % len(SETS)])} {pairs}")
+    return "\n".join(rows) + "\n"
+
+
+def _trained(session: Session, **changes: Any) -> str:
+    job = jobs.submit(session, TrainRequest(**{"dataset": "digits", "hierarchy": "tree", "model": "m", **changes}))
+    run(job.id)
+    return job.id
+
+
+@pytest.fixture
+def tagged(dataset: Callable[..., str], hierarchy: Callable[..., str]) -> str:
+    """A dataset of sets of labels, and its tree."""
+    hierarchy(EDGES)
+    return dataset(_file(), label_separator=",")
+
+
+@pytest.mark.parametrize("solver", [name for name, solver in SOLVERS.items() if solver.handles.multilabel])
+def test_a_model_over_sets_is_that_of_the_library_with_measures_of_each_level(
+    solver: str, database: sessionmaker[Session], tagged: str
+) -> None:
+    with database() as session:
+        job = jobs.get(session, _trained(session, solver=solver))
+        assert (job.state, job.error) == ("succeeded", None)
+        version = models.version(session, "m")
+        folder = models.artefact(session, version.id)
+        row = session.get(tables.Dataset, tagged)
+        assert row is not None
+        assert row.path is not None
+        corpus = open_corpus(files(), row.path)
+    assert version.hierarchy_sha256 == TREE.sha256
+    assert (version.n_train, version.n_classes) == (48, 6)
+    rows = split_rows(corpus, TrainRequest(dataset="digits", model="m"), TREE)
+    labels, _ = of_names(TREE, [SETS[i % len(SETS)] for i in rows.train.tolist()])
+    assert corpus.X is not None
+    X = corpus.X[rows.train]
+    problem = Problem.check_sets(X, labels, TREE)
+    machine = SOLVERS[solver](SOLVERS[solver].Params())
+    *_, last = machine.steps(problem)
+    same = machine.model(problem, last.state)
+    model, _ = load_model(folder / "model", verify=True)
+    assert isinstance(model, SubtreeModel)
+    assert isinstance(same, SubtreeModel)
+    for name, array in same.arrays().items():
+        np.testing.assert_array_equal(model.arrays()[name], array)
+    told = multilabel(TREE, labels, same.predict_sets(X))
+    assert version.metrics["train"] == {name: told[name] for name in version.metrics["train"]}
+    assert {"error", "symmetric_difference", "h_sibling", "micro_f1", "macro_f1"} <= set(version.metrics["test"])
+    assert version.metrics["test"]["micro_f1"] > 0.5
+    for level, measures in enumerate(version.levels["train"], 1):
+        assert measures == {name: told[f"{name}_{level}"] for name in measures}
+    assert len(version.levels["test"]) == 3
+
+
+def test_labels_above_those_given_are_added_and_counted_or_the_job_is_refused(
+    database: sessionmaker[Session], tagged: str
+) -> None:
+    with database() as session:
+        _trained(session, solver="node_svm")
+        report = models.version(session, "m").report
+        assert report["labels_added"] == 12 * sum(
+            full - len(given) for full, given in zip(COMPLETED, SETS, strict=True)
+        )
+        assert report["rows_completed"] == 36
+        job = jobs.get(session, _trained(session, solver="node_svm", missing_parents="refuse"))
+    assert job.state == "failed"
+    assert job.error is not None
+    assert "row 0 has 'x' but not 'a1'" in job.error.detail
+
+
+def test_a_prediction_is_a_subtree_with_the_margin_of_each_label(database: sessionmaker[Session], tagged: str) -> None:
+    with database() as session:
+        _trained(session, solver="hm3")
+    loaded = ModelCache(database, 1 << 30).get(("m", None, None))
+    instances = [[4.0, 0, 0, 0, 0, 0], [0, 4.0, 0, 0, 0, 0], [0, 0, 0, 4.0, 0, 0]]
+    answer = PredictResponse.model_validate(predict(loaded, {"instances": instances, "top_k": 6}, 10))
+    first, second, _ = answer.predictions
+    assert first.subtree is not None
+    assert second.subtree is not None
+    assert [(node.label, node.parent) for node in first.subtree] == [("a", None), ("a1", "a"), ("x", "a1")]
+    assert {node.label for node in second.subtree} == {"a", "b", "a2", "b1"}
+    for prediction in answer.predictions:
+        assert prediction.subtree is not None
+        chosen = {node.label: node.margin for node in prediction.subtree}
+        assert chosen == {
+            best.label: best.score for best in prediction.top if best.score is not None and best.score > 0
+        }
+        assert all(node.parent is None or chosen[node.parent] >= node.margin for node in prediction.subtree)
+
+
+def test_a_method_over_sets_takes_single_labels_as_their_paths(
+    database: sessionmaker[Session], dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> None:
+    dataset()
+    hierarchy()
+    with database() as session:
+        _trained(session, solver="hierarchical_svm")
+        version = models.version(session, "m")
+    assert {"error", "h_uniform", "majority_error"} <= set(version.metrics["test"])
+    assert len(version.levels["test"]) == 2
