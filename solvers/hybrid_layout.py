@@ -20,7 +20,7 @@ from solvers.layouts import SparseLayout
 from solvers.memory import limit_bytes, refuse
 
 DENSE_CLASSES = 4096
-FREQUENT = 0.003
+FREQUENT = 0.01
 DENSE_SHARE, HOT_SHARE = 0.75, 0.25
 FIND, OPEN = 12.0, 10.0
 ENTRIES_EACH = 24
@@ -144,8 +144,8 @@ def _plan(
     """How many features to keep dense if time alone decides, and what visits of each row cost then.
 
     A list becomes about as long as ``k (1 - exp(-(n / k)^0.55 / 2))`` for a feature of n examples among k classes, as
-    was measured on synthetic text. At a fifth of k examples it takes the time of a dense row to be added up; but most visits
-    look up a few entries, which costs several times what it does in a dense row, so that dense rows pay far earlier.
+    was measured on synthetic text. At a fifth of k examples adding it up takes the time of a dense row; but to look up
+    a few entries, as most visits do, costs several times what it does in a dense row, so dense rows pay far earlier.
     """
     n_hot = int(np.count_nonzero(counts >= FREQUENT * n_classes))
     hot = np.arange(len(counts)) < n_hot
