@@ -77,11 +77,14 @@ def climb(
                 clock[HANDED] = clock[STEPS]
                 return MEASURED
         picks = listed[clock[PLACE] : min(clock[PLACE] + rules.size, clock[LENGTH])]
-        slots = held.slot[picks]
-        if slots.min() < 0:
-            return MISSING
+        slots = np.empty(picks.shape[0], np.int64)
+        for t in range(picks.shape[0]):
+            slots[t] = held.slot[picks[t]]
+            if slots[t] < 0:
+                return MISSING
         held.clock[0] += 1
-        held.asked[slots] = held.clock[0]
+        for slot in slots:
+            held.asked[slot] = held.clock[0]
         local = cut_out(picks, slots, held.store, F, alpha)
         budget = min(rules.budget * picks.shape[0], rules.limit - clock[STEPS])
         made = ascend(machine, training, local, budget, rules.enough)
@@ -112,16 +115,8 @@ def list_worst(
             losses[count] = -(violations[i] ** 2) / diagonal[i] if diagonal[i] > 0.0 else -np.inf
             count += 1
     size = min(max(rules.size, n // rules.share), count)
-    if size == 0:
-        return 0
-    found, losses = found[:count], losses[:count]
-    if size < count:
-        level, at = np.partition(losses, size - 1)[size - 1], 0
-        room = size - np.count_nonzero(losses < level)
-        for t in range(count):
-            if losses[t] < level or (losses[t] == level and room > 0):
-                room -= losses[t] == level
-                found[at], losses[at] = found[t], losses[t]
-                at += 1
-    listed[:size] = found[np.argsort(losses[:size], kind="mergesort")]
+    # to sort all of them costs little beside the sets to come, and to select first seconds of compiling
+    order = np.argsort(losses[:count], kind="mergesort")
+    for t in range(size):
+        listed[t] = found[order[t]]
     return int(size)
