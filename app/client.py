@@ -68,7 +68,7 @@ class Polymargin:
         params : mapping or None
             The solver's parameters, as its JSON schema describes them.
         **options
-            The other fields of app.schemas.jobs.TrainRequest: hierarchy, path, seed, threads, test_fraction,
+            The other fields of app.schemas.jobs.TrainRequest: hierarchy, path, shards, seed, threads, test_fraction,
             unseen_labels, text.
 
         Raises

@@ -24,6 +24,9 @@ class Settings(BaseSettings):
     sweep_seconds: float = Field(default=5.0, gt=0, description="Time between two sweeps of a worker.")
     ring_again_seconds: float = Field(default=20.0, gt=0, description="A queued job unheard of so long is rung again.")
     max_attempts: int = Field(default=3, gt=0, description="Attempts after which a job that loses its worker fails.")
+    exchange_seconds: float = Field(
+        default=600.0, gt=0, description="A shard that waits so long for its peers in one round gives up."
+    )
     checkpoint_seconds: float = Field(default=20.0, ge=0, description="Time between two checkpoints of a job.")
     keep_checkpoints_seconds: float = Field(
         default=86400.0, ge=0, description="A failed or cancelled job's checkpoint is kept so long for a retry."

@@ -19,7 +19,7 @@ import redis
 from sqlalchemy.exc import DBAPIError
 
 from app.config import settings
-from app.services import keys
+from app.services import keys, slots
 from app.store import db
 from app.store.migrate import upgrade
 from app.supervisor import Child, Supervisor, SupervisorError
@@ -39,13 +39,13 @@ class Service:
     supervisor: Supervisor
 
 
-def up(host: str, port: int, workers: int, verbose: bool, say: Callable[[str], None]) -> None:
+def up(host: str, port: int, workers: int, verbose: bool, say: Callable[[str], None], shards: int = 0) -> None:
     """Run the service until SIGTERM, SIGINT or SIGHUP; the parameters and errors are those of ``serving``."""
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
     say("Starting: queue, worker, API")
-    with serving(host, port, workers, say, verbose=verbose, stopping=stopping) as service:
+    with serving(host, port, workers, say, verbose=verbose, stopping=stopping, shards=shards) as service:
         if not stopping.is_set():
             say(f"Polymargin {VERSION} is ready")
             say(f"  API   {service.url}/api/v1")
@@ -66,6 +66,7 @@ def serving(
     *,
     verbose: bool = False,
     stopping: threading.Event | None = None,
+    shards: int = 0,
 ) -> Iterator[Service]:
     """The service on this machine, ready for requests, for as long as the context lasts.
 
@@ -83,6 +84,8 @@ def serving(
         Show the parts' output, too; it goes to ``POLYMARGIN_HOME/logs`` in any case.
     stopping : Event or None
         Once set, nothing more is waited for.
+    shards : int
+        Pools of class shards beside the general one: ``shard-0``, ``shard-1``, ...
 
     Raises
     ------
@@ -108,6 +111,8 @@ def serving(
             if server is not None:
                 supervisor.start(server, _redis_answers, START_SECONDS)
             supervisor.start(_worker(workers), lambda: True, START_SECONDS)
+            for number in range(shards):
+                supervisor.start(_pool(number), lambda: True, START_SECONDS)
             supervisor.start(_api(host, port), lambda: _ready(url), START_SECONDS)
             yield Service(url, supervisor)
         finally:
@@ -164,6 +169,12 @@ def _redis(folder: Path) -> Child:
 def _worker(workers: int) -> Child:
     command = [sys.executable, "-m", "workers.main", "--concurrency", str(workers)]
     return Child("worker", command, WORKER_STOP_SECONDS)
+
+
+def _pool(number: int) -> Child:
+    queue = f"{slots.PREFIX}{number}"
+    command = [sys.executable, "-m", "workers.main", "--queue", queue, "--concurrency", "1"]
+    return Child(queue, command, WORKER_STOP_SECONDS)
 
 
 def _api(host: str, port: int) -> Child:

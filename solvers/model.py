@@ -110,13 +110,19 @@ class Model(ABC):
         part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        hashes = {name: _write_array(part / f"{name}.npy", array) for name, array in self.arrays().items()}
+        hashes = {name: write_array(part / f"{name}.npy", array) for name, array in self.arrays().items()}
+        return self.seal(part, hashes, folder, details)
+
+    def seal(
+        self, part: Path, hashes: Mapping[str, str], folder: Path, details: Mapping[str, Any] | None = None
+    ) -> str:
+        """As :meth:`save` for a model whose arrays lie in the folder ``part`` already, by :func:`write_array`."""
         manifest = {
             "format": 1,
             "kind": self.kind,
             "classes": list(self.classes),
             "n_features": self.n_features,
-            "arrays": hashes,
+            "arrays": dict(hashes),
             "report": dict(self.report),
             "details": dict(details or {}),
         }
@@ -247,7 +253,8 @@ def find_kind(name: str) -> type[Model] | None:
     return _KINDS.get(name)
 
 
-def _write_array(path: Path, array: NDArray[Any]) -> str:
+def write_array(path: Path, array: NDArray[Any]) -> str:
+    """Write an array durably; returns the SHA-256 of the file."""
     with path.open("wb") as file:
         np.save(file, np.ascontiguousarray(array), allow_pickle=False)
         file.flush()

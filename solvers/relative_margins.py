@@ -1,12 +1,14 @@
 """The flat machines with relative margins: one kernel; each method says how an example's violations become its loss."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.ascent import LIVE_SHARE, WORTH, A, DualAscent, Run, Task, order_of_classes, precision
-from solvers.base import State
+from solvers.base import State, Step
+from solvers.flat import filled, share
 from solvers.hybrid_layout import DENSE_SHARE, HybridLayout
 from solvers.kernels import coefficients, conjugate, hybrid, joint, joint_dense
 from solvers.kernels.coefficients import Coefficients
@@ -16,6 +18,10 @@ from solvers.layouts import DenseLayout, Layout
 from solvers.memory import limit_bytes
 from solvers.model import LinearModel
 from solvers.problem import Problem
+from solvers.sharding.exchange import Exchange
+from solvers.sharding.shard import Plan, train
+from solvers.sharding.shardable import Part, Shardable
+from solvers.sharding.subproblem import BOX, SIMPLEX
 from solvers.sparse_linear_model import SparseLinearModel
 
 CLIMB_FROM, CLIMB_EVERY, LONGEST_WAIT = 10, 4, 31
@@ -23,7 +29,7 @@ LIST_BYTES = 12
 FEWEST_PRODUCTS, MOST_PRODUCTS, REDUCTION = 8, 40, 1e-3
 
 
-class RelativeMargins(DualAscent[A]):
+class RelativeMargins(DualAscent[A], Shardable):
     """A machine of this family takes the largest violation ``1 - f_y + f_c`` of an example, or sums them."""
 
     largest_loss: ClassVar[bool]
@@ -62,6 +68,23 @@ class RelativeMargins(DualAscent[A]):
         if not isinstance(layout, HybridLayout) or len(state["W"]) == len(layout.features):
             return super().fitted(problem, state)
         return SparseLinearModel(problem.classes, layout.csr(state, problem.n_features, order_of_classes(problem)))
+
+    def sharded(self, problem: Problem, exchange: Exchange, state: State | None = None) -> Iterator[Step]:
+        problem, params = self.prepared(problem), self.params
+        kind = SIMPLEX if self.largest_loss else BOX
+        zero = self.loss_at_zero(problem.n_classes)
+        plan = Plan(kind, params.C, params.tol, params.max_epochs, precision(params), self.seed, zero)
+        return train(problem, plan, exchange, self.threads, state)
+
+    def part(self, problem: Problem, state: State) -> Part:
+        prepared, own = self.prepared(problem), np.asarray(state["own"])
+        count = np.bincount(prepared.X.indices, minlength=prepared.n_features)
+        features = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
+        ascending = np.argsort(features)
+        W = np.ascontiguousarray(state["W"][np.ix_(ascending, np.arange(len(own)))])
+        named = np.maximum(state["pool_length"].astype(np.int64) - 1, 0).sum()
+        duals = share(named, int(filled(prepared).sum()) * (prepared.n_classes - 1))
+        return Part(features[ascending], own, W, self.params.bias, duals)
 
     def refine(self, task: Task, run: Run, budget: float) -> float:
         if not isinstance(task.rows, DenseRows):

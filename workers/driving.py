@@ -114,7 +114,7 @@ class Run:
         if checkpoint is None:
             return None
         try:
-            arrays, manifest = self._store.load_arrays(checkpoint.path, mmap=False, sha256=checkpoint.sha256)
+            arrays, manifest = self._load(checkpoint)
             if manifest["code_version"] != VERSION:
                 raise ValueError(f"version {manifest['code_version']} wrote it; this is {VERSION}")
         except (OSError, ValueError):
@@ -205,12 +205,18 @@ class Run:
         started = time.monotonic()
         attempt, reached = self.journal.lease.attempt, outcome.reached
         path = f"{self._folder}/{attempt}-{reached.number}-{reached.point}"
-        sha256 = self._store.save_arrays(path, outcome.state, {"reached": asdict(reached), "code_version": VERSION})
+        sha256 = self._write(path, outcome, {"reached": asdict(reached), "code_version": VERSION})
         before = self.journal.checkpoint(Checkpoint(attempt, reached.number, reached.seconds, path, sha256))
         if before is not None:
             self._store.delete(before)
         self._saved_at = time.monotonic()
         self._saving_took = self._saved_at - started
+
+    def _load(self, checkpoint: Checkpoint) -> tuple[Mapping[str, NDArray[Any]], dict[str, Any]]:
+        return self._store.load_arrays(checkpoint.path, mmap=False, sha256=checkpoint.sha256)
+
+    def _write(self, path: str, outcome: Outcome, manifest: dict[str, Any]) -> str:
+        return self._store.save_arrays(path, outcome.state, manifest)
 
     def _remove_others(self, path: str) -> None:
         # Left behind by an attempt that died between its files and its row.

@@ -12,8 +12,9 @@ from celery.exceptions import SecurityWarning
 
 from app.config import settings
 from app.store import migrate
-from app.store.queue import GENERAL, RUN_TASK, make_celery
+from app.store.queue import GENERAL, RUN_TASK, SHARD_TASK, make_celery
 from workers import draining, logs, sweeper
+from workers.shard import run_shard
 from workers.tasks import run
 
 
@@ -32,6 +33,7 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
     migrate.upgrade(settings().sqlalchemy_url)
     celery = make_celery(settings().redis_url)
     celery.task(name=RUN_TASK, ignore_result=True)(run)
+    celery.task(name=SHARD_TASK, ignore_result=True)(run_shard)
     signals.setup_logging.connect(_keep_logging, weak=False)
     signals.worker_shutting_down.connect(_on_shutting_down, weak=False)
     name = f"{socket.gethostname()}:{os.getpid()}"

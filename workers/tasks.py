@@ -1,4 +1,4 @@
-"""The one task: a message is a job's id, and all else is asked of the database."""
+"""The task of a job: a message is its id, and all else is asked of the database."""
 
 import os
 import socket
@@ -8,14 +8,12 @@ from collections.abc import Callable, Mapping
 import structlog
 from sqlalchemy.exc import InterfaceError, OperationalError
 
-from app.errors import InvalidInput, PolymarginError
-from app.features.base import FitError
 from app.services import leases
 from app.services.leases import Fenced
 from app.store.db import sessions
-from solvers.problem import ProblemError
-from solvers.registry import ParamsError, UnknownSolverError
 from workers import draining
+from workers.failing import explain
+from workers.gang import Failed, Lost, Waiting
 from workers.importing import import_dataset
 from workers.journal import Cancelled, Drained, Journal
 from workers.training import train
@@ -57,38 +55,21 @@ def _work(journal: Journal) -> str:
     except Drained:
         journal.give_back()
         return "given back"
+    except Waiting:
+        journal.give_back(at_once=False)
+        return "waiting"
+    except Lost as error:
+        _log.warning("shard_lost", job_id=journal.lease.job_id, reason=str(error))
+        journal.lose()
+        return "lost"
     except Cancelled:
         journal.end("cancelled")
         return "cancelled"
-    except PolymarginError as error:
-        journal.end("failed", error.document())
-        return error.code
-    except (FitError, ProblemError, ParamsError, UnknownSolverError) as error:
-        journal.end("failed", InvalidInput(str(error)).document())
-        return InvalidInput.code
-    except MemoryError:
-        journal.end("failed", _document("out_of_memory", "Memory ran out", "the worker has not enough memory for it"))
-        return "out of memory"
-    except OSError as error:
-        _log.exception("files_failed", job_id=journal.lease.job_id)
-        detail = f"a file could not be read or written: {error.strerror or type(error).__name__}"
-        journal.end("failed", _document("files", "The data folder failed", detail))
-        return "files"
+    except Failed as error:
+        journal.end("failed", error.document)
+        return str(error.document["code"])
     except Exception as error:
-        # The message may quote the data: it goes to the log alone.
-        _log.exception("job_crashed", job_id=journal.lease.job_id, error=type(error).__name__)
-        detail = f"see the worker's log for job {journal.lease.job_id}"
-        journal.end("failed", _document("internal", "Internal error", detail))
-        return "crashed"
+        document = explain(error, journal.lease.job_id)
+        journal.end("failed", document)
+        return str(document["code"])
     return "succeeded"
-
-
-def _document(code: str, title: str, detail: str) -> dict[str, object]:
-    return {
-        "type": f"urn:polymargin:problem:{code}",
-        "title": title,
-        "status": 500,
-        "code": code,
-        "detail": detail,
-        "errors": [],
-    }

@@ -9,15 +9,15 @@ from app.services import hierarchies
 from app.store import tables
 from app.store.db import reading
 from solvers.taxonomy import Taxonomy
-from workers.journal import Journal
+from workers.heart import Heart
 
 
-def label_tree(journal: Journal, request: TrainRequest) -> Taxonomy | None:
+def label_tree(heart: Heart, job_id: str, request: TrainRequest) -> Taxonomy | None:
     """The tree of the job's hierarchy, None where it names none; raises Conflict where that was deleted."""
     if request.hierarchy is None:
         return None
-    id = journal.read(lambda session: hierarchy_id(session, journal.lease.job_id))
-    tree = None if id is None else journal.read(lambda session: hierarchies.taxonomy(session, id))
+    id = heart.read(lambda session: hierarchy_id(session, job_id))
+    tree = None if id is None else heart.read(lambda session: hierarchies.taxonomy(session, id))
     if tree is None:
         raise Conflict("the hierarchy was deleted")
     return tree

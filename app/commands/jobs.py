@@ -28,6 +28,9 @@ def train(
         str | None,
         typer.Option(metavar="C,C,...", help="A version for each of these C, each trained from the one before."),
     ] = None,
+    shards: Annotated[
+        int | None, typer.Option(help="Train in so many class shards, each in a pool of its own.", min=1)
+    ] = None,
     seed: int = 0,
     threads: int = 1,
     test_fraction: Annotated[float, typer.Option(help="Held out where the dataset has no split of its own.")] = 0.2,
@@ -41,6 +44,8 @@ def train(
         options["hierarchy"] = hierarchy
     if path is not None:
         options["path"] = _numbers(path)
+    if shards is not None:
+        options["shards"] = shards
     with Polymargin() as client:
         job = client.train(dataset, model, solver, params, **options)
         if watch:

@@ -59,6 +59,13 @@ class TrainRequest(BaseModel):
         "many were added, or refuse the job.",
     )
     text: TextRecipe = TextRecipe()
+    shards: int | None = Field(
+        default=None,
+        ge=1,
+        le=1024,
+        description="Train in so many class shards, each in a worker pool of its own (`shard-0`, `shard-1`, ...); "
+        "by default in one worker of the general pool.",
+    )
     path: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = Field(
         default=None,
         min_length=1,
@@ -85,7 +92,7 @@ class Progress(BaseModel):
     fraction: float = Field(description="Between 0 and 1; an estimate.")
     eta_seconds: float | None = None
     gap: float | None = Field(default=None, description="Relative duality gap (primal - dual) / primal, last measured.")
-    phase: str = Field(default="training", description="loading, features, training, testing or saving.")
+    phase: str = Field(default="training", description="waiting, loading, features, training, testing or saving.")
     point: int = Field(default=0, description="The place in the job's path that is being trained, from 0.")
 
 

@@ -3,11 +3,10 @@
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from app.config import settings
+from app.services import slots
+from app.services.slots import silence_seconds
 from app.store import tables
 from app.store.db import db_now, reading, writing
-
-_SILENT_SWEEPS = 4.0
 
 
 def report(session: Session, worker: str, queue: str, processes: int) -> None:
@@ -15,9 +14,10 @@ def report(session: Session, worker: str, queue: str, processes: int) -> None:
     with writing(session):
         session.merge(tables.Worker(id=worker, queue=queue, processes=processes, seen_at=db_now()))
         session.flush()
+        slots.offer(session, queue)
         session.execute(
             delete(tables.Worker)
-            .where(tables.Worker.seen_at < db_now() - 100 * _silence())
+            .where(tables.Worker.seen_at < db_now() - 100 * silence_seconds())
             .execution_options(synchronize_session=False)
         )
 
@@ -32,12 +32,8 @@ def alive(session: Session) -> dict[str, int]:
     """Worker processes by queue, of the workers heard of lately."""
     query = (
         select(tables.Worker.queue, func.sum(tables.Worker.processes))
-        .where(tables.Worker.seen_at > db_now() - _silence())
+        .where(tables.Worker.seen_at > db_now() - silence_seconds())
         .group_by(tables.Worker.queue)
     )
     with reading(session):
         return {queue: int(processes) for queue, processes in session.execute(query)}
-
-
-def _silence() -> float:
-    return max(10.0, _SILENT_SWEEPS * settings().sweep_seconds)

@@ -10,7 +10,7 @@ from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import FINAL_STATES, Job, JobResult, JobState, JobStep, JobSteps, Progress, TrainRequest
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
-from app.services import doorbell
+from app.services import doorbell, slots
 from app.services.labelling import check_labels, check_method
 from app.services.lookup import by_id, by_ref, moment, moment_or_none, newest
 from app.store import tables
@@ -32,7 +32,7 @@ def submit(session: Session, request: TrainRequest) -> Job:
     NotFound
         No such dataset or hierarchy.
     Conflict
-        The dataset is not ready.
+        The dataset is not ready, or there are fewer pools than shards.
     InvalidInput
         Unknown solver or parameters, or a dataset that the request cannot be trained on.
     """
@@ -44,6 +44,7 @@ def submit(session: Session, request: TrainRequest) -> Job:
         if request.hierarchy is not None:
             hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=True)
         _check_dataset(session, dataset, hierarchy, request, params)
+        _check_pools(session, request)
         row = doorbell.add(session, "train", dataset.id, request.model_dump(mode="json"))
         row.hierarchy_id = None if hierarchy is None else hierarchy.id
         session.flush()
@@ -170,6 +171,18 @@ def settle_import(session: Session, job_ids: list[str], detail: str, document: d
     )
 
 
+def worker_lost(losses: int) -> dict[str, Any]:
+    """The error of a job that has lost so many workers."""
+    return {
+        "type": "urn:polymargin:problem:worker_lost",
+        "title": "The job lost its worker too often",
+        "status": 500,
+        "code": "worker_lost",
+        "detail": f"{losses} workers that ran the job went silent; memory may have run out. See the workers' logs.",
+        "errors": [],
+    }
+
+
 def show(row: tables.Job) -> Job:
     """The job as the API shows it."""
     return Job(
@@ -231,7 +244,20 @@ def _check_solver(request: TrainRequest) -> Params:
             raise InvalidInput("the solver follows no path", [Item(f"{request.solver} has no path in C", "/path")])
         if "C" in request.params:
             raise InvalidInput("C is given twice", [Item("give C or a path of Cs, not both", "/params/C")])
+    if request.shards is not None and not solver.handles.shards:
+        raise InvalidInput("the solver is not trained in shards", [Item(f"{request.solver} has no shards", "/shards")])
+    if request.shards is not None and request.path is not None:
+        raise InvalidInput("a path is followed in one worker", [Item("give shards or a path, not both", "/shards")])
     return params
+
+
+def _check_pools(session: Session, request: TrainRequest) -> None:
+    if request.shards is None:
+        return
+    pools = slots.pools(session)
+    if len(pools) < request.shards:
+        named = f": {', '.join(pools)}" if pools else ""
+        raise Conflict(f"{request.shards} shards need as many pools of workers; {len(pools)} are running{named}")
 
 
 def _check_memory(
@@ -261,6 +287,11 @@ def _check_dataset(
         raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
     statistics = DatasetStatistics.model_validate(dataset.statistics)
     trained = [count for count in statistics.classes if count.train]
+    if request.shards is not None and request.shards > len(trained):
+        raise InvalidInput(
+            "the dataset cannot be trained on in so many shards",
+            [Item(f"{request.shards} shards for {len(trained)} classes; each needs at least one", "/shards")],
+        )
     if statistics.n_features == 0:
         raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
     check_labels(session, request, statistics, hierarchy)

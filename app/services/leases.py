@@ -9,7 +9,9 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.services.jobs import settle_import
+from app.services import slots
+from app.services.fencing import Fenced as Fenced
+from app.services.jobs import settle_import, worker_lost
 from app.store import tables
 from app.store.db import db_now, reading, writing
 
@@ -18,19 +20,16 @@ Held = Literal["running", "cancelling"]
 HELD: tuple[Held, ...] = ("running", "cancelling")
 
 
-class Fenced(Exception):  # a verdict, not a fault
-    """The job is no longer this worker's: it must stop without writing anything more."""
-
-
 @dataclass(frozen=True)
 class Lease:
-    """The right to write to a job: valid while the job's attempt is this one."""
+    """The right to write to a job: valid while the job's attempt is this one; ``shards`` are those it has slots for."""
 
     job_id: str
     attempt: int
     kind: str
     dataset_id: str | None
     request: dict[str, Any]
+    shards: int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,28 @@ class Checkpoint:
 def claim(session: Session, job_id: str, worker: str) -> Lease | None:
     """Take a queued job, or return None where it is not queued (any more).
 
-    Steps that came after the last checkpoint go in the same transaction: this attempt makes them again.
+    Steps that came after the last checkpoint go in the same transaction: this attempt makes them again. A job in
+    shards takes its slots there, too; while they are not free it stays queued.
     """
+    try:
+        return _claim(session, job_id, worker)
+    except _NoSlots:
+        with writing(session):
+            waiting = {"epoch": 0, "fraction": 0.0, "phase": "waiting"}
+            session.execute(
+                update(J)
+                .where(J.id == job_id, J.state == "queued")
+                .values(progress=waiting)
+                .execution_options(synchronize_session=False)
+            )
+        return None
+
+
+class _NoSlots(Exception):  # a reason to roll back, not a fault
+    pass
+
+
+def _claim(session: Session, job_id: str, worker: str) -> Lease | None:
     with writing(session):
         statement = (
             update(J)
@@ -66,13 +85,18 @@ def claim(session: Session, job_id: str, worker: str) -> Lease | None:
         row = session.execute(statement.execution_options(synchronize_session=False)).one_or_none()
         if row is None:
             return None
+        size = row.request.get("shards")
+        if size is not None:
+            size = slots.reserve(session, job_id, row.attempt, size)
+            if size is None:
+                raise _NoSlots
         reached = select(tables.Checkpoint.step).where(tables.Checkpoint.job_id == job_id).scalar_subquery()
         session.execute(
             delete(tables.Step)
             .where(tables.Step.job_id == job_id, tables.Step.number > func.coalesce(reached, -1))
             .execution_options(synchronize_session=False)
         )
-        return Lease(job_id, row.attempt, row.kind, row.dataset_id, row.request)
+        return Lease(job_id, row.attempt, row.kind, row.dataset_id, row.request, size)
 
 
 @contextmanager
@@ -167,6 +191,7 @@ def end(
         values["result"] = result
     if session.execute(_mine(lease).values(**values)).rowcount != 1:  # type: ignore[attr-defined]
         raise Fenced(f"job {lease.job_id} is not held by attempt {lease.attempt}")
+    slots.release(session, [lease.job_id])
     if lease.kind == "import" and state != "succeeded":
         settle_import(session, [lease.job_id], f"The import was {state}.", error)
 
@@ -186,6 +211,22 @@ def give_back(session: Session, lease: Lease) -> Literal["queued", "cancelled"]:
             end(session, lease, "cancelled")
             return "cancelled"
         session.execute(_mine(lease).values(state="queued", lease_until=None, worker=None, rung_at=db_now()))
+        slots.release(session, [lease.job_id])
+        return "queued"
+
+
+def lose(session: Session, lease: Lease) -> Literal["queued", "cancelled", "failed"]:
+    """As :func:`give_back` for a job that has lost a part of its workers, which counts; after too many it fails."""
+    with fenced(session, lease) as state:
+        if state == "cancelling":
+            end(session, lease, "cancelled")
+            return "cancelled"
+        losses = session.scalars(_mine(lease).values(losses=J.losses + 1).returning(J.losses)).one()
+        if losses >= settings().max_attempts:
+            end(session, lease, "failed", error=worker_lost(losses))
+            return "failed"
+        session.execute(_mine(lease).values(state="queued", lease_until=None, worker=None, rung_at=db_now()))
+        slots.release(session, [lease.job_id])
         return "queued"
 
 

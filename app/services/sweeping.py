@@ -11,7 +11,8 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.schemas.jobs import FINAL_STATES
-from app.services.jobs import settle_import
+from app.services import slots
+from app.services.jobs import settle_import, worker_lost
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from app.store.files import Files
@@ -76,11 +77,12 @@ def _expire(session: Session, swept: Swept) -> None:
                 swept.failed.append(id)
                 _set(
                     session, id, state="failed", lease_until=None, finished_at=db_now(), losses=losses + 1,
-                    error=_lost(losses + 1),
+                    error=worker_lost(losses + 1),
                 )  # fmt: skip
             else:
                 swept.requeued.append(id)
                 _set(session, id, state="queued", lease_until=None, worker=None, losses=losses + 1, rung_at=None)
+        slots.release(session, [*swept.cancelled, *swept.failed, *swept.requeued])
         if swept.cancelled:
             settle_import(session, swept.cancelled, "The import was cancelled.")
         if swept.failed:
@@ -125,17 +127,6 @@ def _ring(session: Session, swept: Swept) -> None:
 
 def _set(session: Session, id: str, **values: Any) -> None:
     session.execute(update(J).where(J.id == id).values(**values).execution_options(synchronize_session=False))
-
-
-def _lost(losses: int) -> dict[str, Any]:
-    return {
-        "type": "urn:polymargin:problem:worker_lost",
-        "title": "The job lost its worker too often",
-        "status": 500,
-        "code": "worker_lost",
-        "detail": f"{losses} workers that ran the job went silent; memory may have run out. See the workers' logs.",
-        "errors": [],
-    }
 
 
 def _models(session: Session, present: list[str]) -> set[str]:

@@ -13,6 +13,7 @@ from app.config import settings
 from app.store.db import new_id
 
 RUN_TASK = "polymargin.run"
+SHARD_TASK = "polymargin.run_shard"
 GENERAL = "general"
 
 # Longer than any message may wait unacknowledged; a redelivered one finds its job claimed and does nothing.
@@ -54,8 +55,8 @@ def make_celery(redis_url: str) -> Celery:
     return celery
 
 
-def ring(job_id: str, queue: str) -> bool:
-    """Wake a worker of ``queue`` for a job.
+def ring(job_id: str, queue: str, rank: int | None = None) -> bool:
+    """Wake a worker of ``queue`` for a job, or for one shard of it.
 
     Returns
     -------
@@ -66,10 +67,11 @@ def ring(job_id: str, queue: str) -> bool:
         with _connection() as connection:
             celery = _celery(settings().redis_url)
             producer = Producer(connection, serializer="json")  # type: ignore[no-untyped-call]
+            task, args = (RUN_TASK, [job_id]) if rank is None else (SHARD_TASK, [job_id, rank])
             celery.amqp.send_task_message(
                 producer,
-                RUN_TASK,
-                celery.amqp.create_task_message(new_id(), RUN_TASK, args=[job_id], kwargs={}, ignore_result=True),
+                task,
+                celery.amqp.create_task_message(new_id(), task, args=args, kwargs={}, ignore_result=True),
                 queue=queue,
                 retry=False,
             )

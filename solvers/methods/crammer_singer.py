@@ -18,6 +18,6 @@ class CrammerSinger(RelativeMargins[AscentParams]):
     name = "crammer_singer"
     title = "Crammer-Singer SVM"
     paper = "Crammer and Singer 2002"
-    handles = Handles(flat=True)
+    handles = Handles(flat=True, shards=True)
     Params = AscentParams
     largest_loss = True

@@ -18,6 +18,6 @@ class WestonWatkins(RelativeMargins[AscentParams]):
     name = "weston_watkins"
     title = "Weston-Watkins SVM"
     paper = "Weston and Watkins 1999; Alber et al. 2017"
-    handles = Handles(flat=True)
+    handles = Handles(flat=True, shards=True)
     Params = AscentParams
     largest_loss = False

@@ -1,0 +1,211 @@
+"""Slots of the pools of class shards: a gang has one in as many pools as it has shards, or none at all.
+
+A pool is all workers of one queue ``shard-N``; it has a slot for each of their processes. A job takes its slots in the
+transaction that claims it, in the order of the queues, so that two jobs neither deadlock nor hold a part of what they
+need. A slot is held by its shard's signs of life, and free again once those have stopped for longer than a lease.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from app.config import settings
+from app.services.fencing import Fenced
+from app.store import tables
+from app.store.db import db_now, reading, writing
+
+S = tables.Slot
+PREFIX = "shard-"
+_SILENT_SWEEPS = 4.0
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The right to be one shard of a job: valid while the slot names this job, attempt, rank and worker."""
+
+    job_id: str
+    attempt: int
+    rank: int
+    size: int
+    worker: str
+    dataset_id: str
+    request: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Held:
+    """One slot of a gang: ``worker`` is who took it, None so far; ``lost`` says that its lease has run out."""
+
+    rank: int
+    queue: str
+    worker: str | None
+    lost: bool
+
+
+def silence_seconds() -> float:
+    """A worker unheard of for so long counts as gone."""
+    return max(10.0, _SILENT_SWEEPS * settings().sweep_seconds)
+
+
+def pools(session: Session) -> dict[str, int]:
+    """Processes by queue, of the pools of shards heard of lately."""
+    with reading(session):
+        return _alive(session)
+
+
+def offer(session: Session, queue: str) -> None:
+    """Have as many slots of a pool as its workers have processes, in the caller's transaction."""
+    if not queue.startswith(PREFIX):
+        return
+    n = _alive(session).get(queue, 0)
+    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+    for number in range(n):
+        session.execute(insert(S).values(queue=queue, number=number).on_conflict_do_nothing())
+    session.execute(
+        delete(S)
+        .where(S.queue == queue, S.number >= n, S.job_id.is_(None))
+        .execution_options(synchronize_session=False)
+    )
+
+
+def reserve(session: Session, job_id: str, attempt: int, size: int) -> int | None:
+    """Take one slot in each of ``size`` pools, in the caller's transaction; None where that many are not free.
+
+    A second attempt makes do with fewer pools, where fewer are left. Returns how many slots were taken.
+    """
+    alive = _alive(session)
+    if attempt > 1 and 0 < len(alive) < size:
+        size = len(alive)
+    rows = session.execute(select(S.queue, S.number).where(_free()).order_by(S.queue, S.number).with_for_update()).all()
+    free: dict[str, list[int]] = {}
+    for queue, number in rows:
+        if number < alive.get(queue, 0):
+            free.setdefault(queue, []).append(number)
+    chosen = sorted(sorted(free, key=lambda queue: (-len(free[queue]), _order(queue)))[:size], key=_order)
+    if len(chosen) < size:
+        return None
+    for rank, queue in enumerate(chosen):
+        taken = session.execute(
+            update(S)
+            .where(S.queue == queue, S.number == free[queue][0], _free())
+            .values(
+                job_id=job_id, attempt=attempt, rank=rank, size=size, worker=None,
+                lease_until=db_now() + settings().lease_seconds,
+            )
+            .execution_options(synchronize_session=False)
+        )  # fmt: skip
+        if taken.rowcount != 1:  # type: ignore[attr-defined]
+            return None
+    return size
+
+
+def held(session: Session, job_id: str, attempt: int) -> list[Held]:
+    """The slots of a gang, by rank."""
+    with reading(session):
+        rows = session.execute(
+            select(S.rank, S.queue, S.worker, (S.lease_until < db_now()).label("lost"))
+            .where(S.job_id == job_id, S.attempt == attempt)
+            .order_by(S.rank)
+        )
+        return [Held(row.rank, row.queue, row.worker, bool(row.lost)) for row in rows]
+
+
+def keep_waiting(session: Session, job_id: str, attempt: int) -> None:
+    """Hold the slots that no shard has taken yet for another lease."""
+    with writing(session):
+        session.execute(
+            update(S)
+            .where(S.job_id == job_id, S.attempt == attempt, S.worker.is_(None))
+            .values(lease_until=db_now() + settings().lease_seconds)
+            .execution_options(synchronize_session=False)
+        )
+
+
+def claim(session: Session, job_id: str, rank: int, worker: str) -> Seat | None:
+    """Take the seat that is reserved for that rank, or return None where it is taken or no longer there."""
+    with writing(session):
+        row = session.execute(
+            update(S)
+            .where(S.job_id == job_id, S.rank == rank, S.worker.is_(None), S.lease_until >= db_now())
+            .values(worker=worker, lease_until=db_now() + settings().lease_seconds)
+            .returning(S.attempt, S.size)
+            .execution_options(synchronize_session=False)
+        ).one_or_none()
+        job = session.get(tables.Job, job_id, populate_existing=True)
+        if row is None or job is None or job.dataset_id is None:
+            return None
+        return Seat(job_id, row.attempt, rank, row.size, worker, job.dataset_id, job.request)
+
+
+def renew(session: Session, seat: Seat) -> None:
+    """Extend the lease; raises Fenced."""
+    with writing(session):
+        renewed = session.execute(
+            update(S)
+            .where(_mine(seat))
+            .values(lease_until=db_now() + settings().lease_seconds)
+            .execution_options(synchronize_session=False)
+        )
+        if renewed.rowcount != 1:  # type: ignore[attr-defined]
+            raise Fenced(f"shard {seat.rank} of job {seat.job_id} is not held by {seat.worker}")
+
+
+def leave(session: Session, seat: Seat) -> None:
+    """Give the slot back, if it is still this shard's."""
+    with writing(session):
+        _clear(session, _mine(seat))
+
+
+def release(session: Session, job_ids: Sequence[str]) -> None:
+    """Give all slots of jobs back, in the caller's transaction, and let jobs that wait for slots be rung for."""
+    if not job_ids or not _clear(session, S.job_id.in_(job_ids)):
+        return
+    J = tables.Job
+    # Skipped where locked: whoever claims such a job holds its row while it waits for the slots given back here.
+    waiting = (
+        select(J.id).where(J.state == "queued", J.request["shards"].as_integer() >= 1).with_for_update(skip_locked=True)
+    )
+    session.execute(
+        update(J)
+        .where(J.id.in_(list(session.scalars(waiting))))
+        .values(rung_at=None)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _clear(session: Session, which: Any) -> bool:
+    cleared = session.execute(
+        update(S)
+        .where(which)
+        .values(job_id=None, attempt=None, rank=None, size=None, worker=None, lease_until=None)
+        .execution_options(synchronize_session=False)
+    )
+    return bool(cleared.rowcount)  # type: ignore[attr-defined]
+
+
+def _free() -> Any:
+    return or_(S.job_id.is_(None), S.lease_until < db_now())
+
+
+def _mine(seat: Seat) -> Any:
+    return (S.job_id == seat.job_id) & (S.attempt == seat.attempt) & (S.rank == seat.rank) & (S.worker == seat.worker)
+
+
+def _alive(session: Session) -> dict[str, int]:
+    W = tables.Worker
+    query = (
+        select(W.queue, func.sum(W.processes))
+        .where(W.seen_at > db_now() - silence_seconds(), W.queue.startswith(PREFIX))
+        .group_by(W.queue)
+    )
+    found = {queue: int(processes) for queue, processes in session.execute(query)}
+    return {queue: found[queue] for queue in sorted(found, key=_order)}
+
+
+def _order(queue: str) -> tuple[int, str]:
+    number = queue.removeprefix(PREFIX)
+    return (int(number), queue) if number.isdigit() else (1 << 30, queue)

@@ -1,0 +1,220 @@
+"""Jobs in class shards: the same objective for any number of them, checkpoints of all shards, and clean ends."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from pools import pools
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.errors import Conflict, InvalidInput
+from app.schemas.jobs import Job, TrainRequest
+from app.services import jobs, models
+from app.store import tables
+from app.store.files import files
+from solvers.model import load_model
+from solvers.sharded_linear_model import ShardedLinearModel
+from workers import draining
+from workers.tasks import run
+
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+Database = sessionmaker[Session]
+
+
+@pytest.fixture
+def submit(database: Database, dataset: Callable[..., str], redis_url: str, configure: Any) -> Callable[..., str]:
+    """``submit(shards=2)`` queues a training job on 20 classes of noise."""
+    configure(heartbeat_seconds=0.2)
+    random = np.random.default_rng(0)
+    values = random.normal(size=(200, 30)).round(3)
+    rows = (
+        " ".join([f"c{i % 20}", *(f"{j + 1}:{value}" for j, value in enumerate(row) if value)])
+        for i, row in enumerate(values)
+    )
+    dataset("\n".join(rows) + "\n", name="noise")
+
+    def one(model: str = "m", solver: str = "weston_watkins", shards: int | None = 2, **params: Any) -> str:
+        request = TrainRequest(
+            dataset="noise", model=model, solver=solver, shards=shards, params={"C": 0.1, "tol": 1e-3} | params
+        )
+        with database() as session:
+            return jobs.submit(session, request).id
+
+    return one
+
+
+def shown(database: Database, id: str) -> Job:
+    with database() as session:
+        return jobs.get(session, id)
+
+
+def trained(database: Database, id: str, model: str = "m") -> tuple[Any, ShardedLinearModel]:
+    job = shown(database, id)
+    assert job.state == "succeeded", job.error
+    with database() as session:
+        version = models.version(session, model)
+        loaded, details = load_model(models.artefact(session, version.id) / "model", verify=True)
+    assert isinstance(loaded, ShardedLinearModel)
+    assert [shard["classes"] for shard in details["shards"]] == [block.shape[1] for block in loaded.blocks]
+    return version, loaded
+
+
+def is_clean(database: Database, redis_server: Any, id: str) -> None:
+    with redis_server.client() as client:
+        assert [key for key in client.scan_iter() if key.startswith(b"job:")] == []
+    with database() as session:
+        assert session.scalars(select(tables.Slot.job_id).where(tables.Slot.job_id.is_not(None))).all() == []
+    assert not files().path(f"jobs/{id}").exists()
+    assert not list(files().path("models").rglob("*.part"))
+
+
+@pytest.mark.parametrize(("solver", "bias"), [("weston_watkins", 0.0), ("crammer_singer", 1.0)])
+def test_any_number_of_shards_reaches_the_same_objective_with_the_same_kind_of_model(
+    database: Database, submit: Callable[..., str], redis_server: Any, solver: str, bias: float
+) -> None:
+    found = []
+    for size in (1, 3):
+        with pools(database, size):
+            id = submit(solver=solver, shards=size, bias=bias)
+            run(id)
+        version, model = trained(database, id)
+        assert len(model.blocks) == size
+        assert (model.gathered().intercept is not None) == (bias > 0)
+        assert version.gap <= 1e-3
+        assert set(version.report) == {"nonzero_weights", "nonzero_duals"}
+        found.append(version)
+        is_clean(database, redis_server, id)
+    one, three = found
+    assert three.primal == pytest.approx(one.primal, rel=1e-3)
+    assert three.dual == pytest.approx(one.dual, rel=1e-3)
+    assert three.metrics["train"]["error"] == pytest.approx(one.metrics["train"]["error"], abs=0.02)
+
+
+def test_steps_tell_what_travelled(database: Database, submit: Callable[..., str]) -> None:
+    with pools(database, 2):
+        id = submit()
+        run(id)
+    with database() as session:
+        steps = jobs.steps(session, id).steps
+    totals = {name: sum(step.measures[f"exchange_{name}"] for step in steps) for name in ("rounds", "bytes")}
+    assert totals["rounds"] >= len({step.epoch for step in steps})
+    assert totals["bytes"] > 100 * totals["rounds"]
+    assert all(step.measures["exchange_wait_seconds"] >= 0 for step in steps)
+    assert steps[-1].gap is not None
+    assert steps[-1].gap <= 1e-3
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_job_goes_on_from_the_last_checkpoint_of_all_shards_in_as_many_pools_as_there_are(
+    database: Database, submit: Callable[..., str], interrupt: Any, monkeypatch: Any, configure: Any, size: int
+) -> None:
+    configure(checkpoint_seconds=0)
+    with pools(database, 2):
+        id = submit(C=10.0, tol=1e-4, max_epochs=40)
+        run(id)
+        version, whole = trained(database, id)
+        other = submit(C=10.0, tol=1e-4, max_epochs=40)
+        interrupt(60)
+        run(other)
+        monkeypatch.setattr(draining, "requested", lambda: False)
+    job = shown(database, other)
+    assert (job.state, job.attempt) == ("queued", 1)
+    with database() as session:
+        row = session.get(tables.Checkpoint, other)
+        assert row is not None
+        assert row.step > 2
+    configure(heartbeat_seconds=0.2)
+    with pools(database, size):
+        run(other)
+    resumed, model = trained(database, other)
+    assert len(model.blocks) == 2
+    assert (resumed.primal, resumed.dual, resumed.epochs) == (version.primal, version.dual, version.epochs)
+    np.testing.assert_array_equal(model.gathered().W, whole.gathered().W)
+
+
+def test_two_jobs_at_once_take_their_slots_one_after_the_other(
+    database: Database, submit: Callable[..., str], redis_server: Any
+) -> None:
+    with pools(database, 2):
+        ids = [submit(f"m{i}", max_epochs=20, tol=1e-6) for i in range(2)]
+
+        def until_done(id: str) -> None:
+            while shown(database, id).state == "queued":
+                run(id)
+                time.sleep(0.05)
+
+        threads = [threading.Thread(target=until_done, args=(id,)) for id in ids]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for i, id in enumerate(ids):
+        trained(database, id, f"m{i}")
+        is_clean(database, redis_server, id)
+
+
+def test_a_job_that_waits_for_slots_says_so(database: Database, submit: Callable[..., str]) -> None:
+    with pools(database, 2):
+        id = submit()
+    with database() as session:
+        session.execute(tables.Worker.__table__.delete())  # type: ignore[attr-defined]
+        session.commit()
+    run(id)
+    job = shown(database, id)
+    assert job.state == "queued"
+    assert job.progress is not None
+    assert job.progress.phase == "waiting"
+
+
+def test_more_shards_than_pools_or_classes_are_refused_with_the_numbers(
+    database: Database, submit: Callable[..., str]
+) -> None:
+    with pools(database, 2):
+        with pytest.raises(Conflict, match="3 shards need as many pools of workers; 2 are running: shard-0, shard-1"):
+            submit(shards=3)
+        with pytest.raises(InvalidInput) as refused:
+            submit(shards=21)
+    assert refused.value.errors[0].detail == "21 shards for 20 classes; each needs at least one"
+    with pytest.raises(Conflict, match="0 are running"):
+        submit()
+    with pytest.raises(InvalidInput, match="not trained in shards"):
+        submit(solver="absolute_sum")
+
+
+def test_a_job_is_cancelled_in_the_middle(
+    database: Database, submit: Callable[..., str], redis_server: Any, configure: Any
+) -> None:
+    configure(checkpoint_seconds=1000)
+    with pools(database, 2):
+        id = submit(C=100.0, tol=1e-9, max_epochs=10**6)
+        thread = threading.Thread(target=run, args=(id,))
+        thread.start()
+        while (job := shown(database, id)).progress is None or job.progress.epoch == 0:
+            assert job.state in {"queued", "running"}, job.error
+            time.sleep(0.05)
+        with database() as session:
+            jobs.cancel(session, id)
+        thread.join()
+    assert shown(database, id).state == "cancelled"
+    is_clean(database, redis_server, id)
+
+
+def test_what_fails_in_a_shard_is_the_job_s_error(
+    database: Database, submit: Callable[..., str], redis_server: Any, monkeypatch: Any
+) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("workers.shard.deal", fail)
+    with pools(database, 2):
+        id = submit()
+        run(id)
+    job = shown(database, id)
+    assert job.state == "failed"
+    assert job.error is not None
+    assert job.error.code == "out_of_memory"
+    is_clean(database, redis_server, id)

@@ -1,0 +1,39 @@
+"""What a job tells of the error that ended it."""
+
+from typing import Any
+
+import structlog
+
+from app.errors import InvalidInput, PolymarginError
+from app.features.base import FitError
+from solvers.problem import ProblemError
+from solvers.registry import ParamsError, UnknownSolverError
+
+_log = structlog.get_logger("polymargin.worker")
+
+
+def explain(error: Exception, job_id: str) -> dict[str, Any]:
+    """The problem document of an error; what may quote the data goes to the log alone."""
+    if isinstance(error, PolymarginError):
+        return error.document()
+    if isinstance(error, FitError | ProblemError | ParamsError | UnknownSolverError):
+        return InvalidInput(str(error)).document()
+    if isinstance(error, MemoryError):
+        return _document("out_of_memory", "Memory ran out", "the worker has not enough memory for it")
+    if isinstance(error, OSError):
+        _log.exception("files_failed", job_id=job_id)
+        detail = f"a file could not be read or written: {error.strerror or type(error).__name__}"
+        return _document("files", "The data folder failed", detail)
+    _log.exception("job_crashed", job_id=job_id, error=type(error).__name__)
+    return _document("internal", "Internal error", f"see the worker's log for job {job_id}")
+
+
+def _document(code: str, title: str, detail: str) -> dict[str, Any]:
+    return {
+        "type": f"urn:polymargin:problem:{code}",
+        "title": title,
+        "status": 500,
+        "code": code,
+        "detail": detail,
+        "errors": [],
+    }

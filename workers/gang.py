@@ -1,0 +1,117 @@
+"""What a coordinator and its shards say to each other: names, messages, and how a gang ends.
+
+They meet in two exchanges. In one the shards alone exchange what the training needs. In the other, the control, the
+coordinator is the last rank: a round after every step, in which the shards post what they have reached and the
+coordinator posts, ahead of the step, what is to be done after it. All of them read both, so all go the same way.
+"""
+
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.base import Step
+from solvers.sharding.exchange import ExchangeError
+from workers.exchange import RedisExchange, RedisLostError, break_gang, close_gang
+
+GO, SAVE, LEAVE = 0, 1, 2
+_DRAINED = "a worker ends"
+
+
+class Lost(Exception):
+    """A shard is lost, or is silent for too long."""
+
+
+class Waiting(Exception):
+    """What the job needs is not there now; a sweep tries again."""
+
+
+class Failed(Exception):
+    """A shard has failed; ``document`` says why."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        super().__init__(document["detail"])
+        self.document = document
+
+
+def names(job_id: str, attempt: int) -> tuple[str, str]:
+    """The gangs of an attempt: of the exchange among the shards, and of the control."""
+    return f"job:{job_id}:a{attempt}:x", f"job:{job_id}:a{attempt}:c"
+
+
+def break_all(url: str, job_id: str, attempt: int, reason: str) -> None:
+    """Wake all that wait in the gangs of an attempt with ExchangeError; quiet where Redis is away."""
+    for name in names(job_id, attempt):
+        try:
+            break_gang(url, name, reason)
+        except ExchangeError:
+            return
+
+
+def close_all(url: str, job_id: str, attempts: range) -> None:
+    """Remove what these attempts have in Redis; quiet where Redis is away, as the keys expire."""
+    every = [name for attempt in attempts for name in names(job_id, attempt)]
+    try:
+        if every:
+            close_gang(url, *every)
+    except ExchangeError:
+        return
+
+
+def failure(document: dict[str, Any]) -> str:
+    """The reason to break a gang with when a shard fails."""
+    return json.dumps(document)
+
+
+def drained() -> str:
+    """The reason to break a gang with when a worker ends before the training has begun."""
+    return _DRAINED
+
+
+def verdict(error: ExchangeError) -> Exception:
+    """What the end of an exchange means for the job."""
+    if isinstance(error, RedisLostError):
+        return Waiting(str(error))
+    if str(error) == _DRAINED:
+        return Waiting(str(error))
+    if str(error).startswith("{"):
+        return Failed(json.loads(str(error)))
+    return Lost(str(error))
+
+
+class Report(NamedTuple):
+    """What a shard tells after a step; ``ended`` says that there was none left."""
+
+    ended: float
+    epoch: float
+    primal: float
+    dual: float
+    violation: float
+    converged: float
+    drains: float
+    rounds: float
+    bytes: float
+    waited: float
+
+    @classmethod
+    def of(cls, step: Step | None, exchange: RedisExchange, drains: bool) -> "Report":
+        """After a step, or after the last one."""
+        counts = (float(exchange.rounds), float(exchange.bytes), exchange.waited)
+        if step is None:
+            return cls(1.0, 0.0, np.nan, np.nan, np.nan, 0.0, float(drains), *counts)
+        bounds = (float(step.epoch), step.primal, step.dual, step.violation, float(step.converged))
+        return cls(0.0, *bounds, float(drains), *counts)
+
+    def array(self) -> NDArray[np.float64]:
+        return np.array(self, np.float64)
+
+
+def encode(value: Any) -> NDArray[np.uint8]:
+    """JSON as an array that an exchange takes."""
+    return np.frombuffer(json.dumps(value).encode(), np.uint8)
+
+
+def decode(array: NDArray[Any]) -> Any:
+    """What was encoded."""
+    return json.loads(array.tobytes())

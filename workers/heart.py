@@ -1,0 +1,105 @@
+"""Signs of life for a lease: a thread renews it, and whoever has lost it learns so before it writes anything more."""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TypeVar
+
+import structlog
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.orm import Session
+
+from app.config import settings
+from app.services.leases import Fenced
+from app.store.db import sessions
+
+T = TypeVar("T")
+
+_BACKOFF_SECONDS = 1.0
+_BEAT_ENDS_SECONDS = 5.0
+_log = structlog.get_logger("polymargin.worker")
+
+
+class Heart(ABC):
+    """Holds a lease and beats for it while the ``with`` block runs.
+
+    Every method raises Fenced once the lease is lost, or once this process has been unable to write for so long that
+    it must suppose so. A database that is away for less than that is waited for.
+
+    Parameters
+    ----------
+    job_id : str
+    attempt : int
+    claimed_at : float
+        ``time.monotonic()`` before the claim was sent.
+    """
+
+    def __init__(self, job_id: str, attempt: int, claimed_at: float) -> None:
+        self._job_id, self._attempt = job_id, attempt
+        self._lock = threading.Lock()
+        self._deadline = claimed_at + settings().lease_seconds
+        self._fenced = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"heartbeat-{job_id}", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        # A heartbeat that hangs in a dead connection must not hold up the next job; it can do no harm later.
+        self._thread.join(_BEAT_ENDS_SECONDS)
+
+    def check(self) -> None:
+        """Between two pieces of work: raise Fenced if it is time."""
+        if self._fenced.is_set() or time.monotonic() >= self._deadline:
+            raise self._fence()
+
+    def write(self, operation: Callable[[Session], T]) -> T:
+        """Run a transaction that extends the lease; while the database is away, try again."""
+        started, result = self._try(operation)
+        with self._lock:
+            self._deadline = max(self._deadline, started + settings().lease_seconds)
+        return result
+
+    def read(self, operation: Callable[[Session], T]) -> T:
+        """Run a transaction that only reads; while the database is away, try again."""
+        return self._try(operation)[1]
+
+    @abstractmethod
+    def _beat(self) -> None:
+        """Renew the lease by :meth:`write`."""
+
+    def _try(self, operation: Callable[[Session], T]) -> tuple[float, T]:
+        while True:
+            if self._fenced.is_set():
+                raise self._fence()
+            # The lease ends this long after the statement reached the database, so count from before it was sent.
+            started = time.monotonic()
+            try:
+                with sessions()() as session:
+                    return started, operation(session)
+            except Fenced:
+                self._fenced.set()
+                raise
+            except (OperationalError, InterfaceError) as error:
+                if time.monotonic() >= self._deadline:
+                    raise self._fence() from error
+                _log.warning("database_away", job_id=self._job_id, error=type(error).__name__)
+                time.sleep(min(_BACKOFF_SECONDS, settings().heartbeat_seconds))
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.wait(settings().heartbeat_seconds):
+                self._beat()
+        except Fenced:
+            _log.warning("fenced", job_id=self._job_id, attempt=self._attempt)
+
+    def _fence(self) -> Fenced:
+        self._fenced.set()
+        return Fenced(f"attempt {self._attempt} lost job {self._job_id}")

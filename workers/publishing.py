@@ -1,0 +1,130 @@
+"""What was trained becomes a version of a model: measured, saved, and added in one transaction."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.schemas.jobs import TrainRequest
+from app.services import versions
+from app.store.files import Files
+from solvers.base import Params
+from solvers.model import Model
+from solvers.version import VERSION
+from workers.driving import Reached
+from workers.journal import Journal
+from workers.preparing import Prepared
+from workers.scoring import measures
+from workers.trees import hierarchy_id
+
+Save = Callable[[Path, Mapping[str, Any]], str]
+
+
+@dataclass(frozen=True, eq=False)
+class Publisher:
+    """Measures and saves what was trained, and makes versions of it."""
+
+    journal: Journal
+    store: Files
+    request: TrainRequest
+    prepared: Prepared
+
+    def folder(self, reached: Reached) -> str:
+        """Where the version of that point of the job's path is kept."""
+        path = f"models/{self.journal.lease.job_id}.{self.journal.lease.attempt}"
+        return path if self.request.path is None else f"{path}.{reached.point}"
+
+    def finish(
+        self,
+        params: Params,
+        reached: Reached,
+        make: Callable[[], Model],
+        save: Save | None = None,
+        lineage: Mapping[str, Any] | None = None,
+    ) -> Callable[[Session], dict[str, Any]]:
+        """Make, measure and save a model; the transaction that adds its version to the job's result is left to do.
+
+        Parameters
+        ----------
+        params : Params
+        reached : Reached
+        make : callable
+            Returns the model.
+        save : callable, optional
+            Takes the new folder of the model and its lineage, and returns the SHA-256; by default, ``model.save``.
+        lineage : mapping, optional
+            What else the manifest shall tell.
+        """
+        problem, rows = self.prepared.problem, self.prepared.rows
+        done = (reached.point + 1) / len(self.request.path or [params])
+        self.journal.phase("testing", at_once=False, fraction=done, eta_seconds=None)
+        model = make()
+        metrics = measures(model, rows, problem.X, self.prepared.data.X_test)
+        self.journal.phase("saving", at_once=False)
+        facts = self._save(params, reached, model, save or model.save, lineage or {})
+
+        def add(session: Session) -> dict[str, Any]:
+            number = versions.add(session, self.request.model, facts, metrics)
+            every = versions.of_job(session, facts.job_id).values()
+            return {"model": self.request.model, "version": number, "versions": list(every)}
+
+        return add
+
+    def _save(
+        self, params: Params, reached: Reached, model: Model, save: Save, more: Mapping[str, Any]
+    ) -> versions.Facts:
+        lease, dataset, data = self.journal.lease, self.prepared.dataset, self.prepared.data
+        problem, tree, path = self.prepared.problem, self.prepared.rows.tree, self.folder(reached)
+        self.store.delete(f"{path}/features")
+        manifest = {"kind": data.features.kind, "params": data.features.params_json()}
+        features_sha256 = self.store.save_arrays(f"{path}/features", data.features.arrays(), manifest)
+        lineage: dict[str, Any] = {
+            "job": lease.job_id,
+            "dataset_sha256": dataset.sha256,
+            "hierarchy_sha256": None if tree is None else tree.sha256,
+            "solver": self.request.solver,
+            "params": params.model_dump(mode="json"),
+            "seed": self.request.seed,
+            "request": lease.request,
+            "point": reached.point,
+            "code_version": VERSION,
+            "epochs": reached.epoch,
+            "converged": reached.converged,
+            "primal": reached.primal,
+            "dual": reached.dual,
+            "gap": reached.gap,
+            "features_sha256": features_sha256,
+            **more,
+        }
+        sha256 = save(self.store.path(f"{path}/model"), lineage)
+        return versions.Facts(
+            job_id=lease.job_id,
+            dataset_id=lease.dataset_id,
+            dataset_sha256=dataset.sha256,
+            solver=self.request.solver,
+            params=lineage["params"],
+            seed=self.request.seed,
+            request=lease.request,
+            code_version=VERSION,
+            n_classes=len(model.classes),
+            n_features=problem.n_features,
+            n_train=problem.n_samples,
+            epochs=reached.epoch,
+            converged=reached.converged,
+            primal=reached.primal,
+            dual=reached.dual,
+            gap=reached.gap,
+            violation=reached.violation,
+            seconds=reached.seconds - reached.began,
+            path=path,
+            point=reached.point,
+            hierarchy_id=None
+            if tree is None
+            else self.journal.read(lambda session: hierarchy_id(session, lease.job_id)),
+            hierarchy_sha256=lineage["hierarchy_sha256"],
+            report={**model.report, **self.prepared.rows.report},
+            sha256=sha256,
+            size_bytes=sum(file.stat().st_size for file in self.store.path(path).rglob("*") if file.is_file()),
+        )

@@ -1,0 +1,222 @@
+"""The task of one shard: it takes its seat in a gang, trains its classes, and writes what is theirs."""
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+
+from app.config import settings
+from app.errors import InvalidInput
+from app.schemas.jobs import TrainRequest
+from app.services import slots
+from app.services.fencing import Fenced
+from app.services.slots import Seat
+from app.store.db import sessions
+from app.store.files import Files, files
+from solvers.base import State
+from solvers.model import write_array
+from solvers.registry import find, parse_params
+from solvers.sharded_linear_model import block_name
+from solvers.sharding import reshard
+from solvers.sharding.exchange import Exchange, ExchangeError, gather
+from solvers.sharding.shard import deal
+from solvers.sharding.shardable import Shardable
+from solvers.version import VERSION
+from workers import draining, gang
+from workers.exchange import RedisExchange
+from workers.failing import explain
+from workers.gang import Report
+from workers.heart import Heart
+from workers.journal import Drained
+from workers.preparing import digest, prepare
+
+_log = structlog.get_logger("polymargin.shard")
+
+
+def run_shard(job_id: str, rank: int) -> None:
+    """Take the seat if it is still to be had, and stay until the gang ends; raises nothing that the job can explain."""
+    if draining.requested():
+        return  # the seat stays free, and the coordinator rings for it
+    claimed_at = time.monotonic()
+    try:
+        with sessions()() as session:
+            seat = slots.claim(session, job_id, rank, f"{socket.gethostname()}:{os.getpid()}")
+    except (OperationalError, InterfaceError) as error:
+        _log.warning("claim_failed", job_id=job_id, rank=rank, error=type(error).__name__)
+        return
+    if seat is None:
+        _log.info("seat_taken", job_id=job_id, rank=rank)
+        return
+    log = _log.bind(job_id=job_id, attempt=seat.attempt, rank=rank)
+    log.info("shard_started", size=seat.size)
+    with _Seated(seat, claimed_at) as heart:
+        log.info("shard_ended", outcome=_attend(seat, heart))
+        try:
+            with sessions()() as session:
+                slots.leave(session, seat)
+        except SQLAlchemyError as error:
+            log.warning("database_away", error=type(error).__name__)  # the lease runs out
+
+
+class _Seated(Heart):
+    """Signs of life of one shard."""
+
+    def __init__(self, seat: Seat, claimed_at: float) -> None:
+        super().__init__(seat.job_id, seat.attempt, claimed_at)
+        self._seat = seat
+
+    def _beat(self) -> None:
+        self.write(lambda session: slots.renew(session, self._seat))
+
+
+def _attend(seat: Seat, heart: _Seated) -> str:
+    url = settings().redis_url
+    try:
+        _Shard(seat, heart, url).run()
+    except ExchangeError as error:
+        return f"left: {error}"
+    except Fenced:
+        gang.break_all(url, seat.job_id, seat.attempt, f"shard {seat.rank} was too slow to keep its seat")
+        return "fenced"
+    except Drained:
+        gang.break_all(url, seat.job_id, seat.attempt, gang.drained())
+        return "drained"
+    except Exception as error:
+        document = explain(error, seat.job_id)
+        gang.break_all(url, seat.job_id, seat.attempt, gang.failure(document))
+        return str(document["code"])
+    return "done"
+
+
+class _Shard:
+    def __init__(self, seat: Seat, heart: _Seated, url: str) -> None:
+        self._seat, self._heart, self._store = seat, heart, files()
+        self._request = TrainRequest.model_validate(seat.request)
+        self._exchange, self._control = gang.names(seat.job_id, seat.attempt)
+        self._url = url
+
+    def run(self) -> None:
+        """From the first word to the coordinator to the last one."""
+        seat, request = self._seat, self._request
+        solver = find(request.solver)(
+            parse_params(request.solver, request.params), seed=request.seed, threads=request.threads
+        )
+        if not isinstance(solver, Shardable):
+            raise InvalidInput(f"{request.solver} cannot be trained in shards")
+        problem = prepare(self._heart, seat.job_id, seat.dataset_id, self._store, request).problem
+        self._ready()
+        wait = settings().exchange_seconds
+        control = RedisExchange(self._url, self._control, seat.rank, seat.size + 1, timeout=wait, check=self._ready)
+        try:
+            own = np.flatnonzero(deal(problem.y, problem.n_classes, seat.size) == seat.rank).astype(np.int32)
+            state = self._start(control, digest(problem), own)
+            exchange = RedisExchange(
+                self._url, self._exchange, seat.rank, seat.size, timeout=wait, check=self._heart.check
+            )
+            try:
+                last = self._train(control, exchange, solver, problem, state)
+                if last is not None:
+                    self._finish(control, solver, problem, last)
+            finally:
+                exchange.close()
+        finally:
+            control.close()
+
+    def _ready(self) -> None:
+        self._heart.check()
+        if draining.requested():
+            raise Drained
+
+    def _start(self, control: Exchange, made: NDArray[np.uint8], own: NDArray[np.int32]) -> State | None:
+        order = gang.decode(gather(control, [made, gang.encode(VERSION)])[-1][0])
+        if order["checkpoint"] is None:
+            return None
+        state: State | None = None
+        try:
+            state = read_state(self._store, order["checkpoint"], order["sha256"], own)
+        except (OSError, ValueError):
+            _log.exception("checkpoint_unusable", job_id=self._seat.job_id, rank=self._seat.rank)
+        usable = [part[0] for part in gather(control, [np.array([state is not None])])[:-1]]
+        return state if all(flag[0] for flag in usable) else None
+
+    def _train(
+        self, control: Exchange, exchange: RedisExchange, solver: Shardable, problem: Any, state: State | None
+    ) -> State | None:
+        """Steps until the last one, whose state it returns, or until the coordinator sends the shards away."""
+        last: State | None = state
+        for step in solver.sharded(problem, exchange, state):
+            last = step.state
+            order, number = self._report(control, Report.of(step, exchange, draining.requested()))
+            if step.converged:
+                return last
+            if order & gang.SAVE:
+                gather(control, self._save(solver, step.state, number))
+            if order & gang.LEAVE:
+                return None
+        self._report(control, Report.of(None, exchange, draining.requested()))
+        return last
+
+    def _report(self, control: Exchange, report: Report) -> tuple[int, int]:
+        (order,) = gather(control, [report.array()])[-1]
+        self._heart.check()
+        return int(order[0]), int(order[1])
+
+    def _save(self, solver: Shardable, state: State, number: int) -> list[NDArray[np.uint8]]:
+        seat = self._seat
+        path = f"jobs/{seat.job_id}/{seat.attempt}-{number}-0"
+        try:
+            alone, common = reshard.split(state, solver.columns)
+            saved = [self._store.save_arrays(f"{path}/shard-{seat.rank}", alone, {})]
+            if seat.rank == 0:
+                saved.append(self._store.save_arrays(f"{path}/common", common, {}))
+        except OSError:
+            _log.exception("checkpoint_not_written", job_id=seat.job_id, rank=seat.rank)
+            saved = []
+        return [gang.encode(saved)]
+
+    def _finish(self, control: Exchange, solver: Shardable, problem: Any, state: State) -> None:
+        seat = self._seat
+        folder = self._store.path(model_part(seat.job_id, seat.attempt))
+        folder.mkdir(parents=True, exist_ok=True)
+        part = solver.part(problem, state)
+        arrays: Mapping[str, NDArray[Any]] = {block_name(seat.rank): part.W}
+        if seat.rank == 0:
+            arrays = {**arrays, "features": part.features}
+        hashes = {name: write_array(folder / f"{name}.npy", array) for name, array in arrays.items()}
+        weights = part.W[:-1] if part.bias else part.W
+        told = {
+            "bias": part.bias,
+            "nonzero_weights": int(np.count_nonzero(weights)),
+            "nonzero_duals": part.nonzero_duals,
+        }
+        gather(control, [gang.encode({"hashes": hashes, **told}), part.own])
+
+
+def model_part(job_id: str, attempt: int) -> str:
+    """The folder in which the shards of an attempt lay down their parts of the model."""
+    return f"models/{job_id}.{attempt}/.model.part"
+
+
+def read_state(store: Files, path: str, sha256: str, own: NDArray[np.int32]) -> State:
+    """The state of a shard with the classes ``own``, from a checkpoint of any number of shards.
+
+    Raises
+    ------
+    OSError, ValueError
+        Files are not there, or are not what was written.
+    """
+    _, manifest = store.load_arrays(f"{path}/gang", sha256=sha256)
+    common, _ = store.load_arrays(f"{path}/common", mmap=False, sha256=manifest["common"])
+    parts = []
+    for rank, digest_ in enumerate(manifest["shards"]):
+        folder = f"{path}/shard-{rank}"
+        classes = np.load(store.path(folder) / f"{reshard.OWN}.npy", allow_pickle=False)
+        if len(np.intersect1d(own, classes)):
+            parts.append(store.load_arrays(folder, sha256=digest_)[0])
+    return {**common, **reshard.gather_columns(parts, own)}

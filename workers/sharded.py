@@ -1,0 +1,256 @@
+"""Training jobs in class shards: the coordinator of a gang drives the steps of all shards, and keeps their journal."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from app.config import settings
+from app.errors import InvalidInput
+from app.schemas.jobs import TrainRequest
+from app.services import slots
+from app.services.leases import Checkpoint
+from app.store.files import Files
+from app.store.queue import ring
+from solvers.base import Solver, Step
+from solvers.model import write_array
+from solvers.sharded_linear_model import ShardedLinearModel, block_name
+from solvers.sharding.exchange import Arrays, ExchangeError
+from solvers.version import VERSION
+from workers import draining, gang
+from workers.driving import Outcome, Run
+from workers.exchange import RedisExchange, open_gang
+from workers.gang import Lost, Report, Waiting
+from workers.journal import Drained, Journal
+from workers.preparing import Prepared, digest, prepare
+from workers.publishing import Publisher
+from workers.shard import model_part
+
+_START_LEASES = 2.0
+_log = structlog.get_logger("polymargin.worker")
+
+
+def train_sharded(journal: Journal, store: Files, request: TrainRequest, solver: Solver[Any]) -> None:
+    """Train with one shard in each of the slots that the job has, and end the job with a model that stays in shards.
+
+    Raises
+    ------
+    Lost, Waiting, Failed, Drained, Cancelled, Fenced
+        As :mod:`workers.gang` and the journal have them; the gang is broken then, and nothing of it stays in Redis.
+    """
+    lease, url = journal.lease, settings().redis_url
+    assert lease.shards is not None
+    try:
+        gang.close_all(url, lease.job_id, range(1, lease.attempt))
+        for name in gang.names(lease.job_id, lease.attempt):
+            open_gang(url, name)
+        Coordinator(journal, store, request, solver, lease.shards, url).run()
+    except ExchangeError as error:
+        raise gang.verdict(error) from error
+    except BaseException as error:
+        gang.break_all(url, lease.job_id, lease.attempt, f"the coordinator has ended: {type(error).__name__}")
+        raise
+    finally:
+        gang.close_all(url, lease.job_id, range(lease.attempt, lease.attempt + 1))
+
+
+class Coordinator:
+    """The last rank of a gang's control.
+
+    Parameters
+    ----------
+    journal : Journal
+    store : Files
+    request : TrainRequest
+    solver : Solver
+    size : int
+        Number of shards.
+    url : str
+        Of Redis.
+    """
+
+    def __init__(
+        self, journal: Journal, store: Files, request: TrainRequest, solver: Solver[Any], size: int, url: str
+    ) -> None:
+        self._journal, self._store, self._request, self._solver, self._size = journal, store, request, solver, size
+        self._began = self._looked_at = time.monotonic()
+        self._all_here = False
+        self._ring()
+        self._control = RedisExchange(
+            url,
+            gang.names(journal.lease.job_id, journal.lease.attempt)[1],
+            size,
+            size + 1,
+            timeout=settings().exchange_seconds,
+            check=self._look,
+        )
+        self._run = _GangRun(journal, store, self)
+        self._counts = np.zeros((size, 3))
+
+    def run(self) -> None:
+        """From the shards' first word to the job's success."""
+        try:
+            lease = self._journal.lease
+            prepared = prepare(self._journal, lease.job_id, lease.dataset_id, self._store, self._request)
+            publisher = Publisher(self._journal, self._store, self._request, prepared)
+            outcome = self._start(prepared)
+            self._journal.phase("training", at_once=False)
+            outcome = self._train(outcome)
+            self._finish(publisher, outcome)
+        finally:
+            self._control.close()
+
+    def collect(self, mine: Arrays) -> list[Arrays]:
+        """What the shards say in the next round, by rank, after the coordinator's own word."""
+        return self._control.collect(self._control.post(mine))[: self._size]
+
+    def _start(self, prepared: Prepared) -> Outcome | None:
+        resumed = self._run.resume()
+        start: dict[str, str | None] = {"checkpoint": None, "sha256": None}
+        checkpoint = self._run.checkpoint
+        if resumed is not None and checkpoint is not None:
+            start = {"checkpoint": checkpoint.path, "sha256": checkpoint.sha256}
+        made = digest(prepared.problem)
+        for rank, (other, version) in enumerate(self.collect([gang.encode(start)])):
+            if gang.decode(version) != VERSION:
+                raise InvalidInput(f"shard {rank} is of version {gang.decode(version)}, the coordinator of {VERSION}")
+            if not np.array_equal(made, other):
+                raise InvalidInput(f"shard {rank} has made another problem of the dataset than the coordinator")
+        self._all_here = True
+        if resumed is not None and not all(part[0][0] for part in self.collect([])):
+            self._run.forget()
+            return None
+        return resumed
+
+    def _train(self, outcome: Outcome | None) -> Outcome:
+        self._run.begin(self._solver, 0, None if outcome is None else outcome.state)
+        order, began = gang.GO, time.monotonic()
+        while True:
+            reports = [Report(*part[0]) for part in self.collect([np.array([order, self._run.next_number], np.int64)])]
+            self._run.seconds += time.monotonic() - began
+            if reports[0].ended:
+                break
+            outcome = Outcome(self._run.note(self._step(reports)), {})
+            if outcome.reached.converged:
+                break
+            if order & gang.SAVE:
+                self._run.try_to_save(outcome)
+            if order & gang.LEAVE:
+                raise Drained
+            self._journal.check(drain=False)
+            order = gang.GO
+            if draining.requested() or any(report.drains for report in reports):
+                order = gang.SAVE | gang.LEAVE
+            elif self._run.checkpoint_due():
+                order = gang.SAVE
+            began = time.monotonic()
+        self._journal.flush()
+        if outcome is None:
+            raise RuntimeError(f"solver {self._solver.name} ended without a step")
+        return outcome
+
+    def _step(self, reports: Sequence[Report]) -> Step:
+        counts = np.array([[report.rounds, report.bytes, report.waited] for report in reports])
+        rounds, sent, waited = (counts - self._counts).T
+        self._counts = counts
+        measures = {
+            "exchange_rounds": float(rounds.max()),
+            "exchange_bytes": float(sent.sum()),
+            "exchange_wait_seconds": float(waited.max()),
+        }
+        first = reports[0]
+        return Step(int(first.epoch), first.primal, first.dual, first.violation, bool(first.converged), {}, measures)
+
+    def _finish(self, publisher: Publisher, outcome: Outcome) -> None:
+        lease, problem = self._journal.lease, publisher.prepared.problem
+        self._journal.phase("saving", at_once=False)
+        parts = self.collect([])
+        told = [gang.decode(part[0]) for part in parts]
+        part = self._store.path(model_part(lease.job_id, lease.attempt))
+        owner = np.empty(problem.n_classes, np.int32)
+        for rank, (_, own) in enumerate(parts):
+            owner[own] = rank
+        hashes = {name: digest_ for shard in told for name, digest_ in shard["hashes"].items()}
+        own_arrays = {"owner": owner, "bias": np.array([told[0]["bias"]])}
+        hashes |= {name: write_array(part / f"{name}.npy", array) for name, array in own_arrays.items()}
+
+        def make() -> ShardedLinearModel:
+            arrays = {name: np.load(part / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in hashes}
+            model = ShardedLinearModel.from_arrays(tuple(problem.classes), problem.n_features, arrays)
+            weights = sum(shard["nonzero_weights"] for shard in told) / (problem.n_classes * problem.n_features)
+            model.report = {"nonzero_weights": weights, "nonzero_duals": told[0]["nonzero_duals"]}
+            made.append(model)
+            return model
+
+        made: list[ShardedLinearModel] = []
+        shards = [
+            {"rank": rank, "classes": len(own), "sha256": hashes[block_name(rank)]}
+            for rank, (_, own) in enumerate(parts)
+        ]
+        finish = publisher.finish(
+            self._solver.params,
+            outcome.reached,
+            make,
+            lambda folder, lineage: made[0].seal(part, hashes, folder, lineage),
+            {"shards": shards},
+        )
+        self._journal.succeed(finish)
+
+    def _look(self) -> None:
+        """While the coordinator waits: is the job still its own, is every shard alive, has each one come?"""
+        self._journal.check(drain=not self._all_here)
+        if time.monotonic() - self._looked_at < min(1.0, settings().heartbeat_seconds):
+            return
+        self._looked_at = time.monotonic()
+        lease = self._journal.lease
+        held = self._journal.read(lambda session: slots.held(session, lease.job_id, lease.attempt))
+        gone = sorted(set(range(self._size)) - {slot.rank for slot in held if not (slot.worker and slot.lost)})
+        if gone:
+            raise Lost(f"shard {gone[0]} of {self._size} is lost")
+        absent = [slot for slot in held if slot.worker is None]
+        if not absent:
+            return
+        if self._looked_at - self._began > _START_LEASES * settings().lease_seconds:
+            raise Waiting(f"no worker of {absent[0].queue} has taken shard {absent[0].rank}")
+        self._ring()
+
+    def _ring(self) -> None:
+        lease = self._journal.lease
+        self._journal.read(lambda session: slots.keep_waiting(session, lease.job_id, lease.attempt))
+        for slot in self._journal.read(lambda session: slots.held(session, lease.job_id, lease.attempt)):
+            if slot.worker is None:
+                ring(lease.job_id, slot.queue, slot.rank)
+
+
+class _GangRun(Run):
+    """A run whose state lies with the shards: its checkpoints are a manifest of theirs."""
+
+    def __init__(self, journal: Journal, store: Files, coordinator: Coordinator) -> None:
+        super().__init__(journal, store)
+        self._coordinator = coordinator
+        self.checkpoint: Checkpoint | None = None
+
+    @property
+    def next_number(self) -> int:
+        """Of the step to come."""
+        return 0 if self._reached is None else self._reached.number + 1
+
+    def forget(self) -> None:
+        """Begin anew: a shard cannot read its part of the checkpoint."""
+        self.journal.drop_checkpoint()
+        self._reached, self.seconds = None, 0.0
+
+    def _load(self, checkpoint: Checkpoint) -> tuple[Mapping[str, NDArray[Any]], dict[str, Any]]:
+        self.checkpoint = checkpoint
+        return self._store.load_arrays(f"{checkpoint.path}/gang", sha256=checkpoint.sha256)
+
+    def _write(self, path: str, outcome: Outcome, manifest: dict[str, Any]) -> str:
+        saved = [gang.decode(part[0]) for part in self._coordinator.collect([])]
+        if not all(saved):
+            self._store.delete(path)
+            raise OSError(f"shard {[bool(part) for part in saved].index(False)} has not written its part")
+        manifest = {**manifest, "shards": [part[0] for part in saved], "common": saved[0][1]}
+        return self._store.save_arrays(f"{path}/gang", {}, manifest)
