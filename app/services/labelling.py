@@ -1,6 +1,6 @@
 """Whether the labels of a dataset, a label tree and a method fit one another."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from sqlalchemy import select
@@ -14,6 +14,7 @@ from solvers.base import Solver
 from solvers.registry import find
 
 _NAMED = 5
+_SEPARATORS = (",", ";", "|", " ")
 
 
 def check_method(solver: type[Solver[Any]], request: TrainRequest) -> None:
@@ -47,11 +48,22 @@ def check_labels(
         if strange:
             whose = "" if sets else " of training rows"
             detail = f"{hierarchy.name} has no node for {len(strange)} label(s){whose}: {named(strange)}"
+            detail += _lists_of_nodes(strange, known)
             raise InvalidInput("labels are not in the hierarchy", [Item(detail, "/hierarchy")])
         unseen, what = [label for label in unseen if label not in known], f"{hierarchy.name} has no node for"
     if unseen and request.unseen_labels == "refuse":
         detail = f"{len(unseen)} such label(s), as {named(unseen)}; unseen_labels='count' counts their rows as errors"
         raise InvalidInput(f"the test part has labels that {what}", [Item(detail, "/unseen_labels")])
+
+
+def _lists_of_nodes(labels: Sequence[str], known: Set[str]) -> str:
+    """What to do about labels that are lists of nodes, read as one name each."""
+    for label in labels:
+        for separator in _SEPARATORS:
+            parts = label.split(separator)
+            if len(parts) > 1 and all(part.strip() in known for part in parts):
+                return f"; {label!r:.80} is a list of nodes: upload the dataset with label_separator={separator!r}"
+    return ""
 
 
 def _check_sets(solver: type[Solver[Any]], statistics: DatasetStatistics, hierarchy: tables.Hierarchy | None) -> None:

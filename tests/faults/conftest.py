@@ -67,7 +67,9 @@ def workers(quick: None, redis_url: str, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture
-def long_job(database: sessionmaker[Session], dataset: Callable[..., str]) -> Callable[..., str]:
+def long_job(
+    database: sessionmaker[Session], dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> Callable[..., str]:
     """``long_job()`` submits a training job of some seconds, whose steps and model are always the same."""
     random = np.random.default_rng(0)
     values = random.normal(size=(400, 60)).round(3)
@@ -76,11 +78,17 @@ def long_job(database: sessionmaker[Session], dataset: Callable[..., str]) -> Ca
         for i, row in enumerate(values)
     )
     dataset("\n".join(rows) + "\n", name="noise")
+    hierarchy([("root" if i < 4 else f"c{i // 4 - 1}", f"c{i}") for i in range(20)])
 
-    def submit(model: str = "m", max_epochs: int = 700, path: list[float] | None = None) -> str:
+    def submit(
+        model: str = "m", max_epochs: int = 700, path: list[float] | None = None, solver: str = "weston_watkins"
+    ) -> str:
         params = {"tol": 1e-12, "max_epochs": max_epochs} | ({} if path else {"C": 100.0})
+        request = TrainRequest(dataset="noise", model=model, solver=solver, params=params, path=path)
+        if solver != "weston_watkins":
+            request.hierarchy = "tree"
         with database() as session:
-            return jobs.submit(session, TrainRequest(dataset="noise", model=model, params=params, path=path)).id
+            return jobs.submit(session, request).id
 
     return submit
 

@@ -96,6 +96,21 @@ def test_a_path_killed_after_a_version_has_each_version_once_and_the_same(
 
 
 @on_sqlite
+def test_a_job_along_a_tree_whose_process_is_killed_ends_the_same(
+    workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
+) -> None:
+    run(long_job("whole", 150, solver="orthogonal_transfer"))
+    workers.start()
+    job_id = long_job("m", 150, solver="orthogonal_transfer")
+    job = until(job_id, _has_checkpoint(database))
+    os.kill(_pid(job), signal.SIGKILL)
+    job = until(job_id, lambda job: job.state == "succeeded")
+    assert job.attempt == 2
+    with database() as session:
+        assert _outcome(session, "m") == _outcome(session, "whole")
+
+
+@on_sqlite
 def test_a_job_whose_main_process_is_killed_goes_to_another_worker(
     workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
 ) -> None:

@@ -130,6 +130,15 @@ def test_sets_of_labels_need_a_hierarchy_and_a_method_that_takes_them(
     assert "other has no node for 2 label(s): 'b', 'c'" in item.detail
 
 
+def test_lists_of_labels_that_were_read_as_one_name_are_recognised(
+    session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> None:
+    dataset("label,x\na,1\nb; c,2\n", format="csv")
+    hierarchy([("root", "a"), ("a", "b"), ("a", "c")])
+    (item,) = _refused(session, solver="transfer", hierarchy="tree").errors
+    assert item.detail.endswith("'b; c' is a list of nodes: upload the dataset with label_separator=';'")
+
+
 def test_a_hierarchy_in_use_is_never_deleted(
     session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str]
 ) -> None:
