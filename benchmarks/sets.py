@@ -1,7 +1,8 @@
 """The data sets of the benchmarks: digits and docstrings always, others where POLYMARGIN_BENCH_DATA names their folder.
 
 That folder holds a ``load.py`` with ``bench(name) -> X_train, y_train, X_test, y_test, label names``; for sets with a
-label tree also ``edges(name)`` and, where labels are paths, ``tree(name) -> X, labels of every row, split, edges``.
+label tree also ``edges(name)`` and, where labels are paths, ``tree(name) -> X, labels of every row, split, edges``;
+texts come as ``rows(name)``, dicts.
 """
 
 import importlib.util
@@ -14,16 +15,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
-from sklearn.preprocessing import normalize
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import StandardScaler, normalize
 
 from app.corpus import docstrings
 from app.features.text import TextFeatures, TextParams
+from solvers.label_sets import of_names, of_nodes
 from solvers.problem import Problem
 from solvers.taxonomy import Taxonomy
 
 DENSE = ["vowel", "segment", "satimage", "pendigits", "letter", "usps"]
 TEXT = ["20news", "debian-section", "naics", "debian-maintainer"]
 TREE = ["imclef07a", "20news", "naics"]
+MULTILABEL = ["enron", "cellcycle_fun", "seq_fun", "debian-tags"]
 
 
 def available() -> list[str]:
@@ -52,7 +56,12 @@ def load_test(name: str) -> tuple[sp.csr_matrix, NDArray[np.int32]]:
 
 
 def load_tree(name: str) -> tuple[Problem, sp.csr_matrix, NDArray[np.int32]]:
-    """Training part of a set of ``TREE`` with its label tree, and the rows and nodes for testing; rows of length 1."""
+    """Training part of a set of ``TREE`` with its label tree, and the rows and nodes for testing; rows of length 1.
+
+    Also of docstrings, where modules are in packages, and every fourth row is for testing.
+    """
+    if name == "docstrings":
+        return _docstrings_tree()
     source = _loader()
     if name == "imclef07a":
         X, labels, split, edges = source.tree(name)
@@ -67,6 +76,48 @@ def load_tree(name: str) -> tuple[Problem, sp.csr_matrix, NDArray[np.int32]]:
     classes, index = np.unique(y.astype(str), return_inverse=True)
     problem = Problem.check(normalize(X), index, classes.tolist(), taxonomy=tree)
     return problem, sp.csr_matrix(normalize(X_test)), tree.find(y_test.astype(str).tolist())
+
+
+def load_sets(name: str) -> tuple[Problem, sp.csr_matrix, sp.csr_matrix]:
+    """Training part of a set with sets of labels, and the rows and sets for testing; rows of length 1.
+
+    The features of the yeast sets, whose scales differ by orders of magnitude, have mean 0 and variance 1 before.
+    Of ``TREE`` and docstrings the sets are the paths to single labels.
+    """
+    if name not in MULTILABEL:
+        problem, X_test, y_test = load_tree(name)
+        assert problem.taxonomy is not None
+        sets = Problem.check_sets(problem.X, problem.label_sets(), problem.taxonomy)
+        return sets, X_test, of_nodes(problem.taxonomy, y_test)
+    source = _loader()
+    if name == "debian-tags":
+        rows = source.rows("debian")
+        train = np.array([row["split"] == "train" for row in rows])
+        tfidf = TfidfVectorizer(min_df=2, sublinear_tf=True).fit(
+            [row["text"] for row in rows if row["split"] == "train"]
+        )
+        X, labels = tfidf.transform([row["text"] for row in rows]), [row["tags"] for row in rows]
+    else:
+        X, labels, split, _ = source.tree(name)
+        train = split == "train"
+        if name != "enron":
+            X = sp.csr_matrix(StandardScaler().fit(X[train].toarray()).transform(X.toarray()))
+    tree = Taxonomy.from_edges(source.edges(name))
+    sets, _ = of_names(tree, labels)
+    tests = ~train if name in ("debian-tags", "enron") else split == "test"
+    X = sp.csr_matrix(normalize(X))
+    return Problem.check_sets(X[train], sets[train], tree), X[tests], sets[tests]
+
+
+def _docstrings_tree() -> tuple[Problem, sp.csr_matrix, NDArray[np.int32]]:
+    X, y = load("docstrings")
+    names = sorted({label for _, label in docstrings()})
+    paths = {".".join(name.split(".")[:depth]) for name in names for depth in range(1, name.count(".") + 2)}
+    tree = Taxonomy.from_edges([(path.rpartition(".")[0] or "root", path) for path in sorted(paths)])
+    held = np.arange(len(y)) % 4 == 3
+    classes, index = np.unique(np.array(names)[y[~held]], return_inverse=True)
+    problem = Problem.check(normalize(X[~held]), index, classes.tolist(), taxonomy=tree)
+    return problem, sp.csr_matrix(normalize(X[held])), tree.find(np.array(names)[y[held]].tolist())
 
 
 @cache
