@@ -146,7 +146,7 @@ class KernelMachine(FlatMachine[KernelParams]):
     def _function(self, problem: Problem) -> KernelFunction:
         params = self.params
         if params.kernel == "precomputed":
-            _check_gram(problem)
+            check_gram(problem)
         given = params.gamma if params.kernel in ("poly", "rbf") else 1.0
         gamma = scale_of(problem.X) if given == "scale" else float(given)
         return KernelFunction(params.kernel, params.degree, gamma, params.coef0)
@@ -173,7 +173,8 @@ def _coefficients(machine: Machine, y: NDArray[np.int32], alpha: NDArray[np.floa
     return v
 
 
-def _check_gram(problem: Problem) -> None:
+def check_gram(problem: Problem) -> None:
+    """Raise ProblemError if X is no Gram matrix: not square, not symmetric, or with a negative diagonal."""
     K, n = problem.X, problem.n_samples
     if K.shape != (n, n):
         raise ProblemError(f"X has shape {K.shape}; a precomputed kernel needs one row and one column an example")

@@ -124,6 +124,17 @@ def node_weights(task: Task, state: State) -> NDArray[np.float64]:
     return W
 
 
+def node_coefficients(task: Task, state: State) -> NDArray[np.float64]:
+    """What each example adds to the vectors of the nodes, shape (n_samples, n_nodes)."""
+    n, m = len(task.filled), len(task.forest.parent)
+    pool = Coefficients(*(np.asarray(state[f"mass_{name}"]) for name in Coefficients._fields))
+    alone = Rows(np.arange(n + 1), np.arange(n, dtype=np.int32), np.ones(n), np.ones(n))
+    moved, coefficients = np.zeros((n, task.n_columns)), np.empty((n, m))
+    task.kernels.rebuild(alone, task.forest, task.sets, pool, moved)
+    task.kernels.to_nodes(task.forest, moved, coefficients)
+    return coefficients
+
+
 @dataclass
 class _Run:
     """What changes while training: the state of a step.

@@ -26,23 +26,28 @@ class SetMachine(Machine[S]):
         tree = problem.taxonomy
         assert tree is not None
         sets = replace(problem, y=np.empty(0, np.int32), classes=tree.names, labels=problem.label_sets())
-        if self.params.bias == 0:
+        if self.params.bias == 0 or not self.appends_constant:
             return sets
         constant = sp.csr_matrix(np.full((problem.n_samples, 1), self.params.bias))
         return replace(sets, X=sp.csr_matrix(sp.hstack([problem.X, constant], format="csr")))
+
+    @property
+    def appends_constant(self) -> bool:
+        """Whether a bias is one more feature."""
+        return True
 
     def model(self, problem: Problem, state: State) -> SubtreeModel:
         """The model that ``state`` stands for; its report tells the shares of weights and dual variables not zero."""
         prepared = self.prepared(problem)
         model = self.fitted(prepared, state)
-        parts = model.parts
+        parts, nonzero = model.parts, self.nonzero_duals(prepared, state)
+        told = {} if np.isnan(nonzero) else {"nonzero_duals": nonzero}
         if isinstance(parts, LinearModel):
             if self.params.bias > 0:
                 parts = parts.with_last_as_intercept(self.params.bias)
                 model = SubtreeModel(model.tree, parts, model.rule)
-            told = {"nonzero_weights": float(np.count_nonzero(parts.W) / (parts.n_features * len(parts.classes)))}
-            nonzero = self.nonzero_duals(prepared, state)
-            model.report = told if np.isnan(nonzero) else told | {"nonzero_duals": nonzero}
+            told["nonzero_weights"] = float(np.count_nonzero(parts.W) / (parts.n_features * len(parts.classes)))
+        model.report = told
         return model
 
     def shown(self, problem: Problem, features: NDArray[np.int64], W: NDArray[np.float64], rule: Rule) -> SubtreeModel:

@@ -29,7 +29,7 @@ CHANCELESS = {
     "multiboost",
     "adaboost_mh",
     "hierarchical_rls",
-    *(name for name, method in SOLVERS.items() if method.handles.kernels),
+    *(name for name, method in SOLVERS.items() if method.handles.kernels and method.handles.flat),
 }
 # whose result is a path of choices, not an optimum, which equally good weak learners turn this way or that
 GREEDY = {"adaboost_ecc", "adaboost_mh", "adaboost_mo"}

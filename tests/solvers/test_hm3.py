@@ -5,15 +5,18 @@ import itertools
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import closed_sets, random_sets, random_tree, small, small_sets, with_tree
 
+from solvers.kernel_map import kernel_map
 from solvers.kernels import coefficients
+from solvers.kernels.kernel_function import KernelFunction
 from solvers.markov_ascent import Task
 from solvers.memory import TooLargeError
 from solvers.path import ascending, follow
-from solvers.problem import Problem
+from solvers.problem import Problem, ProblemError
 from solvers.registry import SOLVERS, parse_params
 from solvers.subtree_model import SubtreeModel
 
@@ -224,3 +227,57 @@ def test_weights_of_all_nodes_that_exceed_the_memory_are_refused():
     sets[:, 0] = True
     with pytest.raises(TooLargeError, match=r"3,000 classes needs at least 1 MB; memory_mb allows 1 MB"):
         machine(memory_mb=1).steps(Problem.check_sets(np.eye(50), sets, tree))
+
+
+def gram_of(problem, params):
+    X = problem.X.toarray()
+    if params["kernel"] == "rbf":
+        return np.exp(-params["gamma"] * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    return (params.get("gamma", 1.0) * X @ X.T + params.get("coef0", 0.0)) ** params.get("degree", 1)
+
+
+@each_labelings
+@pytest.mark.parametrize(
+    "params",
+    [{"kernel": "rbf", "gamma": 0.2}, {"kernel": "poly", "degree": 2, "gamma": 0.5, "coef0": 1.0, "bias": 0.5}],
+)
+def test_a_kernel_has_the_optimum_of_its_own_space(labelings, params):
+    problem = small_sets(n=14, d=4, n_nodes=4)
+    K = gram_of(problem, params)
+    vectors = np.linalg.cholesky(K + params.get("bias", 0.0) ** 2 + 1e-11 * np.eye(14))
+    explicit = Problem.check_sets(vectors, problem.labels, problem.taxonomy)
+    value, _ = exponential_dual(explicit, 2.0, labelings, "symmetric", "uniform")
+    last, model = trained(problem, C=2.0, tol=1e-5, labelings=labelings, max_epochs=3000, **params)
+    assert last.converged
+    assert last.dual <= value * (1 + 1e-6)
+    assert last.primal >= value * (1 - 1e-6)
+    _, linear = trained(explicit, C=2.0, tol=1e-5, labelings=labelings, max_epochs=3000)
+    due = linear.parts.scores(explicit.X)
+    np.testing.assert_allclose(model.parts.scores(problem.X), due, atol=2e-2 * np.abs(due).max())
+    given = Problem.check_sets(K, problem.labels, problem.taxonomy)
+    other = {"kernel": "precomputed", "bias": params.get("bias", 0.0)}
+    one, precomputed = trained(given, C=2.0, tol=1e-5, labelings=labelings, max_epochs=3000, **other)
+    assert one.primal == pytest.approx(last.primal, rel=1e-4)
+    np.testing.assert_allclose(precomputed.parts.scores(given.X), due, atol=2e-2 * np.abs(due).max())
+
+
+def test_the_linear_kernel_through_vectors_is_the_machine_itself():
+    problem = small_sets(n=30)
+    K = (problem.X @ problem.X.T).tocsr()
+    plain, model = trained(problem, tol=1e-4)
+    mapped, other = trained(Problem.check_sets(K, problem.labels, problem.taxonomy), tol=1e-4, kernel="precomputed")
+    assert mapped.dual <= plain.primal
+    assert plain.dual <= mapped.primal
+    np.testing.assert_allclose(other.parts.scores(K), model.parts.scores(problem.X), atol=0.05)
+
+
+def test_vectors_of_a_kernel_have_its_values_as_inner_products_and_no_more_of_them_than_it_takes():
+    X = small_sets(n=40, d=6).X
+    vectors = kernel_map(X, KernelFunction("rbf", gamma=0.3), 0.5)
+    K = np.exp(-0.3 * ((X.toarray()[:, None] - X.toarray()[None]) ** 2).sum(axis=2)) + 0.5
+    np.testing.assert_allclose(vectors @ vectors.T, K, atol=1e-10)
+    assert kernel_map(X, KernelFunction("linear")).shape == (40, 6)
+    with pytest.raises(ProblemError, match="not positive semidefinite"):
+        kernel_map(sp.csr_matrix([[1.0, 2.0], [2.0, 1.0]]), KernelFunction("precomputed"))
+    with pytest.raises(ProblemError, match="one row and one column"):
+        trained(small_sets(), kernel="precomputed")

@@ -21,7 +21,7 @@ from solvers.model import ModelError, load_model
 from solvers.problem import Problem, ProblemError
 from solvers.registry import SOLVERS, parse_params
 
-METHODS = [name for name in SOLVERS if SOLVERS[name].handles.kernels]
+METHODS = [name for name in SOLVERS if SOLVERS[name].handles.kernels and SOLVERS[name].handles.flat]
 KERNELS = {
     "linear": {},
     "poly": {"degree": 2, "gamma": 0.5, "coef0": 1.0},
