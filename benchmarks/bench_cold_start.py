@@ -21,6 +21,8 @@ SAMPLES, FEATURES, CLASSES = 60, 20, 4
 EPOCHS = 30
 COLD_AIM, WARM_AIM = 15.0, 0.5
 TIMEOUT = 300
+# what an algorithm cannot do without
+NEEDED: dict[str, dict[str, Any]] = {"newton": {"loss": "squared_hinge"}}
 
 
 def cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -33,7 +35,8 @@ def cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
         field = method.Params.model_fields.get("algorithm")
         for algorithm in [given for given in get_args(field.annotation) if given != "auto"] if field else [None]:
             for rows in ("sparse", "dense"):
-                yield name, " ".join(filter(None, [algorithm, rows])), {"algorithm": algorithm} if algorithm else {}
+                params = {"algorithm": algorithm} | NEEDED.get(algorithm, {}) if algorithm else {}
+                yield name, " ".join(filter(None, [algorithm, rows])), params
 
 
 def child(name: str, rows: str, params: str) -> None:
