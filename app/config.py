@@ -15,6 +15,10 @@ class Settings(BaseSettings):
     home: Path = Field(default_factory=lambda: Path.home() / ".polymargin", description="Data folder.")
     database_url: str = Field(default="", description="SQLAlchemy URL; empty: SQLite in the data folder.")
     redis_url: str = Field(default="redis://127.0.0.1:6379/0", description="Broker; redis:// or unix:// with a path.")
+    cache: Path | None = Field(
+        default=None, description="Folder on this machine's disk for copies of datasets' arrays; by default none."
+    )
+    cache_bytes: int = Field(default=64 << 30, gt=0, description="Most bytes of such copies.")
     max_upload_bytes: int = Field(default=8 << 30, gt=0, description="Largest dataset upload, bytes.")
     max_hierarchy_bytes: int = Field(default=32 << 20, gt=0, description="Largest hierarchy upload, bytes.")
     max_body_bytes: int = Field(default=8 << 20, gt=0, description="Largest body of any other request, bytes.")

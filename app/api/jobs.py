@@ -15,7 +15,8 @@ from app.api.problems import responses
 from app.api.replays import make_once
 from app.schemas.jobs import Job, JobState, JobSteps, TrainRequest
 from app.schemas.pages import Page
-from app.services import jobs
+from app.schemas.plans import JobPlan
+from app.services import jobs, plans
 from app.services.idempotency import fingerprint
 from app.store import tables
 
@@ -37,6 +38,17 @@ def submit_job(session: Db, response: Response, token: Once, body: Annotated[Tra
     job = make_once(session, response, token, print_, tables.Job, lambda: jobs.submit(session, body), jobs.get)
     response.headers["Location"] = f"{V1}/jobs/{job.id}"
     return job
+
+
+@router.post(
+    "/plan",
+    dependencies=[VIEWER],
+    openapi_extra=_train.schema,
+    responses=responses(400, 401, 403, 404, 409, 413, 415, 422),
+)
+def plan_job(session: Db, body: Annotated[TrainRequest, Depends(_train)]) -> JobPlan:
+    """What a training job in class shards would take; nothing is queued."""
+    return plans.plan(session, body)
 
 
 @router.get("", dependencies=[VIEWER], responses=responses(401, 422))

@@ -10,6 +10,7 @@ from app.commands.output import Json, console, number, print_json, table
 from app.commands.watching import watch as watch_job
 from app.schemas.jobs import Job, JobResult, JobState
 from app.schemas.models import ModelVersion
+from app.schemas.plans import JobPlan
 
 jobs = typer.Typer(help="Look after import and training jobs.", no_args_is_help=True)
 
@@ -35,6 +36,7 @@ def train(
     threads: int = 1,
     test_fraction: Annotated[float, typer.Option(help="Held out where the dataset has no split of its own.")] = 0.2,
     watch: Annotated[bool, typer.Option("--watch", help="Show the progress until the job ends.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show what the shards would take, and submit nothing.")] = False,
     json: Json = False,
 ) -> None:
     """Train a model on a dataset."""
@@ -47,6 +49,10 @@ def train(
     if shards is not None:
         options["shards"] = shards
     with Polymargin() as client:
+        if plan:
+            request = {"dataset": dataset, "model": model, "solver": solver, "params": params, **options}
+            _show_plan(client.jobs.plan(request), json)
+            return
         job = client.train(dataset, model, solver, params, **options)
         if watch:
             job = watch_job(job, console(json))
@@ -128,6 +134,28 @@ def _param(text: str) -> tuple[str, Any]:
         return name, orjson.loads(value)
     except orjson.JSONDecodeError:
         return name, value
+
+
+def _show_plan(plan: JobPlan, json: bool) -> None:
+    if json:
+        print_json(plan)
+        return
+    rows = [
+        (share.shard, share.pool, f"{share.classes:,}", f"{share.examples:,}", _megabytes(share.memory_bytes))
+        for share in plan.shards
+    ]
+    console(json).print(table(["shard", "pool", "classes", "examples", "memory"], rows))
+    totals = {
+        "pools running": plan.pools,
+        "rounds an epoch": plan.rounds_per_epoch,
+        "sent an epoch": _megabytes(plan.bytes_per_epoch),
+        "seconds an epoch": number(plan.seconds_per_epoch),
+    }
+    console(json).print(table(["epoch", ""], totals.items()))
+
+
+def _megabytes(n: int | None) -> str | None:
+    return None if n is None else f"{n / 2**20:,.1f} MB"
 
 
 def _show(job: Job, json: bool) -> None:

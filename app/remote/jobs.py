@@ -12,6 +12,7 @@ from app.remote.transport import Transport
 from app.schemas.jobs import FINAL_STATES, JobState, JobSteps, TrainRequest
 from app.schemas.jobs import Job as JobBody
 from app.schemas.pages import Page
+from app.schemas.plans import JobPlan
 
 POLL_SECONDS = 0.5
 
@@ -92,6 +93,10 @@ class Jobs:
     def train(self, dataset: str, model: str, solver: str, params: dict[str, Any], **options: Any) -> Job:
         request = {"kind": "train", "dataset": dataset, "model": model, "solver": solver, "params": params, **options}
         return self.submit(request)
+
+    def plan(self, request: TrainRequest | Mapping[str, Any]) -> JobPlan:
+        """What a training job in class shards would take; nothing is queued."""
+        return self._transport.post(JobPlan, "/jobs/plan", request)
 
     def _job(self, body: JobBody) -> Job:
         job = Job.model_validate(body.model_dump())

@@ -36,14 +36,9 @@ def submit(session: Session, request: TrainRequest) -> Job:
     InvalidInput
         Unknown solver or parameters, or a dataset that the request cannot be trained on.
     """
-    params = _check_solver(request)
     with writing(session):
         # Locked, so that neither can be deleted between this check and the job's row.
-        dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
-        hierarchy = None
-        if request.hierarchy is not None:
-            hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=True)
-        _check_dataset(session, dataset, hierarchy, request, params)
+        dataset, hierarchy, _ = check(session, request, lock=True)
         _check_pools(session, request)
         row = doorbell.add(session, "train", dataset.id, request.model_dump(mode="json"))
         row.hierarchy_id = None if hierarchy is None else hierarchy.id
@@ -52,6 +47,18 @@ def submit(session: Session, request: TrainRequest) -> Job:
         job = show(row)
     doorbell.announce(session, job.id, row.queue)
     return job
+
+
+def check(
+    session: Session, request: TrainRequest, *, lock: bool = False
+) -> tuple[tables.Dataset, tables.Hierarchy | None, Params]:
+    """What a request names, after all checks but that of the workers; raises as :func:`submit`."""
+    params = _check_solver(request)
+    dataset, hierarchy = by_ref(session, tables.Dataset, request.dataset, lock=lock), None
+    if request.hierarchy is not None:
+        hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=lock)
+    _check_dataset(session, dataset, hierarchy, request, params)
+    return dataset, hierarchy, params
 
 
 def get(session: Session, id: str) -> Job:

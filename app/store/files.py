@@ -87,12 +87,17 @@ class Files:
         if sha256 is not None:
             if hashlib.sha256(text).hexdigest() != sha256:
                 raise ValueError(f"the manifest of {relative} is not what was written")
-            for name, digest in manifest["arrays"].items():
-                with open(folder / f"{name}.npy", "rb") as file:
-                    if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                        raise ValueError(f"array {name} of {relative} is not what was written")
+            self.check(relative)
         arrays = {name: _load_array(folder / f"{name}.npy", mmap) for name in manifest["arrays"]}
         return arrays, manifest
+
+    def check(self, relative: str) -> None:
+        """Compare the arrays of a folder with its manifest; raises ValueError where one is not what was written."""
+        folder = self.path(relative)
+        for name, digest in json.loads((folder / MANIFEST).read_bytes())["arrays"].items():
+            with open(folder / f"{name}.npy", "rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                    raise ValueError(f"array {name} of {relative} is not what was written")
 
     def delete(self, relative: str) -> None:
         """Remove a file or folder, if it is there."""

@@ -51,3 +51,9 @@ def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     assert done.stderr.startswith("Error: The database cannot be used: ")
     assert done.stderr.count("\n") == 1
     assert "secret" not in done.stderr
+
+
+def test_a_pool_of_shards_is_a_worker_of_its_queue() -> None:
+    child = embedded._pool(1)
+    assert child.name == "shard-1"
+    assert child.command[-4:] == ["--queue", "shard-1", "--concurrency", "1"]

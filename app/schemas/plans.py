@@ -1,0 +1,36 @@
+"""What a job in class shards will take."""
+
+from pydantic import BaseModel, Field
+
+
+class ShardPlan(BaseModel):
+    """The share of one shard."""
+
+    shard: int
+    pool: str | None = Field(description="The pool that comes next for it; absent where there are too few.")
+    classes: int
+    examples: int = Field(description="Training rows of these classes; every shard reads all rows.")
+    memory_bytes: int | None = Field(
+        description="Of the arrays of this shard; absent for texts, whose features are known only in training."
+    )
+
+
+class Assumptions(BaseModel):
+    """What the prediction takes for granted."""
+
+    batch: float = Field(description="Rows a round, on average; depends on the data.")
+    message: float = Field(description="Bytes that all shards send of a row in an epoch; depends on the data.")
+    products: float = Field(description="Multiply-adds a thread does in a second.")
+    bandwidth: float = Field(description="Bytes a second between a shard and Redis.")
+    round_trip: float = Field(description="Seconds of a round without its bytes.")
+
+
+class JobPlan(BaseModel):
+    """How a job would be dealt to its shards, and what an epoch over all rows would cost."""
+
+    shards: list[ShardPlan]
+    pools: int = Field(description="Pools that are running now; a job needs one for each shard.")
+    rounds_per_epoch: int = Field(description="An estimate; the job's steps tell how many there were.")
+    bytes_per_epoch: int = Field(description="Sent by all shards together; an estimate, too.")
+    seconds_per_epoch: float | None = Field(description="Computing and exchange; absent where memory_bytes is.")
+    assumptions: Assumptions

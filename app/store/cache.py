@@ -1,0 +1,53 @@
+"""Copies of datasets' arrays on a machine's own disk: mapped from there, a shared folder is read once a machine."""
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from app.config import settings
+from app.store.db import new_id
+from app.store.files import Files
+
+
+def nearby(store: Files, path: str) -> Files:
+    """Files in which the folder ``path`` is at hand: the store itself, or a cache that has a checked copy of it.
+
+    The copies used least recently go when all exceed ``POLYMARGIN_CACHE_BYTES``; whoever has them mapped keeps them.
+
+    Raises
+    ------
+    OSError, ValueError
+        The folder cannot be read, or is not what was written.
+    """
+    root = settings().cache
+    if root is None:
+        return store
+    cache = Files(root)
+    target = cache.path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(root / "lock", "a") as lock:
+        # one process copies, the others of this machine wait for it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            part = f"{path}.{new_id()}.part"
+            try:
+                shutil.copytree(store.path(path), cache.path(part))
+                cache.check(part)
+                os.rename(cache.path(part), target)
+            finally:
+                cache.delete(part)
+        os.utime(target)
+        _shrink(root, target)
+    return cache
+
+
+def _shrink(root: Path, kept: Path) -> None:
+    copies = [folder.parent for folder in root.glob("*/*/*/manifest.json") if folder.parent.suffix != ".part"]
+    sizes = {folder: sum(file.stat().st_size for file in folder.iterdir()) for folder in copies}
+    for folder in sorted(copies, key=lambda folder: folder.stat().st_mtime):
+        if sum(sizes.values()) <= settings().cache_bytes:
+            return
+        if folder != kept:
+            shutil.rmtree(folder, ignore_errors=True)
+            del sizes[folder]

@@ -1,0 +1,31 @@
+import pytest
+from asking import TestClient, problem
+from working import SPARSE, upload
+
+PLAN = "/api/v1/jobs/plan"
+
+
+@pytest.fixture
+def letters(client: TestClient) -> str:
+    return str(upload(client, "letters", SPARSE, "svmlight")["id"])
+
+
+def test_a_plan_deals_all_classes_and_queues_nothing(client: TestClient, letters: str) -> None:
+    answer = client.post(PLAN, json={"dataset": letters, "model": "a", "shards": 2})
+    assert answer.status_code == 200
+    plan = answer.json()
+    described = client.get(f"/api/v1/datasets/{letters}/statistics").json()
+    assert sum(share["classes"] for share in plan["shards"]) == described["n_classes"]
+    assert all(share["memory_bytes"] > 0 and share["pool"] is None for share in plan["shards"])
+    assert plan["pools"] == 0
+    assert plan["rounds_per_epoch"] > 0
+    assert plan["bytes_per_epoch"] > 0
+    assert plan["seconds_per_epoch"] > 0
+    assert [job["kind"] for job in client.get("/api/v1/jobs").json()["items"]] == ["import"]
+
+
+def test_a_plan_needs_shards_and_a_job_needs_pools(client: TestClient, letters: str) -> None:
+    document = problem(client.post(PLAN, json={"dataset": letters, "model": "a"}), 422, "invalid_input")
+    assert document["errors"][0]["pointer"] == "/shards"
+    document = problem(client.post("/api/v1/jobs", json={"dataset": letters, "model": "a", "shards": 2}), 409)
+    assert document["detail"] == "2 shards need as many pools of workers; 0 are running"
