@@ -2,8 +2,9 @@
 
 Stumps and trees of depth 2 and 3, 500 rounds each, on the sets' own parts for testing; one thread, processor seconds
 of ``fit`` from dense floats, compiled before. The peers have their defaults but for depth and rounds, and no early
-stopping; AdaBoost is left out where its first rounds say that all would take more than a minute. Ours with depth 1 has its defaults as well; with trees its step length and rounds were chosen on a quarter of
-the training rows, held out, and are the same for all sets.
+stopping; AdaBoost is left out where its first rounds say that all would take more than a minute. Ours with depth 1 has
+its defaults as well; with trees its step length and rounds were chosen on a quarter of the training rows, held out, and
+are the same for all sets.
 """
 
 import argparse
