@@ -25,7 +25,7 @@ from solvers.registry import SOLVERS, parse_params
 from solvers.weak_learners import Stumps
 
 SETS = ["vowel", "pendigits", "usps"]
-ROUNDS, CAP = 500, 15.0
+ROUNDS, CAP = 500, 8.0
 TEST_SHARE = 0.25
 MARKS = (50, 500)
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
