@@ -1,6 +1,6 @@
 """Lin et al. 2012, Figures 1 and 2, from our own runs: test error, solver's time and total time against iterations.
 
-Three of the paper's sets, each split at random into three quarters for training and one for testing, stumps, one
+Sets of the paper, each split at random into three quarters for training and one for testing, stumps, one
 thread, processor seconds. CW is ``multiboost_cw`` with up to ten sweeps a round and CW-1 the stage-wise one; the
 paper's C, chosen from 1e2 to 1e5, is 1e4 for CW and MultiBoost, and 1e8 for CW-1. A method stops after so many seconds.
 Solver's time is all that is not spent on the search for weak learners.
@@ -25,7 +25,7 @@ from solvers.registry import SOLVERS, parse_params
 from solvers.weak_learners import Stumps
 
 SETS = ["vowel", "pendigits", "usps"]
-ROUNDS, CAP = 500, 8.0
+ROUNDS, CAP = 500, 4.0
 TEST_SHARE = 0.25
 MARKS = (50, 500)
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -241,16 +241,17 @@ def _sweep_class(
     """
     begin, end = starts[c], starts[c + 1]
     own, rest = r[begin:end], E[begin:end]
-    _multiply(e[c][:begin], r[:begin], u[:begin])
-    _multiply(e[c][end:], r[end:], u[end:])
+    # the rows of other classes are two slices; loops over slices begin at 0, or LLVM would not vectorise them
+    for lo, hi in ((0, begin), (end, len(r))):
+        _multiply(e[c][lo:hi], r[lo:hi], u[lo:hi])
     up = down = 1.0
     g, j = sides[0], 0
     while j < len(weights) and way[1, c] <= FAR:
         h = sides[j]
-        before = _step_and_sum(g[:begin], up, down, h[:begin], u[:begin])
-        after = _step_and_sum(g[end:], up, down, h[end:], u[end:])
         minus, plus = _wrong(h[begin:end], rest, own)
-        plus, minus = before[0] + after[0] + plus, before[1] + after[1] + minus
+        for lo, hi in ((0, begin), (end, len(r))):
+            more, less = _step_and_sum(g[lo:hi], up, down, h[lo:hi], u[lo:hi])
+            plus, minus = plus + more, minus + less
         weight = next_weight(weights[j], plus, minus, a, share, signed)
         step = weight - weights[j]
         g, up, down = h, np.exp(step), np.exp(-step)
@@ -258,10 +259,9 @@ def _sweep_class(
         way[:, c] += abs(step)
         weights[j] = weight
         j += 1
-    _step_and_sum(g[:begin], up, down, g[:begin], u[:begin])
-    _step_and_sum(g[end:], up, down, g[end:], u[end:])
-    _divide(u[:begin], r[:begin], e[c][:begin], E[:begin])
-    _divide(u[end:], r[end:], e[c][end:], E[end:])
+    for lo, hi in ((0, begin), (end, len(r))):
+        _step_and_sum(g[lo:hi], up, down, g[lo:hi], u[lo:hi])
+        _divide(u[lo:hi], r[lo:hi], e[c][lo:hi], E[lo:hi])
     _settle(c, starts, e, r, E, way)
     return j
 
