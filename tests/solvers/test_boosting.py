@@ -103,6 +103,18 @@ def test_the_objective_never_rises_and_threads_change_no_bit(name, params, monke
         np.testing.assert_array_equal(ends[1][key], array, err_msg=key)
 
 
+@pytest.mark.parametrize("C", [1e2, 1e6])
+def test_corrective_sweeps_never_raise_the_objective_and_gain_on_stage_wise_rounds(C):
+    problem, ends = noisy(), {}
+    for tau_max in (1, 2, 8):
+        primal = np.array(
+            [s.primal for s in boost("multiboost_cw", C=C, tau_max=tau_max, max_epochs=25, tol=1e-9).steps(problem)]
+        )
+        assert (np.diff(primal) <= 1e-9 * primal[:-1]).all()
+        ends[tau_max] = primal[-1]
+    assert ends[8] < ends[2] < ends[1]
+
+
 @everywhere
 def test_a_bag_without_a_class_and_constant_features_are_no_trouble(name):
     X = np.hstack([np.random.default_rng(0).standard_normal((40, 2)), np.ones((40, 3)), np.zeros((40, 1))])

@@ -154,14 +154,16 @@ def test_shorter_and_longer_steps_lower_the_objective_too(share, C):
 
 
 @pytest.mark.parametrize("signed", [False, True])
-def test_on_fixed_weak_learners_the_steps_reach_the_optimum_of_a_convex_solver(signed):
+@pytest.mark.parametrize("share", [1.0, 1.6])
+def test_on_fixed_weak_learners_the_steps_reach_the_optimum_of_a_convex_solver(signed, share):
     loss = random_loss(n=80, k=4, C=60.0)
     sides, classes = learners(80, 48), (np.arange(48) % 4).astype(np.int32)
     weights, rng = np.zeros(48), np.random.default_rng(0)
     for _ in range(3000):
         order = rng.permutation(48)
+        order = order[np.argsort(classes[order], kind="stable")] if share > 1 else order
         part = weights[order]
-        stepped(loss, sides[order], classes[order], part, signed=signed)
+        stepped(loss, sides[order], classes[order], part, share, signed=signed)
         weights[order] = part
     w = cp.Variable(48)
     F = cp.vstack([cp.multiply(w, classes == c) @ sides.astype(float) for c in range(4)])
