@@ -26,11 +26,11 @@ class Workers:
         self._log = log
         self._started: list[subprocess.Popen[bytes]] = []
 
-    def start(self, concurrency: int = 1) -> subprocess.Popen[bytes]:
+    def start(self, concurrency: int = 1, queue: str = "general") -> subprocess.Popen[bytes]:
         """A worker, leader of a process group of its own."""
         with open(self._log, "ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "workers.main", "--concurrency", str(concurrency)],
+                [sys.executable, "-m", "workers.main", "--queue", queue, "--concurrency", str(concurrency)],
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -55,6 +55,12 @@ class Workers:
 def quick(configure: Callable[..., None]) -> None:
     """Leases and sweeps that a test can wait for."""
     configure(lease_seconds=2, heartbeat_seconds=0.3, sweep_seconds=0.3, ring_again_seconds=1, checkpoint_seconds=0.2)
+
+
+@pytest.fixture(scope="session")
+def new_workers() -> Callable[[str], Workers]:
+    """``new_workers(log)`` makes a group of workers, none of which is started yet."""
+    return Workers
 
 
 @pytest.fixture
