@@ -26,6 +26,8 @@ CASES: dict[str, list[dict[str, Any]]] = {
     "seq_fun": VARIANTS[:1],
     "naics-188": VARIANTS,
 }
+# of mean 0, so that only a constant can tell how rare a label is
+CENTRED = ("cellcycle_fun", "seq_fun")
 TOLERANCES = (1e-2, 1e-3)
 RUNS = 3
 # of the paper's WIPO-alpha, section D
@@ -83,17 +85,19 @@ def times(name: str) -> None:
     """Seconds to the gaps asked for."""
     rows, problem = [], load(name)
     assert problem.taxonomy is not None
+    bias = 1.0 if name in CENTRED else 0.0
     for params in CASES[name]:
-        train(problem, max_epochs=1, **params)
+        train(problem, max_epochs=1, bias=bias, **params)
         for tol in TOLERANCES if not params else TOLERANCES[:1]:
-            runs = [train(problem, tol=tol, **params) for _ in range(RUNS)]
+            runs = [train(problem, tol=tol, bias=bias, **params) for _ in range(RUNS)]
             seconds, last = statistics.median(run[0] for run in runs), runs[0][1]
             variant = ", ".join(params.values()) or "symmetric, consistent"
             rows.append([variant, tol, last.epoch, f"{seconds:.2f}", f"{last.gap:.5f}"])
             print(rows[-1], flush=True)
     header = ["variant", "gap asked for", "epochs", "s", "gap"]
     size = f"n {problem.n_samples}, {problem.X.nnz} entries, {problem.taxonomy.n_nodes} nodes"
-    write(f"Maximum-margin Markov trees: {name}", header, rows, f"{size}; rows of length 1; medians of {RUNS} runs.")
+    note = f"{size}; rows of length 1{' and a constant feature of 1' if bias else ''}; medians of {RUNS} runs."
+    write(f"Maximum-margin Markov trees: {name}", header, rows, note)
 
 
 def growth() -> None:
