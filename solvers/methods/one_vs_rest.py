@@ -10,7 +10,7 @@ on few dense features is solved by Newton's method instead (``finite_newton``).
 With an output code in place of "one against the rest" the same machine trains the columns of that code.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +30,10 @@ from solvers.kernels.rows import Rows, arrange, weights
 from solvers.layouts import DenseLayout
 from solvers.model import LinearModel
 from solvers.problem import Problem
+from solvers.sharding.apart import together
+from solvers.sharding.exchange import Exchange
+from solvers.sharding.shard import deal
+from solvers.sharding.shardable import Part, Shardable
 
 AUTO_FEATURES, AUTO_BYTES = 512, 2 << 30
 REFINEMENTS = 4
@@ -55,14 +59,19 @@ class OneVsRestParams(AscentParams):
         return algorithm
 
 
-class OneVsRest(LinearMachine[OneVsRestParams]):
-    """One linear SVM a class against the rest; the highest score wins."""
+class OneVsRest(LinearMachine[OneVsRestParams], Shardable):
+    """One linear SVM a class against the rest; the highest score wins.
+
+    In shards always by dual ascent, with one message an epoch. A training that is resumed there looks at all examples
+    afresh, also at those that rested.
+    """
 
     name = "one_vs_rest"
     title = "One-vs-rest SVM"
     paper = "Hsieh et al. 2008; Rifkin and Klautau 2004"
-    handles = Handles(flat=True)
+    handles = Handles(flat=True, shards=True)
     Params = OneVsRestParams
+    columns = ("W", "beta")
     lead = 2.0
     code: Code | None = None
 
@@ -108,6 +117,34 @@ class OneVsRest(LinearMachine[OneVsRestParams]):
                 yield Step(run.epoch, primal, dual, run.largest(task), converged, run.state())
                 if converged:
                     return
+
+    def sharded(self, problem: Problem, exchange: Exchange, state: State | None = None) -> Iterator[Step]:
+        problem = self.prepared(problem)
+        own = np.flatnonzero(deal(problem.y, problem.n_classes, exchange.size) == exchange.rank).astype(np.int32)
+        params = self.params.model_copy(update={"algorithm": "ascent"})
+        code = np.where(np.arange(problem.n_classes)[:, None] == own, 1, -1).astype(np.int8)
+        machine = OneVsRest(params, seed=self.seed, threads=self.threads).of_code(code)
+        task = _Task.of(problem, params, code)
+        run = None if state is None else _Run.of_columns(task, state).state()
+        steps = (step for step in machine.train(problem, run) if step.state["clock"][1] == task.n_blocks)
+
+        def arrays(step: Step, epoch: int) -> dict[str, Callable[[], NDArray[Any]]]:
+            found = step.state
+            return {
+                "own": lambda: own,
+                "W": lambda: np.concatenate(list(found["W"]), axis=1)[:, : len(own)],
+                "beta": lambda: np.concatenate(list(found["beta"]), axis=1)[:, : len(own)],
+                "clock": lambda: np.array([epoch]),
+            }
+
+        return together(steps, exchange, arrays)
+
+    def part(self, problem: Problem, state: State) -> Part:
+        prepared, own = self.prepared(problem), np.asarray(state["own"])
+        _, features = arrange(prepared.X, precision(self.params))
+        W = np.ascontiguousarray(state["W"][np.argsort(features), : len(own)])
+        duals = share(np.count_nonzero(state["beta"][:, : len(own)]), int(filled(prepared).sum()) * len(own))
+        return Part(np.sort(features), own, W, self.params.bias, duals)
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
         """As for all machines, but each class takes its own multiple: they do not depend on each other.
@@ -299,6 +336,21 @@ class _Run:
             getattr(run, name)[:] = state[name]
         run.epoch, run.block, run.certified = (int(value) for value in state["clock"])
         run.dual = float(state["dual"])
+        return run
+
+    @classmethod
+    def of_columns(cls, task: _Task, state: State) -> "_Run":
+        """From weights and dual variables with a column a class; no example rests."""
+        run = cls.begin(task)
+        run.epoch = int(state["clock"][0])
+        run.certified = int(CERTIFY_SHARE * run.epoch)
+        for block in range(task.n_blocks):
+            classes = slice(block * task.width, min((block + 1) * task.width, task.n_columns))
+            n = classes.stop - classes.start
+            run.W[block, :, :n], run.beta[block, :, :n] = state["W"][:, classes], state["beta"][:, classes]
+        beta = run.beta.astype(np.float64)
+        squares = float((run.W.astype(np.float64) ** 2).sum() + (task.ridge[:, None] * beta**2).sum())
+        run.dual = float(np.abs(beta).sum()) - 0.5 * squares
         return run
 
     def state(self) -> dict[str, NDArray[Any]]:

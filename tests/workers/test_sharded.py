@@ -72,7 +72,7 @@ def is_clean(database: Database, redis_server: Any, id: str) -> None:
     assert not list(files().path("models").rglob("*.part"))
 
 
-@pytest.mark.parametrize(("solver", "bias"), [("weston_watkins", 0.0), ("crammer_singer", 1.0)])
+@pytest.mark.parametrize(("solver", "bias"), [("weston_watkins", 0.0), ("crammer_singer", 1.0), ("one_vs_rest", 1.0)])
 def test_any_number_of_shards_reaches_the_same_objective_with_the_same_kind_of_model(
     database: Database, submit: Callable[..., str], redis_server: Any, solver: str, bias: float
 ) -> None:
@@ -90,7 +90,7 @@ def test_any_number_of_shards_reaches_the_same_objective_with_the_same_kind_of_m
         is_clean(database, redis_server, id)
     one, three = found
     assert three.primal == pytest.approx(one.primal, rel=1e-3)
-    assert three.dual == pytest.approx(one.dual, rel=1e-3)
+    assert three.dual == pytest.approx(one.dual, rel=2e-3)
     assert three.metrics["train"]["error"] == pytest.approx(one.metrics["train"]["error"], abs=0.02)
 
 

@@ -1,0 +1,74 @@
+"""Classes that are trained apart: the optimum of one machine alone, states that can be cut anew, clean ends."""
+
+import numpy as np
+import pytest
+from problems import small
+
+from solvers.registry import SOLVERS, parse_params
+from solvers.sharding.exchange import run_shards
+from solvers.sharding.reshard import gather_columns, split
+from solvers.sharding.shard import deal
+
+
+def machine(**params):
+    return SOLVERS["one_vs_rest"](parse_params("one_vs_rest", {"tol": 1e-4, "dtype": "float64"} | params))
+
+
+def in_shards(solver, problem, size, states=None, stop=None):
+    def work(exchange):
+        found = []
+        for step in solver.sharded(problem, exchange, states[exchange.rank] if states else None):
+            found.append((step, {name: np.array(array) for name, array in step.state.items()}))
+            if len(found) == stop:
+                break
+        return found
+
+    return run_shards(size, work)
+
+
+def assembled(solver, problem, shards):
+    W = np.zeros((problem.n_features, problem.n_classes))
+    for steps in shards:
+        part = solver.part(problem, steps[-1][1])
+        W[np.ix_(part.features, part.own)] = part.W
+    return W
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_shards_reach_the_optimum_of_the_machine_alone(loss, size):
+    problem, solver = small(n=60, d=9, k=5), machine(loss=loss)
+    *_, alone = solver.steps(problem)
+    shards = in_shards(solver, problem, size)
+    assert len({len(steps) for steps in shards}) == 1
+    for steps in shards:
+        step = steps[-1][0]
+        assert step.converged
+        assert step.dual <= alone.primal * (1 + 1e-12)
+        assert alone.dual <= step.primal * (1 + 1e-12)
+        assert step.gap <= 1e-4
+        assert repr((step.primal, step.dual)) == repr((shards[0][-1][0].primal, shards[0][-1][0].dual))
+    expected = solver.model(problem, alone.state).W
+    np.testing.assert_allclose(assembled(solver, problem, shards), expected, atol=0.03 * np.abs(expected).max())
+
+
+def test_a_training_goes_on_in_another_number_of_shards():
+    problem, solver = small(n=60, d=9, k=5), machine()
+    begun = in_shards(solver, problem, 2, stop=3)
+    parts = [split(steps[-1][1], solver.columns) for steps in begun]
+    owner = deal(problem.y, 5, 3)
+    states = [
+        {**parts[0][1], **gather_columns([alone for alone, _ in parts], np.flatnonzero(owner == rank).astype(np.int32))}
+        for rank in range(3)
+    ]
+    ended = in_shards(solver, problem, 3, states)
+    assert ended[0][0][0].epoch == begun[0][-1][0].epoch + 1
+    assert ended[0][-1][0].converged
+    assert ended[0][-1][0].primal == pytest.approx(in_shards(solver, problem, 1)[0][-1][0].primal, rel=2e-4)
+
+
+def test_it_ends_in_all_shards_at_the_limit_of_epochs():
+    problem = small(n=60, d=9, k=5)
+    for steps in in_shards(machine(tol=1e-12, max_epochs=4), problem, 2):
+        assert steps[-1][0].epoch == 4
+        assert not steps[-1][0].converged
