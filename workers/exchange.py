@@ -226,20 +226,21 @@ class RedisExchange:
                 connection.disconnect()
 
     def _await(self, ticket: int, started: float) -> None:
-        pulse = started + _PULSE_SECONDS
+        pulse, deadline = started + _PULSE_SECONDS, started + self._timeout
         while ticket not in self._entries:
             self._drain()
+            if _readable(self._reader, max(0.0, min(pulse, deadline) - time.monotonic())):
+                self._take(self._reader.read_response())
+                self._ask()
+                continue
             now = time.monotonic()
-            if now >= started + self._timeout:
+            if now >= deadline:
                 raise ExchangeError(f"round {ticket} was not complete after {self._timeout:g} s")
             if now >= pulse:
                 pulse = now + _PULSE_SECONDS
                 if self._check is not None:
                     self._check()
                 self._run(_PULSE, self._ttl)
-            if _readable(self._reader, max(0.0, min(pulse, started + self._timeout) - now)):
-                self._take(self._reader.read_response())
-                self._ask()
 
     def _take(self, reply: Any) -> None:
         self._asked = False

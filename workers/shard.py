@@ -36,6 +36,7 @@ from workers.heart import Heart
 from workers.journal import Drained
 from workers.preparing import digest, prepare
 
+_DONE = "done"
 _log = structlog.get_logger("polymargin.shard")
 
 
@@ -56,7 +57,10 @@ def run_shard(job_id: str, rank: int) -> None:
     log = _log.bind(job_id=job_id, attempt=seat.attempt, rank=rank)
     log.info("shard_started", size=seat.size)
     with _Seated(seat, claimed_at) as heart:
-        log.info("shard_ended", outcome=_attend(seat, heart))
+        outcome = _attend(seat, heart)
+        log.info("shard_ended", outcome=outcome)
+        if outcome == _DONE:
+            return  # the coordinator, which may not have read the last word yet, gives the slots back
         try:
             with sessions()() as session:
                 slots.leave(session, seat)
@@ -91,7 +95,7 @@ def _attend(seat: Seat, heart: _Seated) -> str:
         document = explain(error, seat.job_id)
         gang.break_all(url, seat.job_id, seat.attempt, gang.failure(document))
         return str(document["code"])
-    return "done"
+    return _DONE
 
 
 class _Shard:

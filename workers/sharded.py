@@ -168,6 +168,7 @@ class Coordinator:
         lease, problem = self._journal.lease, publisher.prepared.problem
         self._journal.phase("saving", at_once=False)
         parts = self.collect([])
+        self._journal.read(lambda session: slots.give_up(session, lease.job_id))
         told = [gang.decode(part[0]) for part in parts]
         part = self._store.path(model_part(lease.job_id, lease.attempt))
         owner = np.empty(problem.n_classes, np.int32)

@@ -160,6 +160,12 @@ def leave(session: Session, seat: Seat) -> None:
         _clear(session, _mine(seat))
 
 
+def give_up(session: Session, job_id: str) -> None:
+    """Give all slots of a job back whose shards have done their work."""
+    with writing(session):
+        release(session, [job_id])
+
+
 def release(session: Session, job_ids: Sequence[str]) -> None:
     """Give all slots of jobs back, in the caller's transaction, and let jobs that wait for slots be rung for."""
     if not job_ids or not _clear(session, S.job_id.in_(job_ids)):

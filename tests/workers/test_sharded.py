@@ -19,6 +19,7 @@ from app.store.files import files
 from solvers.model import load_model
 from solvers.sharded_linear_model import ShardedLinearModel
 from workers import draining
+from workers.sharded import Coordinator
 from workers.tasks import run
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -217,4 +218,23 @@ def test_what_fails_in_a_shard_is_the_job_s_error(
     assert job.state == "failed"
     assert job.error is not None
     assert job.error.code == "out_of_memory"
+    is_clean(database, redis_server, id)
+
+
+def test_shards_that_are_done_before_the_coordinator_has_read_so_are_not_lost(
+    database: Database, submit: Callable[..., str], redis_server: Any, monkeypatch: Any
+) -> None:
+    def slow(self: Coordinator, mine: Any) -> Any:
+        ticket = self._control.post(mine)
+        time.sleep(0.1)
+        self._looked_at = 0.0
+        self._look()
+        return self._control.collect(ticket)[: self._size]
+
+    monkeypatch.setattr(Coordinator, "collect", slow)
+    with pools(database, 2):
+        id = submit(tol=0.5)
+        run(id)
+    trained(database, id)
+    assert shown(database, id).attempt == 1
     is_clean(database, redis_server, id)
