@@ -158,7 +158,7 @@ def main() -> None:
     lines, labels = grid[0, 0].get_legend_handles_labels()
     picture.legend(lines, labels, loc="outside lower center", ncols=len(labels))
     header = ["set", "method", "iterations", *(f"error % at {mark}" for mark in MARKS), "solver, s", "total, s"]
-    note = f"Means of {chosen.splits} splits. A method with fewer iterations than {ROUNDS} took {CAP:g} s, or ended."
+    note = f"Splits: {chosen.splits}. A method with fewer iterations than {ROUNDS} took {CAP:g} s, or ended."
     write("Boosting: the figures of Lin et al.", header, rows, note)
     pictures.save(picture, "boosting")
 
