@@ -9,8 +9,10 @@ from app.schemas.jobs import TrainRequest
 from app.schemas.plans import Assumptions, JobPlan, ShardPlan
 from app.services import jobs, slots
 from app.store.db import reading
+from solvers import registry
 from solvers.ascent import AscentParams, precision
 from solvers.sharding.plan import Rates, forecast
+from solvers.sharding.shardable import Shardable
 
 
 def plan(session: Session, request: TrainRequest) -> JobPlan:
@@ -26,7 +28,9 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
     with reading(session):
         dataset, _, params = jobs.check(session, request)
         pools = list(slots.pools(session))
+    solver = registry.find(request.solver)
     assert isinstance(params, AscentParams)
+    assert issubclass(solver, Shardable)
     statistics = DatasetStatistics.model_validate(dataset.statistics)
     held_out = 0.0 if statistics.n_test else request.test_fraction
     every = np.array([count.train for count in sorted(statistics.classes, key=lambda count: count.label)], np.int64)
@@ -43,6 +47,8 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
         precision(params).itemsize,
         request.threads,
         rates,
+        dense_duals=len(solver.columns) - 1,
+        exchanges_scores=solver.exchanges_scores,
     )
     shards = [
         ShardPlan(

@@ -72,6 +72,7 @@ class OneVsRest(LinearMachine[OneVsRestParams], Shardable):
     handles = Handles(flat=True, shards=True)
     Params = OneVsRestParams
     columns = ("W", "beta")
+    exchanges_scores = False
     lead = 2.0
     code: Code | None = None
 

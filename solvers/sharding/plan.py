@@ -10,7 +10,7 @@ from solvers.sharding.shard import LARGEST_BATCH, deal
 
 _POOL_ENTRIES, _ENTRY_BYTES = 8, 12
 _WIDTH = 128
-_BOUNDS_ROUNDS = 3
+_BOUNDS_ROUNDS, _BOUNDS_BYTES = 3, 48
 
 
 class Rates(NamedTuple):
@@ -65,8 +65,11 @@ def forecast(
     itemsize: int,
     threads: int = 1,
     rates: Rates | None = None,
+    *,
+    dense_duals: int = 0,
+    exchanges_scores: bool = True,
 ) -> Forecast:
-    """Predict a training by the exchange of scores.
+    """Predict a training in shards.
 
     Parameters
     ----------
@@ -83,6 +86,10 @@ def forecast(
     threads : int
         Of each shard.
     rates : Rates, optional
+    dense_duals : int
+        Arrays that a method keeps with an entry for every example and class; 0: sparse lists, alike in all shards.
+    exchanges_scores : bool
+        Otherwise the shards train apart, and tell their bounds once an epoch.
 
     Raises
     ------
@@ -96,23 +103,28 @@ def forecast(
     for rank in range(size):
         own = owner == rank
         n_own = int(own.sum())
-        shares.append(Share(n_own, int(counts[own].sum()), _memory(n, n_features, nnz, n_own, k, itemsize)))
-    rounds = int(np.ceil(n / rates.batch)) + _BOUNDS_ROUNDS
-    sent = int(n * rates.message)
+        memory = _memory(n, n_features, nnz, n_own, k, itemsize, dense_duals, exchanges_scores)
+        shares.append(Share(n_own, int(counts[own].sum()), memory))
+    rounds, sent = 1, _BOUNDS_BYTES * size
+    if exchanges_scores:
+        rounds, sent = int(np.ceil(n / rates.batch)) + _BOUNDS_ROUNDS, int(n * rates.message)
     widest = max(share.classes for share in shares)
     compute = float(nnz) * widest * (itemsize / 4) / (rates.products * threads)
     travel = rounds * rates.round_trip + 2.0 * sent / rates.bandwidth
     return Forecast(shares, rounds, sent, compute + travel)
 
 
-def _memory(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize: int) -> int:
+def _memory(
+    n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize: int, dense_duals: int, exchanges_scores: bool
+) -> int:
     lanes = ALIGNMENT // itemsize
     weights = n_features * -(-n_own // lanes) * ALIGNMENT
     # the matrix as it was given, in float64, and as it is laid out
     rows = nnz * 12 + 8 * n + nnz * (4 + itemsize) + 16 * n
     width = min(_WIDTH, k)
-    pool = (_POOL_ENTRIES * n + LARGEST_BATCH * (_WIDTH + 1)) * _ENTRY_BYTES + 16 * n
+    duals = dense_duals * n * -(-n_own // lanes) * ALIGNMENT
+    pool = 0 if dense_duals else (_POOL_ENTRIES * n + LARGEST_BATCH * (_WIDTH + 1)) * _ENTRY_BYTES + 16 * n
     # labels, weights, bounds, f_y, rests, gains and orders of examples
     examples = n * (4 + 8 + 8 + 8 + 1 + 4 + 8)
-    batches = 2 * LARGEST_BATCH * width * (4 + itemsize)
-    return int(weights + rows + pool + examples + batches)
+    batches = 2 * LARGEST_BATCH * width * (4 + itemsize) if exchanges_scores else 0
+    return int(weights + rows + duals + pool + examples + batches)

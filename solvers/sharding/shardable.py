@@ -42,10 +42,13 @@ class Shardable(ABC):
     ----------
     columns : tuple of str
         The arrays of a state that have a column for each class of the shard (and padding): all others are the same in
-        every shard, but for ``own``, the shard's classes in ascending order.
+        every shard, but for ``own``, the shard's classes in ascending order. Beside ``W``, those have a row an example.
+    exchanges_scores : bool
+        Whether the shards exchange scores of every batch; otherwise they train apart, and tell their bounds each epoch.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("W",)
+    exchanges_scores: ClassVar[bool] = True
 
     @abstractmethod
     def sharded(self, problem: Problem, exchange: Exchange, state: State | None = None) -> Iterator[Step]:

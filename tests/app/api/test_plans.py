@@ -29,3 +29,9 @@ def test_a_plan_needs_shards_and_a_job_needs_pools(client: TestClient, letters: 
     assert document["errors"][0]["pointer"] == "/shards"
     document = problem(client.post("/api/v1/jobs", json={"dataset": letters, "model": "a", "shards": 2}), 409)
     assert document["detail"] == "2 shards need as many pools of workers; 0 are running"
+
+
+def test_methods_whose_shards_train_apart_plan_one_round_an_epoch(client: TestClient, letters: str) -> None:
+    body = {"dataset": letters, "model": "a", "shards": 2, "solver": "one_vs_rest"}
+    plan = client.post(PLAN, json=body).json()
+    assert (plan["rounds_per_epoch"], plan["bytes_per_epoch"]) == (1, 96)

@@ -70,3 +70,13 @@ def test_more_shards_share_the_weights_and_pay_by_the_round():
     assert four.seconds < one.seconds
     with pytest.raises(ValueError, match="121 shards for 120 classes"):
         forecast(*facts(problem), 121, 4)
+
+
+def test_shards_that_train_apart_tell_their_bounds_and_keep_every_dual_variable():
+    problem = text()
+    apart = forecast(*facts(problem), 3, 4, dense_duals=1, exchanges_scores=False)
+    together = forecast(*facts(problem), 3, 4)
+    assert (apart.rounds, apart.bytes) == (1, 3 * 48)
+    assert apart.shares[0].memory_bytes - together.shares[0].memory_bytes < 3000 * 48 * 4
+    wide = forecast(np.full(30_000, 1), 10, 30_000, 1, 4, dense_duals=1, exchanges_scores=False)
+    assert wide.shares[0].memory_bytes > 4 * 30_000**2
