@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.base import Params, Solver, State, Step, relative_gap
+from solvers.kernel_taxonomy_model import KernelTaxonomyModel
 from solvers.label_sets import names_of, of_names
 from solvers.machine import Machine
 from solvers.model import LinearModel, Model
@@ -272,7 +273,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
             sets = self.model_.predict_sets(X)
             return [self.classes_[sets.indices[a:b]].tolist() for a, b in itertools.pairwise(sets.indptr.tolist())]
-        if isinstance(self.model_, TaxonomyModel):
+        if isinstance(self.model_, TaxonomyModel | KernelTaxonomyModel):
             X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
             return np.asarray(self.classes_[self.model_.predict(X)])
         scores = self.decision_function(X)
@@ -329,7 +330,8 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     @property
     def _is_binary(self) -> bool:
-        return len(self.classes_) == 2 and not isinstance(self.model_, TaxonomyModel | SubtreeModel)
+        over_tree = isinstance(self.model_, TaxonomyModel | KernelTaxonomyModel | SubtreeModel)
+        return len(self.classes_) == 2 and not over_tree
 
     def _parsed(self) -> Params:
         """The parameters given, checked, as the method takes them: labels by their names."""

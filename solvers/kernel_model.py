@@ -85,13 +85,21 @@ class KernelModel(Model):
         size = max(1, CHUNK_BYTES // (8 * max(self.n_support, len(self.features), 1)))
         scores = np.empty((X.shape[0], len(self.classes)))
         for begin in range(0, X.shape[0], size):
-            rows = X[begin : begin + size]
-            known = rows[:, self.features].toarray()
-            squares = square_lengths(rows) if self.function.name == "rbf" else np.zeros(rows.shape[0])
-            scores[begin : begin + size] = self._of_dense(known, squares)
+            scores[begin : begin + size] = self._of_values(self.kernel_values(X[begin : begin + size]))
         return scores
 
     def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+        return np.asarray(self._of_values(self.kernel_values_of_one(indices, values)[None])[0])
+
+    def kernel_values(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+        """The rows of X against the support vectors, shape (n_samples, n_support)."""
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+        squares = square_lengths(X) if self.function.name == "rbf" else np.zeros(X.shape[0])
+        return self._of_dense(X[:, self.features].toarray(), squares)
+
+    def kernel_values_of_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """One sparse example against the support vectors, shape (n_support,)."""
         known = np.zeros((1, len(self.features)))
         if len(self.features):
             at = np.searchsorted(self.features, indices)
@@ -126,9 +134,12 @@ class KernelModel(Model):
         return cls(classes, n_features, function, features, vectors, arrays["coefficients"], intercept)
 
     def _of_dense(self, known: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scores from the used features of some examples, shape (n, n_used_features), and their squared lengths."""
-        values = known
-        if self.function.name != "precomputed":
-            values = self.function.of_products(np.asarray(self.vectors @ known.T), self._squares, squares).T
+        """Kernel values from the used features of examples, shape (n, n_used_features), and their squared lengths."""
+        if self.function.name == "precomputed":
+            return known
+        return self.function.of_products(np.asarray(self.vectors @ known.T), self._squares, squares).T
+
+    def _of_values(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores from kernel values, shape (n, n_support)."""
         scores = np.asarray(values @ self.coefficients)
         return scores if self.intercept is None else scores + self.intercept

@@ -15,7 +15,7 @@ An epoch is one exact step on every awake block in a fresh random order, then on
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,10 +27,13 @@ from solvers.ascent import LONGEST_REST, pause
 from solvers.base import State, Step, relative_gap
 from solvers.coupling import diagonal
 from solvers.flat import FlatMachine, FlatParams, best_multiple
+from solvers.kernel_model import KernelModel
+from solvers.kernel_taxonomy_model import KernelTaxonomyModel
 from solvers.kernels import coefficients, tree_ascent, tree_factor
 from solvers.kernels.coefficients import Coefficients
 from solvers.kernels.rows import Rows, arrange, weights
 from solvers.kernels.tree_ascent import Blocks, Tree
+from solvers.mapped_machine import MappedMachine, MappedParams
 from solvers.problem import Problem
 from solvers.taxonomy import Taxonomy
 from solvers.taxonomy_model import TaxonomyModel
@@ -43,7 +46,7 @@ ROOM = 1 << 16
 HALVINGS = 30
 
 
-class TreeParams(FlatParams):
+class TreeParams(MappedParams, FlatParams):
     """What the machines over a label tree have in common."""
 
     tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
@@ -92,7 +95,7 @@ class Design:
 M = TypeVar("M", bound=TreeParams)
 
 
-class TreeMachine(FlatMachine[M]):
+class TreeMachine(MappedMachine[M], FlatMachine[M]):
     """A machine over a label tree; a method says how it couples nodes, and who rivals whom.
 
     C is the weight of each example's loss, as in all machines here; that of Zhou et al. is n_samples times it.
@@ -104,7 +107,7 @@ class TreeMachine(FlatMachine[M]):
 
     def prepared(self, problem: Problem) -> Problem:
         problem = super().prepared(problem)
-        if self.params.bias == 0:
+        if self.params.bias == 0 or not self.appends_constant:
             return problem
         constant = sp.csr_matrix(np.full((problem.n_samples, 1), self.params.bias))
         return _replaced(problem, sp.csr_matrix(sp.hstack([problem.X, constant], format="csr")))
@@ -116,19 +119,21 @@ class TreeMachine(FlatMachine[M]):
         self.check_memory(problem.n_samples, n_features, problem.taxonomy.n_nodes)
         return super().steps(problem, state)
 
-    def model(self, problem: Problem, state: State) -> TaxonomyModel:
+    def model(self, problem: Problem, state: State) -> TaxonomyModel | KernelTaxonomyModel:
         prepared = self.prepared(problem)
         model = self.fitted(prepared, state)
-        if self.params.bias > 0:
-            model = model.with_last_as_intercept(self.params.bias)
+        told = {}
+        if isinstance(model, TaxonomyModel):
+            if self.params.bias > 0:
+                model = model.with_last_as_intercept(self.params.bias)
+            told["nonzero_weights"] = float(np.count_nonzero(model.W) / max(1, model.n_features * len(model.classes)))
         nonzero = self.nonzero_duals(prepared, state)
-        told = {"nonzero_weights": float(np.count_nonzero(model.W) / max(1, model.n_features * len(model.classes)))}
         model.report = told if np.isnan(nonzero) else told | {"nonzero_duals": nonzero}
         return model
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         params = self.params
-        task = _Task.of(self.design(problem), problem, params.C)
+        task = self._task(problem)
         run = _Run.begin(task) if state is None else _Run.of_state(task, state)
         gaps = np.zeros(len(task.blocks.row))
         while True:
@@ -159,7 +164,7 @@ class TreeMachine(FlatMachine[M]):
                 return
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
-        task = _Task.of(self.design(problem), problem, self.params.C)
+        task = self._task(problem)
         run, last = _Run.begin(task), _Run.of_state(task, state)
         run.pool, run.S, run.B = last.pool, last.S, last.B
         run.R[:] = last.R
@@ -170,11 +175,13 @@ class TreeMachine(FlatMachine[M]):
         return run.step(np.nan, np.nan, converged=False).state
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
-        return 8 * n_features * n_classes + 29 * n_samples
+        if self.params.kernel == "linear":
+            return 8 * n_features * n_classes + 29 * n_samples
+        return 8 * n_samples * (n_classes + 3 * n_samples) + 29 * n_samples
 
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         design = self.design(problem)
-        task = _Task.of(design, problem, self.params.C)
+        task = self._task(problem)
         lengths = np.diff(task.rows.indptr)[task.blocks.row] + 1.0
         pairs = (task.costs / lengths)[task.filled].sum()
         if design.all_rival:
@@ -183,8 +190,10 @@ class TreeMachine(FlatMachine[M]):
             pairs -= (design.tree.level[task.blocks.node] - task.blocks.first)[task.filled].sum()
         return float(state["dual_length"].sum() / pairs) if pairs > 0 else 0.0
 
-    def fitted(self, problem: Problem, state: State) -> TaxonomyModel:
-        task = _Task.of(self.design(problem), problem, self.params.C)
+    def fitted(self, problem: Problem, state: State) -> TaxonomyModel | KernelTaxonomyModel:
+        if self.params.kernel != "linear":
+            return self._of_kernel(problem, state)
+        task = self._task(problem)
         run = _Run.of_state(task, state)
         W = np.empty((len(task.features), task.design.tree.n_nodes))
         tree_factor.to_weights(task.tree.start, task.tree.nodes, run.B, run.R, W)
@@ -196,6 +205,28 @@ class TreeMachine(FlatMachine[M]):
         """The model of weights (n_used, n_nodes) in the order of ``features``."""
         ascending = np.argsort(features)
         return TaxonomyModel(design.tree, problem.n_features, features[ascending], np.ascontiguousarray(W[ascending]))
+
+    def _of_kernel(self, problem: Problem, state: State) -> KernelTaxonomyModel:
+        """The model of what each example adds to the weights of the nodes (Zhou et al. 2011, Theorem 3)."""
+        n = problem.n_samples
+        alone = replace(problem, X=sp.identity(n, format="csr"))
+        task = _Task.of(self.design(problem), alone, self.params.C)
+        m = task.design.tree.n_nodes
+        added, coefficients = weights(n, m, np.dtype(np.float64)), np.empty((n, m))
+        B = _factor(task, np.array(state["S"]))
+        tree_ascent.to_rates(task.rows, task.blocks, task.tree, _pool(state), added)
+        tree_factor.to_factor(task.tree.start, task.tree.nodes, B, added)
+        tree_factor.to_weights(task.tree.start, task.tree.nodes, B, added, coefficients)
+        shown = self.shown(alone, task.design, task.features, coefficients)
+        W = np.asarray(shown.W, np.float64)
+        support = np.flatnonzero((W != 0).any(axis=1))
+        parts = KernelModel.of_training(
+            shown.classes, problem.X, self.kernel_function(problem), support, W[support], self.params.bias**2
+        )
+        return KernelTaxonomyModel(shown.tree, parts, shown.candidates)
+
+    def _task(self, problem: Problem) -> "_Task":
+        return _Task.of(self.design(problem), self.mapped(problem), self.params.C)
 
 
 @dataclass(frozen=True)
@@ -264,7 +295,7 @@ class _Run:
         R = weights(len(task.features), task.design.tree.n_nodes, np.dtype(np.float64))
         R[:] = state["R"]
         S = np.array(state["S"])
-        pool = Coefficients(*(np.array(state[f"dual_{name}"]) for name in Coefficients._fields))
+        pool = _pool(state)
         rest, order, tally = (np.array(state[name]) for name in ("rest", "order", "tally"))
         epoch, position, certified = (int(value) for value in state["clock"])
         return cls(
@@ -359,6 +390,11 @@ class _Run:
             tree_ascent.to_rates(task.rows, task.blocks, task.tree, self.pool, self.R)
             tree_factor.to_factor(task.tree.start, task.tree.nodes, self.B, self.R)
         self.products = None
+
+
+def _pool(state: State) -> Coefficients:
+    """A copy of the dual variables of a state."""
+    return Coefficients(*(np.array(state[f"dual_{name}"]) for name in Coefficients._fields))
 
 
 def _factor(task: _Task, S: NDArray[np.float64]) -> NDArray[np.float64]:

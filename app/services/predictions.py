@@ -6,6 +6,7 @@ from typing import Any
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.base import InstanceError
 from app.services.model_cache import LoadedModel
+from solvers.kernel_taxonomy_model import KernelTaxonomyModel
 from solvers.subtree_model import SubtreeModel
 from solvers.taxonomy_model import TaxonomyModel
 
@@ -109,7 +110,7 @@ def _prediction(loaded: LoadedModel, row: tuple[Any, Any], top_k: int) -> dict[s
     ]
     answer = {**top[0], "top": top, "path": None, "subtree": None}
     # orjson writes the infinite margin of an only child as null
-    if isinstance(model, TaxonomyModel):
+    if isinstance(model, TaxonomyModel | KernelTaxonomyModel):
         node = int(best[0])
         margins = model.level_margins(*row, node).tolist()
         steps = zip(model.path(node), margins, strict=True)

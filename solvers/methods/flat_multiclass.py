@@ -23,7 +23,7 @@ class FlatMulticlass(TreeMachine[TreeParams]):
     title = "Crammer-Singer SVM among the leaves of a label tree"
     paper = "Crammer and Singer 2001; Zhou et al. 2011"
     Params = TreeParams
-    handles = Handles(flat=False, tree=True)
+    handles = Handles(flat=False, tree=True, kernels=True)
 
     def design(self, problem: Problem) -> Design:
         tree = problem.taxonomy

@@ -23,7 +23,7 @@ class HierarchicalMulticlass(TreeMachine[TreeParams]):
     title = "Crammer-Singer SVM at every inner node"
     paper = "Dumais and Chen 2000; Zhou et al. 2011"
     Params = TreeParams
-    handles = Handles(flat=False, tree=True)
+    handles = Handles(flat=False, tree=True, kernels=True)
 
     def design(self, problem: Problem) -> Design:
         assert problem.taxonomy is not None

@@ -13,20 +13,15 @@ products are its values (``solvers/kernel_map.py``), and all else stays.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-import scipy.sparse as sp
 from pydantic import Field
 
 from solvers import markov_ascent
 from solvers.base import Handles, State, Step
-from solvers.kernel_machine import check_gram
-from solvers.kernel_map import kernel_map
 from solvers.kernel_model import KernelModel
-from solvers.kernels.kernel_function import KernelFunction, KernelName, scale_of
-from solvers.machine import MachineParams
+from solvers.mapped_machine import MappedMachine, MappedParams
 from solvers.markov_ascent import Task
 from solvers.problem import Problem
 from solvers.set_machine import SetMachine
@@ -34,7 +29,7 @@ from solvers.subtree_model import SubtreeModel
 from solvers.taxonomy import Weighting
 
 
-class HM3Params(MachineParams):
+class HM3Params(MappedParams):
     """Parameters of H-M3."""
 
     loss: Literal["symmetric", "hierarchical"] = Field(
@@ -50,21 +45,11 @@ class HM3Params(MachineParams):
         default="consistent",
         description="Which sets compete with the true one in training: closed ones, or all, as in the paper.",
     )
-    kernel: KernelName = Field(
-        default="linear",
-        description="linear x.z; poly (gamma x.z + coef0)^degree; rbf exp(-gamma |x - z|^2); precomputed: X is the "
-        "Gram matrix of the training examples, and later rows hold kernel values against them.",
-    )
-    degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
-    gamma: Literal["scale"] | Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
-        default="scale", description="Of poly and rbf; scale takes 1 / (n_features * variance of X)."
-    )
-    coef0: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="Constant of the polynomial kernel.")
     tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
     max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Stop after so many passes, converged or not.")
 
 
-class HM3(SetMachine[HM3Params]):
+class HM3(MappedMachine[HM3Params], SetMachine[HM3Params]):
     """Maximum-margin Markov tree."""
 
     name = "hm3"
@@ -72,7 +57,6 @@ class HM3(SetMachine[HM3Params]):
     paper = "Rousu, Saunders, Szedmak and Shawe-Taylor 2005"
     Params = HM3Params
     handles = Handles(flat=False, tree=True, multilabel=True, kernels=True)
-    _mapped: tuple[sp.csr_matrix, sp.csr_matrix] | None = None
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         return markov_ascent.ascend(self._task(problem), self.params.tol, self.params.max_epochs, self.seed, state)
@@ -89,16 +73,6 @@ class HM3(SetMachine[HM3Params]):
             return 8 * n_features * n_columns + 17 * n_samples
         return 8 * n_samples * (n_columns + 3 * n_samples) + 17 * n_samples
 
-    def prepared(self, problem: Problem) -> Problem:
-        problem = super().prepared(problem)
-        if self.params.kernel == "precomputed":
-            check_gram(problem)
-        return problem
-
-    @property
-    def appends_constant(self) -> bool:
-        return self.params.kernel == "linear"
-
     def fitted(self, problem: Problem, state: State) -> SubtreeModel:
         task = self._task(problem)
         if self.params.kernel == "linear":
@@ -106,25 +80,10 @@ class HM3(SetMachine[HM3Params]):
         assert problem.taxonomy is not None
         coefficients = markov_ascent.node_coefficients(task, state)
         support = np.flatnonzero((coefficients != 0).any(axis=1) & task.filled)
-        parts = KernelModel.of_training(
-            problem.classes, problem.X, self._function(problem), support, coefficients[support], self.params.bias**2
-        )
+        function, offset = self.kernel_function(problem), self.params.bias**2
+        parts = KernelModel.of_training(problem.classes, problem.X, function, support, coefficients[support], offset)
         return SubtreeModel(problem.taxonomy, parts, "best_set")
 
     def _task(self, problem: Problem) -> Task:
-        params = self.params
-        if params.kernel != "linear":
-            problem = replace(problem, X=self._vectors(problem))
-        return Task.of(problem, params.C, params.scaling, params.loss == "hierarchical", params.labelings)
-
-    def _vectors(self, problem: Problem) -> sp.csr_matrix:
-        """The examples as vectors in the space of the kernel; made once for a training."""
-        if self._mapped is None or self._mapped[0] is not problem.X:
-            vectors = kernel_map(problem.X, self._function(problem), self.params.bias**2)
-            self._mapped = problem.X, sp.csr_matrix(vectors)
-        return self._mapped[1]
-
-    def _function(self, problem: Problem) -> KernelFunction:
-        params = self.params
-        gamma = scale_of(problem.X) if params.gamma == "scale" and params.kernel in ("poly", "rbf") else params.gamma
-        return KernelFunction(params.kernel, params.degree, 1.0 if gamma == "scale" else float(gamma), params.coef0)
+        params, mapped = self.params, self.mapped(problem)
+        return Task.of(mapped, params.C, params.scaling, params.loss == "hierarchical", params.labelings)

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from solvers import coupling, dual_averaging
 from solvers.base import Handles, State, Step
 from solvers.dual_averaging import Objective
+from solvers.kernel_taxonomy_model import KernelTaxonomyModel
 from solvers.kernels.rows import arrange
 from solvers.problem import Problem, ProblemError
 from solvers.taxonomy import TaxonomyError
@@ -43,9 +44,17 @@ class OrthogonalTransferParams(TreeParams):
     )
     algorithm: Literal["ascent", "rda"] = Field(
         default="ascent",
-        description="ascent on the dual; or the regularised dual averaging of the paper, a reference that takes many "
-        "times as long.",
+        description="ascent on the dual; or the regularised dual averaging of the paper, a reference for the linear "
+        "kernel that takes many times as long.",
     )
+
+    @field_validator("algorithm")
+    @classmethod
+    def _dual_averaging_is_linear(cls, algorithm: str, info: ValidationInfo) -> str:
+        kernel = info.data.get("kernel", "linear")
+        if algorithm == "rda" and kernel != "linear":
+            raise ValueError(f"rda takes the linear kernel alone, and {kernel} was given")
+        return algorithm
 
 
 class OrthogonalTransfer(TreeMachine[OrthogonalTransferParams]):
@@ -55,7 +64,7 @@ class OrthogonalTransfer(TreeMachine[OrthogonalTransferParams]):
     title = "Hierarchical SVM with orthogonal transfer"
     paper = "Zhou, Xiao and Wu 2011"
     Params = OrthogonalTransferParams
-    handles = Handles(flat=False, tree=True)
+    handles = Handles(flat=False, tree=True, kernels=True)
 
     def design(self, problem: Problem) -> Design:
         tree = problem.taxonomy
@@ -81,7 +90,7 @@ class OrthogonalTransfer(TreeMachine[OrthogonalTransferParams]):
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         return super().nonzero_duals(problem, state) if self.params.algorithm == "ascent" else float("nan")
 
-    def fitted(self, problem: Problem, state: State) -> TaxonomyModel:
+    def fitted(self, problem: Problem, state: State) -> TaxonomyModel | KernelTaxonomyModel:
         if self.params.algorithm == "ascent":
             return super().fitted(problem, state)
         _, features = arrange(problem.X, np.dtype(np.float64))

@@ -21,7 +21,7 @@ class Transfer(TreeMachine[TreeParams]):
     title = "Hierarchical SVM with similarity-based transfer"
     paper = "Zhou et al. 2011"
     Params = TreeParams
-    handles = Handles(flat=False, tree=True)
+    handles = Handles(flat=False, tree=True, kernels=True)
 
     def design(self, problem: Problem) -> Design:
         tree = problem.taxonomy

@@ -24,7 +24,7 @@ class TreeLoss(TreeMachine[TreeParams]):
     title = "Hierarchical SVM with tree-induced loss"
     paper = "Cai and Hofmann 2004; Zhou et al. 2011"
     Params = TreeParams
-    handles = Handles(flat=False, tree=True)
+    handles = Handles(flat=False, tree=True, kernels=True)
 
     def design(self, problem: Problem) -> Design:
         tree = problem.taxonomy

@@ -387,7 +387,9 @@ def tree_pairs(kind: str, tree: Taxonomy, y: int, classes: Sequence[int]) -> lis
     return levels if kind == "levels" else [[pair for level in levels for pair in level]]
 
 
-def tree_optimum(name: str, problem: Problem, C: float, alpha: float = 0.5) -> tuple[float, NDArray[np.float64]]:
+def tree_optimum(
+    name: str, problem: Problem, C: float, alpha: float = 0.5, tol: float = 1e-9
+) -> tuple[float, NDArray[np.float64]]:
     """The optimal value and W (n_nodes, d) of a machine over a label tree, by an interior point method."""
     tree = problem.taxonomy
     assert tree is not None
@@ -404,5 +406,5 @@ def tree_optimum(name: str, problem: Problem, C: float, alpha: float = 0.5) -> t
                 bounds.append(C * problem.weights[k])
     omega = sum(cp.maximum(*forms) if len(forms) > 1 else forms[0] for forms in norm(W, tree, coupling_of(tree, alpha)))
     task = cp.Problem(cp.Minimize(omega + cp.sum(cp.multiply(np.array(bounds), cp.hstack(losses)))))
-    value = task.solve(solver="CLARABEL", tol_gap_rel=1e-9, tol_gap_abs=1e-9, tol_feas=1e-9)
+    value = task.solve(solver="CLARABEL", tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol)
     return float(value), np.asarray(W.value)
