@@ -112,6 +112,13 @@ def open_gang(url: str, name: str, ttl: float = TTL_SECONDS) -> None:
         client.pexpire(gang, int(1000 * ttl))
 
 
+def require_gang(url: str, name: str) -> None:
+    """Raises RedisLostError where Redis is away, or no longer has the gang's keys."""
+    with _client(url) as client:
+        if not client.exists(_keys(name)[0]):
+            raise RedisLostError("Redis has lost the gang's keys, or the gang has ended")
+
+
 def break_gang(url: str, name: str, reason: str) -> None:
     """Make every shard that waits, or will wait, raise ExchangeError; raises RedisLostError."""
     with _client(url) as client:

@@ -22,7 +22,7 @@ from solvers.sharding.exchange import Arrays, ExchangeError
 from solvers.version import VERSION
 from workers import draining, gang
 from workers.driving import Outcome, Run
-from workers.exchange import RedisExchange, open_gang
+from workers.exchange import RedisExchange, open_gang, require_gang
 from workers.gang import Lost, Report, Waiting
 from workers.journal import Drained, Journal
 from workers.preparing import Prepared, digest, prepare
@@ -79,9 +79,10 @@ class Coordinator:
         self._began = self._looked_at = time.monotonic()
         self._all_here = False
         self._ring()
+        self._url, self._gang = url, gang.names(journal.lease.job_id, journal.lease.attempt)[1]
         self._control = RedisExchange(
             url,
-            gang.names(journal.lease.job_id, journal.lease.attempt)[1],
+            self._gang,
             size,
             size + 1,
             timeout=settings().exchange_seconds,
@@ -210,6 +211,8 @@ class Coordinator:
         held = self._journal.read(lambda session: slots.held(session, lease.job_id, lease.attempt))
         gone = sorted(set(range(self._size)) - {slot.rank for slot in held if not (slot.worker and slot.lost)})
         if gone:
+            # a shard may have left because it was the first to notice that Redis has lost the gang
+            require_gang(self._url, self._gang)
             raise Lost(f"shard {gone[0]} of {self._size} is lost")
         absent = [slot for slot in held if slot.worker is None]
         if not absent:

@@ -12,6 +12,7 @@ from app.schemas.jobs import TrainRequest
 from app.services import jobs, models, sweeping, versions
 from app.store import tables
 from app.store.files import files
+from solvers import kernel_machine
 from solvers.model import load_model
 from solvers.registry import SOLVERS
 from workers import draining
@@ -51,6 +52,8 @@ def test_a_job_given_back_in_the_middle_ends_bit_for_bit_the_same(
     interrupt: Callable[[int], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # small problems would end before they are interrupted
+    monkeypatch.setattr(kernel_machine, "HANDED_EVERY", 1)
     dataset()
     hierarchy()
     run(_submit(database, "whole", solver))
