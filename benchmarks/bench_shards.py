@@ -69,7 +69,7 @@ def shard(url: str, gang: str, rank: int, size: int, name: str, machine: str, to
     for number in iter(pipe.recv, None):
         exchange: Any = Hub(1).seat(0)
         if size > 1:
-            exchange = _Watched(RedisExchange(url, f"{gang}{number}", rank, size, timeout=TIMEOUT))
+            exchange = RedisExchange(url, f"{gang}{number}", rank, size, timeout=TIMEOUT)
             exchange.barrier()
             exchange.waited = 0.0
         began = time.perf_counter()
@@ -77,29 +77,6 @@ def shard(url: str, gang: str, rank: int, size: int, name: str, machine: str, to
             pass
         wall = time.perf_counter() - began
         pipe.send((wall, step.epoch, step.gap, getattr(exchange, "waited", 0.0) / wall))
-
-
-class _Watched:
-    """An exchange that knows how long it has been waited for."""
-
-    def __init__(self, exchange: Any) -> None:
-        self._exchange, self.waited = exchange, 0.0
-        self.rank, self.size = exchange.rank, exchange.size
-
-    def post(self, arrays: Any) -> Any:
-        return self._timed(self._exchange.post, arrays)
-
-    def collect(self, ticket: int) -> Any:
-        return self._timed(self._exchange.collect, ticket)
-
-    def barrier(self) -> None:
-        self._timed(self._exchange.barrier)
-
-    def _timed(self, call: Any, *args: Any) -> Any:
-        began = time.perf_counter()
-        result = call(*args)
-        self.waited += time.perf_counter() - began
-        return result
 
 
 def in_processes(name: str, machine: str, tol: float, size: int, runs: int) -> list[list[float]]:

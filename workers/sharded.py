@@ -183,7 +183,8 @@ class Coordinator:
             arrays = {name: np.load(part / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in hashes}
             model = ShardedLinearModel.from_arrays(tuple(problem.classes), problem.n_features, arrays)
             weights = sum(shard["nonzero_weights"] for shard in told) / (problem.n_classes * problem.n_features)
-            model.report = {"nonzero_weights": weights, "nonzero_duals": told[0]["nonzero_duals"]}
+            duals = sum(shard["nonzero_duals"] * len(own) for shard, (_, own) in zip(told, parts, strict=True))
+            model.report = {"nonzero_weights": weights, "nonzero_duals": duals / problem.n_classes}
             made.append(model)
             return model
 

@@ -125,9 +125,9 @@ class OneVsRest(LinearMachine[OneVsRestParams], Shardable):
         params = self.params.model_copy(update={"algorithm": "ascent"})
         code = np.where(np.arange(problem.n_classes)[:, None] == own, 1, -1).astype(np.int8)
         machine = OneVsRest(params, seed=self.seed, threads=self.threads).of_code(code)
-        task = _Task.of(problem, params, code)
-        run = None if state is None else _Run.of_columns(task, state).state()
-        steps = (step for step in machine.train(problem, run) if step.state["clock"][1] == task.n_blocks)
+        run = None if state is None else _Run.of_columns(_Task.of(problem, params, code), state).state()
+        n_blocks = -(-len(own) // binary.block_width(len(own), precision(params)))
+        steps = (step for step in machine.train(problem, run) if step.state["clock"][1] == n_blocks)
 
         def arrays(step: Step, epoch: int) -> dict[str, Callable[[], NDArray[Any]]]:
             found = step.state

@@ -25,7 +25,8 @@ class Part(NamedTuple):
     bias : float
         Not 0: the last feature is a constant of this value, which no example to be scored has.
     nonzero_duals : float
-        The share of the dual variables of all shards that are not zero, among examples that are not empty.
+        The share of the dual variables that are not zero, among examples that are not empty: its mean over the shards,
+        weighted by their classes, is that of the model.
     """
 
     features: NDArray[np.int64]

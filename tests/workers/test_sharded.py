@@ -92,6 +92,8 @@ def test_any_number_of_shards_reaches_the_same_objective_with_the_same_kind_of_m
     one, three = found
     assert three.primal == pytest.approx(one.primal, rel=1e-3)
     assert three.dual == pytest.approx(one.dual, rel=2e-3)
+    for name, share in one.report.items():
+        assert three.report[name] == pytest.approx(share, abs=0.02), name
     assert three.metrics["train"]["error"] == pytest.approx(one.metrics["train"]["error"], abs=0.02)
 
 
