@@ -1,4 +1,4 @@
-"""What do threads gain: ordered batches, whose result does not depend on them, or lock-free visits, whose result does?
+"""What do threads gain: steps of a batch at once, whose result does not depend on them, or lock-free visits?
 
 Weston-Watkins and Crammer-Singer at C = 1, epochs and seconds to one gap, relative to the sequential solver of the same
 run. Lock-free threads visit disjoint examples on one shared W, each with dual variables of its own; W is rebuilt from
@@ -160,9 +160,7 @@ def main() -> None:
                 table.append([name, machine, f"{100 * tol:g} %", way, f"{epochs:g}", *figures])
                 print(*table[-1], flush=True)
     header = ["set", "machine", "gap", "way, threads", "epochs", "cpu s", "wall s", "cpu ratio", "wall ratio"]
-    write(
-        "Ordered batches and lock-free threads", header, table, f"Medians of {chosen.runs} runs; rows of unit length."
-    )
+    write("Batches and lock-free threads", header, table, f"Medians of {chosen.runs} runs; rows of unit length.")
 
 
 if __name__ == "__main__":

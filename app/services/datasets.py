@@ -9,10 +9,9 @@ from sqlalchemy.orm import Session, defer
 
 from app.errors import Conflict, InvalidInput, Item, UnsupportedFormat
 from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, DatasetRows, DatasetStatistics
-from app.schemas.jobs import FINAL_STATES
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
-from app.services import doorbell
+from app.services import doorbell, in_use
 from app.services.lookup import by_ref, check_name, moment, newest
 from app.store import tables
 from app.store.corpus import open_corpus
@@ -176,21 +175,7 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
     """
     with writing(session):
         row = by_ref(session, tables.Dataset, ref, _BRIEF, lock=True)
-        in_use = select(tables.Job.id).where(
-            tables.Job.dataset_id == row.id, tables.Job.state.not_in(sorted(FINAL_STATES))
-        )
-        job_id = session.scalars(in_use.limit(1)).first()
-        if job_id is not None:
-            raise Conflict(f"the job {job_id} uses the dataset; cancel it first")
-        models = session.scalars(
-            select(tables.Model.name)
-            .join(tables.ModelVersion, tables.ModelVersion.model_id == tables.Model.id)
-            .where(tables.ModelVersion.dataset_id == row.id)
-            .distinct()
-            .order_by(tables.Model.name)
-        ).all()
-        if models and not force:
-            raise Conflict(f"{len(models)} model(s) came from the dataset, as {models[0]!r}; force=true deletes it")
+        in_use.refuse(session, "dataset", tables.Job.dataset_id, tables.ModelVersion.dataset_id, row.id, force)
         session.execute(sql_delete(tables.Dataset).where(tables.Dataset.id == row.id))
     files().delete(_folder(row.id))
 

@@ -14,8 +14,8 @@ from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.table import FormatError
 from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNode, HierarchyNodes
-from app.schemas.jobs import FINAL_STATES
 from app.schemas.pages import Page
+from app.services import in_use
 from app.services.lookup import by_ref, check_name, moment, newest
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
@@ -164,21 +164,7 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
     """
     with writing(session):
         row = by_ref(session, tables.Hierarchy, ref, lock=True)
-        in_use = select(tables.Job.id).where(
-            tables.Job.hierarchy_id == row.id, tables.Job.state.not_in(sorted(FINAL_STATES))
-        )
-        job_id = session.scalars(in_use.limit(1)).first()
-        if job_id is not None:
-            raise Conflict(f"the job {job_id} uses the hierarchy; cancel it first")
-        models = session.scalars(
-            select(tables.Model.name)
-            .join(tables.ModelVersion, tables.ModelVersion.model_id == tables.Model.id)
-            .where(tables.ModelVersion.hierarchy_id == row.id)
-            .distinct()
-            .order_by(tables.Model.name)
-        ).all()
-        if models and not force:
-            raise Conflict(f"{len(models)} model(s) came from the hierarchy, as {models[0]!r}; force=true deletes it")
+        in_use.refuse(session, "hierarchy", tables.Job.hierarchy_id, tables.ModelVersion.hierarchy_id, row.id, force)
         session.execute(sql_delete(tables.Hierarchy).where(tables.Hierarchy.id == row.id))
 
 
