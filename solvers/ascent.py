@@ -2,8 +2,9 @@
 
 It minimises ``P(W) = 1/2 |W|^2 + sum_i C_i loss(W' x_i, y_i)`` by exact ascent on the dual variables of one example
 at a time (Keerthi et al. 2008, Algorithm 3.1, with the whole example as the block), in a fresh random order every
-epoch. Examples that needed no change three times in a row rest for two epochs, then four, then eight. A certificate
-rebuilds W from the dual variables and measures P and D over all examples; training ends on nothing less.
+epoch. Examples that needed no change three times in a row rest for two epochs, then four, then eight. A certificate,
+ventured where the gap is expected to be small enough, rebuilds W from the dual variables and measures P and D over all
+examples; training ends on nothing less.
 """
 
 from abc import abstractmethod
@@ -18,7 +19,7 @@ from pydantic import Field
 from solvers.base import State, Step, relative_gap
 from solvers.flat import FlatParams, LinearMachine, best_multiple, filled, share
 from solvers.kernels import coefficients
-from solvers.kernels.orders import live
+from solvers.kernels.orders import awake, live, shuffled
 from solvers.kernels.rows import ALIGNMENT
 from solvers.layouts import Layout, SparseLayout
 from solvers.memory import refuse
@@ -26,13 +27,14 @@ from solvers.model import LinearModel
 from solvers.problem import Problem
 from solvers.sparse_linear_model import SparseLinearModel
 
-REST_AFTER = 3
-LONGEST_REST = 8
 FIRST_CANDIDATES = 16
 FIRST_REFINEMENTS, MOST_REFINEMENTS = 4, 40
 LIVE_SHARE = 0.05
 WORTH = 0.3
 CERTIFY_SHARE = 0.1
+# places in the pace of a run, behind the gains of the passes before by their cost and when the next climb is due: the
+# gap that the last pass told, and the share of what it let expect that the last certificate has found
+ESTIMATE, SHARE = 4, 5
 SLICE_OPERATIONS = 1 << 27
 ROOM = 1 << 16
 ENTRY_BYTES = 12
@@ -116,9 +118,9 @@ class DualAscent(LinearMachine[A]):
         """The same dual variables, with room for at least one more visit."""
         room = max(ROOM, 2 * task.n_classes)
         if duals.used[0] + room > len(duals.classes):
-            live = int(duals.length.sum())
-            copies = (len(duals.classes) + live + max(room, live // 4)) * ENTRY_BYTES
-            what = f"{self.name} has {live:,} dual variables of {len(task.y):,} x {task.n_classes:,} so far, and"
+            copies = (len(duals.classes) + coefficients.size_of_copy(duals, room)) * ENTRY_BYTES
+            live, all_of_them = int(duals.length.sum()), f"{len(task.y):,} x {task.n_classes:,}"
+            what = f"{self.name} has {live:,} dual variables of {all_of_them} so far, and"
             refuse(what, copies, self.params.memory_mb)
         return coefficients.with_room(duals, room)
 
@@ -135,6 +137,7 @@ class DualAscent(LinearMachine[A]):
         layout = self.layout(problem)
         task = self._task(problem, layout)
         filled = task.rows.squares > 0
+        examples = np.flatnonzero(filled).astype(np.int32)
         constant = float(task.bounds[~filled].sum()) * self.loss_at_zero(problem.n_classes)
         run = self._begin(task, layout) if state is None else self._resume(task, layout, state)
         gaps, spent = np.zeros(n), 0.0
@@ -148,9 +151,7 @@ class DualAscent(LinearMachine[A]):
                     return
                 else:
                     run.epoch, run.refined, run.tally[:] = run.epoch + 1, 0, 0.0
-                    awake = (np.arange(n) + run.epoch) % pause(run.rest, LONGEST_REST) == 0
-                    awake = np.flatnonzero(filled & awake).astype(np.int32)
-                    order = np.random.default_rng([self.seed, run.epoch]).permutation(awake)
+                    order = shuffled(awake(examples, run.rest, run.epoch), self.seed, run.epoch)
                     run.start(order, float(layout.full[order].sum()))
             spent += self._advance(task, run, SLICE_OPERATIONS - spent)
             again = run.position == len(run.order) and self._shall_refine(run)
@@ -160,7 +161,8 @@ class DualAscent(LinearMachine[A]):
                     yield run.step(np.nan, np.nan, converged=False)
                 continue
             spent = 0.0
-            promising = run.tally[0] <= params.tol * (run.tally[1] + 0.5 * layout.square_norm(run.W))
+            expected = run.expected_gap()
+            promising = run.pace[SHARE] * expected <= params.tol
             if not (promising or run.epoch == params.max_epochs or CERTIFY_SHARE * run.epoch >= 1 + run.certified):
                 yield run.step(np.nan, np.nan, converged=False)
                 continue
@@ -169,7 +171,9 @@ class DualAscent(LinearMachine[A]):
             primal, dual, run.scale = self.measure(task, run, gaps)
             primal, dual = primal + constant, dual + constant
             dual = bounded(primal, dual, dtype)
-            converged = relative_gap(primal, dual) <= params.tol
+            gap = relative_gap(primal, dual)
+            converged = gap <= params.tol
+            run.pace[SHARE] = min(1.0, gap / expected) if expected > 0.0 else 1.0
             run.rest[gaps > 0.1 * params.tol * primal / n] = 0
             yield run.step(primal, dual, converged=converged)
             if converged:
@@ -248,7 +252,9 @@ class DualAscent(LinearMachine[A]):
 
     def _begin(self, task: Task, layout: Layout) -> "Run":
         n, nobody = len(task.y), np.empty(0, np.int32)
-        changing = (np.zeros(n, np.uint8), np.zeros(n, np.float32), nobody, np.zeros(4), np.zeros(4))
+        # what the first pass tells says much of the gap behind it, but little where no visit has to be refined
+        pace = np.array([0.0, 0.0, 0.0, 0.0, 1.0 if self.refines else np.inf, 1.0])
+        changing = (np.zeros(n, np.uint8), np.zeros(n, np.float32), nobody, np.zeros(4), pace)
         return Run(layout, layout.weights(), self.duals(task), *changing, 0, 0, 0, 0)
 
     def _resume(self, task: Task, layout: Layout, state: State) -> "Run":
@@ -315,6 +321,16 @@ class Run:
         """What a visit of the pass that has just ended gained."""
         return float(self.tally[3]) / max(1, len(self.order))
 
+    def expected_gap(self) -> float:
+        """The relative gap to be expected after the epoch that has ended.
+
+        The visits have told gaps and losses, each before its step. By how much one more epoch lowers the gap is taken
+        from the two last.
+        """
+        gap, loss = float(self.tally[0]), float(self.tally[1])
+        estimate = gap / (loss + 0.5 * self.layout.square_norm(self.W)) if gap > 0.0 else 0.0
+        return foretold(estimate, self.pace, ESTIMATE)
+
     def gain_per_cost(self) -> float:
         """What the pass that has just ended gained, by vector operation."""
         return float(self.tally[3]) / max(self.cost, 1.0)
@@ -327,6 +343,13 @@ class Run:
             f"dual_{name}": array for name, array in self.duals._asdict().items()
         }
         return Step(self.epoch, primal, dual, float(self.tally[2]), converged, arrays)
+
+
+def foretold(estimate: float, pace: NDArray[np.float64], at: int) -> float:
+    """What a gap will be if it falls as much again as since the last estimate; this one is kept in ``pace[at]``."""
+    expected = estimate * min(1.0, estimate / float(pace[at]))
+    pace[at] = max(estimate, float(np.finfo(np.float64).tiny))
+    return expected
 
 
 def _rank(problem: Problem) -> NDArray[np.int32]:
@@ -346,12 +369,6 @@ def precision(params: AscentParams) -> np.dtype[Any]:
     if params.dtype == "auto":
         return np.dtype(np.float32 if params.tol >= 1e-4 else np.float64)
     return np.dtype(params.dtype)
-
-
-def pause(rest: NDArray[np.uint8], longest: int) -> NDArray[np.float32]:
-    """Every how many epochs an example is visited after ``rest`` visits in a row that changed nothing."""
-    doubled: NDArray[np.float32] = np.exp2(np.clip(rest.astype(np.float32) - (REST_AFTER - 1), 0, 8))
-    return np.minimum(np.float32(longest), doubled)
 
 
 def bounded(primal: float, dual: float, dtype: np.dtype[Any]) -> float:

@@ -1,11 +1,11 @@
 """The contract of every solver: a generator of steps that its caller drives."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
@@ -125,6 +125,6 @@ class Solver(ABC, Generic[P]):
 
 def relative_gap(primal: float, dual: float) -> float:
     """``(primal - dual) / primal``, 0 where both vanish, nan where either is unknown."""
-    if np.isnan(primal) or np.isnan(dual):
-        return float("nan")
+    if math.isnan(primal) or math.isnan(dual):
+        return math.nan
     return float((primal - dual) / primal) if primal > 0 else 0.0

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.ascent import LONGEST_REST, pause
 from solvers.base import State, Step, relative_gap
 from solvers.flat import best_multiple
 from solvers.kernels import coefficients, marginal_blocks, order_blocks
 from solvers.kernels.coefficients import Coefficients
 from solvers.kernels.order_blocks import Forest, Sets
+from solvers.kernels.orders import awake
 from solvers.kernels.rows import Rows, arrange, weights
 from solvers.problem import Problem
 from solvers.taxonomy import Weighting
@@ -68,14 +68,14 @@ class Task:
 def ascend(task: Task, tol: float, max_epochs: int, seed: int, state: State | None) -> Iterator[Step]:
     """Train, from the start or from the ``state`` of an earlier step."""
     run = _Run.begin(task) if state is None else _Run.of_state(task, state)
-    gaps, numbers = np.zeros(len(task.filled)), np.arange(len(task.filled))
+    gaps, examples = np.zeros(len(task.filled)), np.flatnonzero(task.filled).astype(np.int32)
     while True:
         if run.position == len(run.order):
             if run.epoch == max_epochs:
                 return
             run.epoch, run.tally[:] = run.epoch + 1, 0.0
-            awake = np.flatnonzero(task.filled & ((numbers + run.epoch) % pause(run.rest, LONGEST_REST) == 0))
-            run.order = np.random.default_rng([seed, run.epoch]).permutation(awake.astype(np.int32))
+            rng = np.random.default_rng([seed, run.epoch])
+            run.order = rng.permutation(awake(examples, run.rest, run.epoch))
             run.position = 0
         run.advance(task, TRIFLE * tol)
         if run.position < len(run.order):

@@ -6,7 +6,6 @@ is the loss of Lin et al. 2012, equation 2, and of Shen and Hao 2011. Rows must 
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from solvers.sharding.crew import Crew
 from solvers.weak_learners import Channels, Found
 
 NAMES = ("F", "e", "r", "E", "way")
-PIECE = 1 << 18
 FINE_SHARE = 0.01
 CLOSER = 0.3
 
@@ -59,7 +57,7 @@ class PairLoss:
         p = (n_classes - 1) * float(omega.sum())
         self.rate, self._a = C / p, 0.5 * p / C
         self.F, self.e = np.zeros((n_classes, n)), np.zeros((n_classes, n))
-        self.r, self.E, self._own = np.ones(n), np.zeros(n), np.zeros(n)
+        self.r, self.E = np.ones(n), np.zeros(n)
         self.way = np.zeros((2, n_classes))
         self.mass = self.entropy = 0.0
         self.n_wrong = 0
@@ -89,27 +87,15 @@ class PairLoss:
         k, n = self.F.shape
         channels = self._channels.get(fine) or Channels(k, n, fine=fine)
         self._channels[fine] = channels
-        kernels.own_scores(self.starts, self.F, self._own)
-        fixed = (self.F, self._own, self.e, self.r, self.E)
-        sums = np.empty((k, 3))
-        many = min(crew.size, 1 + k * n // PIECE)
-        classes = np.arange(many + 1) * k // many
-        crew.run(partial(kernels.pull, *classes[j : j + 2].tolist(), self.starts, *fixed, sums) for j in range(many))
-        self.mass, self.entropy = (float(sums[:, j].sum()) for j in (0, 1))
-        channels.fit(sums[:, 2])
-        rows = np.arange(many + 1) * n // many
-        totals, wrong = np.zeros((many, channels.totals.size), np.int64), np.zeros(many, np.int64)
-
-        def load(j: int) -> None:
-            wrong[j] = kernels.load(*rows[j : j + 2].tolist(), self.y, *fixed, channels.scales, channels.U, totals[j])
-
-        crew.run(partial(load, j) for j in range(many))
-        channels.totals.reshape(-1)[:] = totals.sum(axis=0)
-        self.n_wrong = int(wrong.sum())
+        self.mass, self.entropy, self.n_wrong = kernels.survey(
+            crew.board, self.starts, self.y, self.F, self.e, self.r, self.E, channels.top, channels.masses,
+            channels.scales, channels.slack, channels.U, channels.totals,
+        )  # fmt: skip
         return channels
 
     def sweep(
         self,
+        crew: Crew,
         sides: NDArray[np.int8],
         classes: NDArray[np.int32],
         weights: NDArray[np.float64],
@@ -123,12 +109,14 @@ class PairLoss:
         :meth:`shift` before the next survey.
         """
         kernels.sweep(
-            sides, classes, weights, self._a, share, signed, self.starts, self.e, self.r, self.E, self.way
+            crew.board, sides, classes, weights, self._a, share, signed, self.starts, self.e, self.r, self.E, self.way
         )  # fmt: skip
 
-    def shift(self, sides: NDArray[np.int8], classes: NDArray[np.int32], steps: NDArray[np.float64]) -> None:
+    def shift(
+        self, crew: Crew, sides: NDArray[np.int8], classes: NDArray[np.int32], steps: NDArray[np.float64]
+    ) -> None:
         """Let the scores follow: ``steps`` of the weights were made since they were last told."""
-        kernels.shift(sides, classes, steps, self.F)
+        kernels.shift(crew.board, sides, classes, steps, self.F)
 
     def gradients(self, sides: NDArray[np.int8], classes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Minus the derivative of the loss after the weight of each learner of a class, over ``rate``."""
@@ -188,10 +176,10 @@ class Level:
         primal = self.numbers[1] = loss.primal(norm)
         if found is None:
             return float(primal), float("nan")
-        sizes, masses = np.abs(found.values), channels.masses
-        c = int(sizes.argmax())
-        self.numbers[3] = sizes[c] / masses[c] if masses[c] > 0 else 1.0
-        bound = loss.bound(float((sizes + channels.slack()).max()))
+        c = int(found.sizes.argmax())
+        mass = float(channels.masses[c])
+        self.numbers[3] = found.largest / mass if mass > 0 else 1.0
+        bound = loss.bound(float((found.sizes + channels.slack).max()))
         self.numbers[0] = min(max(float(self.numbers[0]), bound), primal)
         return float(primal), float(self.numbers[0])
 

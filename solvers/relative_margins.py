@@ -18,7 +18,8 @@ from solvers.layouts import DenseLayout, Layout
 from solvers.memory import limit_bytes
 from solvers.model import LinearModel
 from solvers.problem import Problem
-from solvers.sharding.exchange import Exchange
+from solvers.sharding import tournament
+from solvers.sharding.exchange import Exchange, Way
 from solvers.sharding.shard import Plan, train
 from solvers.sharding.shardable import Part, Shardable
 from solvers.sharding.subproblem import BOX, SIMPLEX
@@ -69,12 +70,15 @@ class RelativeMargins(DualAscent[A], Shardable):
             return super().fitted(problem, state)
         return SparseLinearModel(problem.classes, layout.csr(state, problem.n_features, order_of_classes(problem)))
 
-    def sharded(self, problem: Problem, exchange: Exchange, state: State | None = None) -> Iterator[Step]:
+    def sharded(
+        self, problem: Problem, exchange: Exchange, state: State | None = None, way: Way | None = None
+    ) -> Iterator[Step]:
         problem, params = self.prepared(problem), self.params
         kind = SIMPLEX if self.largest_loss else BOX
         zero = self.loss_at_zero(problem.n_classes)
         plan = Plan(kind, params.C, params.tol, params.max_epochs, precision(params), self.seed, zero)
-        return train(problem, plan, exchange, self.threads, state)
+        run = tournament.train if way == "weights" else train
+        return run(problem, plan, exchange, self.threads, state)
 
     def part(self, problem: Problem, state: State) -> Part:
         prepared, own = self.prepared(problem), np.asarray(state["own"])

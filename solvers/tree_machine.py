@@ -23,7 +23,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.ascent import LONGEST_REST, pause
 from solvers.base import State, Step, relative_gap
 from solvers.coupling import diagonal
 from solvers.flat import FlatMachine, FlatParams, best_multiple
@@ -31,6 +30,7 @@ from solvers.kernel_model import KernelModel
 from solvers.kernel_taxonomy_model import KernelTaxonomyModel
 from solvers.kernels import coefficients, tree_ascent, tree_factor
 from solvers.kernels.coefficients import Coefficients
+from solvers.kernels.orders import awake
 from solvers.kernels.rows import Rows, arrange, weights
 from solvers.kernels.tree_ascent import Blocks, Tree
 from solvers.mapped_machine import MappedMachine, MappedParams
@@ -135,7 +135,7 @@ class TreeMachine(MappedMachine[M], FlatMachine[M]):
         params = self.params
         task = self._task(problem)
         run = _Run.begin(task) if state is None else _Run.of_state(task, state)
-        gaps = np.zeros(len(task.blocks.row))
+        gaps, examples = np.zeros(len(task.blocks.row)), np.flatnonzero(task.filled).astype(np.int32)
         while True:
             if run.position == len(run.order):
                 if run.epoch == params.max_epochs:
@@ -143,8 +143,8 @@ class TreeMachine(MappedMachine[M], FlatMachine[M]):
                 if run.epoch > 0:
                     run.turn(task)
                 run.epoch, run.tally[:] = run.epoch + 1, 0.0
-                awake = np.flatnonzero(task.filled & ((task.numbers + run.epoch) % pause(run.rest, LONGEST_REST) == 0))
-                run.order = np.random.default_rng([self.seed, run.epoch]).permutation(awake.astype(np.int32))
+                rng = np.random.default_rng([self.seed, run.epoch])
+                run.order = rng.permutation(awake(examples, run.rest, run.epoch))
                 run.position = 0
             run.advance(task, SLICE_OPERATIONS)
             if run.position < len(run.order):
@@ -239,7 +239,6 @@ class _Task:
     tree: Tree
     blocks: Blocks
     filled: NDArray[np.bool_]
-    numbers: NDArray[np.int64]
     costs: NDArray[np.float64]
     constant: float
 
@@ -258,7 +257,7 @@ class _Task:
             spread = np.add.reduceat(spread[t.path_nodes], t.path_start[:-1])
         costs = (1.0 + np.diff(rows.indptr))[blocks.row] * spread[blocks.node]
         filled = ~empty & (at_zero > 0)
-        return cls(design, rows, features, tree, blocks, filled, np.arange(len(blocks.row)), costs, constant)
+        return cls(design, rows, features, tree, blocks, filled, costs, constant)
 
 
 @dataclass

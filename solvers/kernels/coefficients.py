@@ -36,13 +36,18 @@ def empty(n_samples: int, n_entries: int) -> Coefficients:
 
 
 def with_room(pool: Coefficients, room: int) -> Coefficients:
-    """The pool itself if ``room`` entries are free at its end, else a copy without holes and with a quarter free."""
+    """The pool itself if ``room`` entries are free at its end, else a copy without holes and with more room."""
     if pool.used[0] + room <= len(pool.classes):
         return pool
-    live = int(pool.length.sum())
-    fresh = empty(len(pool.start), live + max(room, live // 4))
+    fresh = empty(len(pool.start), size_of_copy(pool, room))
     _move(pool, fresh)
     return fresh
+
+
+def size_of_copy(pool: Coefficients, room: int) -> int:
+    """Entries of a pool with those in use, the room asked for, and as much again or a quarter before the next copy."""
+    live = int(pool.length.sum())
+    return live + room + max(room, live // 4)
 
 
 @njit(cache=True, nogil=True)

@@ -15,9 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels import hybrid
+from solvers.kernels import class_lists
+from solvers.kernels.class_lists import BITS, Lists
 from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.hybrid import BITS, Lists
 from solvers.kernels.rows import Rows
 
 Vector = NDArray[np.float64]
@@ -188,7 +188,9 @@ def _place(
     slots: NDArray[np.int64],
 ) -> None:
     """Where the weights of n classes stand in the lists, where all of them have some."""
-    hybrid.place(indices, low, high, n_hot, lists.start, lists.length, lists.cells, lists.clock[BITS], wanted, n, slots)
+    class_lists.place(
+        indices, low, high, n_hot, lists.start, lists.length, lists.cells, lists.clock[BITS], wanted, n, slots
+    )
 
 
 @njit(cache=True, nogil=True)

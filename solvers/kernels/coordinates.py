@@ -9,7 +9,9 @@ show: it falls no faster than the fastest of its terms, and the steps of every c
 e. The scores F themselves are moved apart, once for all steps on a variable.
 
 Sums may be reordered (``reassoc``), or LLVM would not vectorise them: fifteen times the speed, and still one result on
-one machine, as the loops do not depend on the number of threads.
+one machine, as the loops do not depend on the number of threads. These share out the rows, in pieces of a fixed length
+(:mod:`solvers.kernels.team`). Functions that reorder sums are always inlined: a linker that finds several copies of
+one, optimised differently, takes that which was loaded first.
 """
 
 from typing import Any
@@ -18,11 +20,26 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels.stumps import LANES
+from solvers.kernels.stumps import scale
+from solvers.kernels.team import MOST, spread
+from solvers.kernels.whole_lanes import LANES, interleave
 
 LONG, FAR = 6.9, 230.0
-TILE = 1024
+# rows of a piece: of all classes at once, which then stay in the cache, and of a single one
+TILE, SPAN = 1024, 1800
 SUMS = {"reassoc", "nsz", "contract"}
+
+
+@njit(cache=True, nogil=True)
+def _length(n: int, least: int) -> int:
+    """Rows of a piece, so that there are not too many pieces."""
+    return max(least, -(-n // (MOST - 1)))
+
+
+@njit(cache=True, nogil=True)
+def n_tiles(n: int) -> int:
+    """How many pieces n rows of all classes are cut into."""
+    return int(-(-n // _length(n, TILE)))
 
 
 @njit(cache=True, nogil=True)
@@ -61,32 +78,16 @@ def _accumulate(x: NDArray[np.float64], total: NDArray[np.float64]) -> None:
         total[i] += x[i]
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
 def _wrong(h: NDArray[np.int8], e: NDArray[np.float64], r: NDArray[np.float64]) -> tuple[float, float]:
     """V_+ and V_- over rows of other classes: their margin grows where h is -1."""
     plus = minus = 0.0
     for i in range(len(h)):
-        mu, half = e[i] * r[i], 0.5 * h[i]
         # products with 0 and 1: choosing with a condition would not be vectorised
-        plus += mu * (0.5 - half)
-        minus += mu * (0.5 + half)
+        mu, against = e[i] * r[i], np.float64(h[i] > 0)
+        plus += mu * (1.0 - against)
+        minus += mu * against
     return plus, minus
-
-
-@njit(cache=True, nogil=True)
-def masses(
-    h: NDArray[np.int8],
-    e: NDArray[np.float64],
-    r: NDArray[np.float64],
-    E: NDArray[np.float64],
-    begin: int,
-    end: int,
-) -> tuple[float, float]:
-    """V_+ and V_- of one variable at the current mu (equation 9); its class owns the rows [begin, end)."""
-    before = _wrong(h[:begin], e[:begin], r[:begin])
-    after = _wrong(h[end:], e[end:], r[end:])
-    minus, plus = _wrong(h[begin:end], E[begin:end], r[begin:end])
-    return before[0] + after[0] + plus, before[1] + after[1] + minus
 
 
 @njit(cache=True, nogil=True)
@@ -141,24 +142,46 @@ def _move_own(h: NDArray[np.int8], up: float, down: float, r: NDArray[np.float64
 
 
 @njit(cache=True, nogil=True)
-def move(
-    h: NDArray[np.int8],
+def _within(begin: int, end: int, starts: NDArray[np.int64], c: int) -> tuple[int, int]:
+    """The rows of class c among the rows [begin, end), which may be none."""
+    return min(max(starts[c], begin), end), min(max(starts[c + 1], begin), end)
+
+
+@njit(cache=True, nogil=True)
+def _move_and_sum(
+    piece: int,
+    length: int,
+    sides: NDArray[np.int8],
+    classes: NDArray[np.int32],
+    moved: int,
     step: float,
-    c: int,
+    asked: int,
     starts: NDArray[np.int64],
     e: NDArray[np.float64],
     r: NDArray[np.float64],
     E: NDArray[np.float64],
-    way: NDArray[np.float64],
+    sums: NDArray[np.float64],
 ) -> None:
-    """Let e, r and E follow ``step h``, added to the scores of class c (equation 20)."""
-    begin, end = starts[c], starts[c + 1]
-    up, down = np.exp(step), np.exp(-step)
-    _move_wrong(h[:begin], up, down, e[c][:begin], E[:begin])
-    _move_wrong(h[end:], up, down, e[c][end:], E[end:])
-    _move_own(h[begin:end], up, down, r[begin:end])
-    way[:, c] += abs(step)
-    _settle(c, starts, e, r, E, way)
+    """Let e, r and E of one piece follow the step of variable ``moved`` (equation 20); then the sums of ``asked``.
+
+    ``sums[piece]`` are its V_+ and V_- over these rows at the current mu (equation 9). -1 stands for no variable.
+    """
+    begin, end = piece * length, min((piece + 1) * length, len(r))
+    if moved >= 0:
+        h, c = sides[moved], classes[moved]
+        s, t = _within(begin, end, starts, c)
+        up, down = np.exp(step), np.exp(-step)
+        _move_wrong(h[begin:s], up, down, e[c][begin:s], E[begin:s])
+        _move_wrong(h[t:end], up, down, e[c][t:end], E[t:end])
+        _move_own(h[s:t], up, down, r[s:t])
+    if asked >= 0:
+        h, c = sides[asked], classes[asked]
+        s, t = _within(begin, end, starts, c)
+        before = _wrong(h[begin:s], e[c][begin:s], r[begin:s])
+        after = _wrong(h[t:end], e[c][t:end], r[t:end])
+        minus, plus = _wrong(h[s:t], E[s:t], r[s:t])
+        sums[piece, 0] = before[0] + after[0] + plus
+        sums[piece, 1] = before[1] + after[1] + minus
 
 
 @njit(cache=True, nogil=True)
@@ -206,17 +229,17 @@ def _divide(u: NDArray[np.float64], r: NDArray[np.float64], e: NDArray[np.float6
         e[i] = new
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
 def _step_and_sum(
     g: NDArray[np.int8], up: float, down: float, h: NDArray[np.int8], u: NDArray[np.float64]
 ) -> tuple[float, float]:
     """Let mu of rows of other classes, u, follow a step of learner g; then V_+ and V_- of learner h over them."""
     plus = minus = 0.0
     for i in range(len(h)):
-        mu, half = u[i] * (up if g[i] > 0 else down), 0.5 * h[i]
+        mu, against = u[i] * (up if g[i] > 0 else down), np.float64(h[i] > 0)
         u[i] = mu
-        plus += mu * (0.5 - half)
-        minus += mu * (0.5 + half)
+        plus += mu * (1.0 - against)
+        minus += mu * against
     return plus, minus
 
 
@@ -268,6 +291,7 @@ def _sweep_class(
 
 @njit(cache=True, nogil=True)
 def sweep(
+    board: NDArray[np.int64],
     sides: NDArray[np.int8],
     classes: NDArray[np.int32],
     weights: NDArray[np.float64],
@@ -283,35 +307,71 @@ def sweep(
     """Step on one variable after the other: weak learner ``sides[j]``, +1 or -1 a row, of class ``classes[j]``.
 
     ``weights`` change in place, by ``share`` of the way to the minimum. Several variables of a class in a row are
-    half as dear.
+    half as dear. The step on a variable is carried out together with the sums of the next one.
     """
-    u = np.empty(len(r))
-    first = 0
+    n = len(r)
+    u = np.empty(n)
+    # pieces of the same length, or one of two would wait for the other
+    length = _length(n, -(-n // max(1, n // SPAN)))
+    pieces = -(-n // length)
+    sums = np.zeros((pieces, 2))
+    moved, step, first = -1, 0.0, 0
     while first < len(classes):
         c, last = classes[first], _run_end(classes, first)
-        if last > first + 1:
+        single = last == first + 1
+        if moved >= 0 and (not single or way[0, classes[moved]] > LONG or way[1, classes[moved]] > FAR):
+            spread(board, _move_and_sum, pieces, (length, sides, classes, moved, step, -1, starts, e, r, E, sums))
+            _settle(classes[moved], starts, e, r, E, way)
+            moved = -1
+        if not single:
             first += _sweep_class(sides[first:last], c, weights[first:last], a, share, signed, starts, e, r, E, way, u)
-        else:
-            plus, minus = masses(sides[first], e[c], r, E, starts[c], starts[c + 1])
-            weight = next_weight(weights[first], plus, minus, a, share, signed)
-            if weight != weights[first]:
-                move(sides[first], weight - weights[first], c, starts, e, r, E, way)
-                weights[first] = weight
-            first = last
+            continue
+        spread(board, _move_and_sum, pieces, (length, sides, classes, moved, step, first, starts, e, r, E, sums))
+        plus, minus = 0.0, 0.0
+        for piece in range(pieces):
+            plus += sums[piece, 0]
+            minus += sums[piece, 1]
+        weight = next_weight(weights[first], plus, minus, a, share, signed)
+        step, moved = weight - weights[first], -1
+        if step != 0.0:
+            moved, weights[first] = first, weight
+            way[:, c] += abs(step)
+        first = last
+    if moved >= 0:
+        spread(board, _move_and_sum, pieces, (length, sides, classes, moved, step, -1, starts, e, r, E, sums))
+        _settle(classes[moved], starts, e, r, E, way)
 
 
 @njit(cache=True, nogil=True)
-def shift(
-    sides: NDArray[np.int8], classes: NDArray[np.int32], steps: NDArray[np.float64], F: NDArray[np.float64]
+def _shift_tile(
+    piece: int,
+    length: int,
+    sides: NDArray[np.int8],
+    classes: NDArray[np.int32],
+    steps: NDArray[np.float64],
+    F: NDArray[np.float64],
 ) -> None:
-    """Add ``steps[j] sides[j]`` to the scores of class ``classes[j]``."""
+    begin, end = piece * length, min((piece + 1) * length, F.shape[1])
     for j in range(len(classes)):
-        f, h, step = F[classes[j]], sides[j], steps[j]
+        f, h, step = F[classes[j]][begin:end], sides[j][begin:end], steps[j]
         for i in range(len(h)):
             f[i] += step if h[i] > 0 else -step
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(cache=True, nogil=True)
+def shift(
+    board: NDArray[np.int64],
+    sides: NDArray[np.int8],
+    classes: NDArray[np.int32],
+    steps: NDArray[np.float64],
+    F: NDArray[np.float64],
+) -> None:
+    """Add ``steps[j] sides[j]`` to the scores of class ``classes[j]``."""
+    n = F.shape[1]
+    spread(board, _shift_tile, n_tiles(n), (_length(n, TILE), sides, classes, steps, F))
+
+
+@njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
 def _dot(h: NDArray[np.int8], u: NDArray[np.float64]) -> float:
     total = 0.0
     for i in range(len(h)):
@@ -343,20 +403,25 @@ def gradients(
         first = last
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
 def _pull_wrong(
-    F: NDArray[np.float64], own: NDArray[np.float64], e: NDArray[np.float64], r: NDArray[np.float64]
+    F: NDArray[np.float64],
+    own: NDArray[np.float64],
+    e: NDArray[np.float64],
+    r: NDArray[np.float64],
+    ahead: NDArray[np.float64],
 ) -> tuple[float, float]:
-    """Sums of mu and of mu log(mu / omega) over rows of other classes."""
+    """Sums of mu and of mu log(mu / omega) over rows of other classes; ``ahead`` grows to the class's lead."""
     total = entropy = 0.0
     for i in range(len(F)):
-        mu = e[i] * r[i]
+        mu, lead = e[i] * r[i], F[i] - own[i]
         total += mu
-        entropy += mu * (F[i] - own[i])
+        entropy += mu * lead
+        ahead[i] = max(ahead[i], lead)
     return total, entropy
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
 def _pull_own(r: NDArray[np.float64], E: NDArray[np.float64]) -> float:
     """Sum of S over a class's own rows."""
     total = 0.0
@@ -366,110 +431,141 @@ def _pull_own(r: NDArray[np.float64], E: NDArray[np.float64]) -> float:
 
 
 @njit(cache=True, nogil=True)
-def own_scores(starts: NDArray[np.int64], F: NDArray[np.float64], own: NDArray[np.float64]) -> None:
-    """own = the score of every row's true class."""
-    for c in range(F.shape[0]):
-        own[starts[c] : starts[c + 1]] = F[c, starts[c] : starts[c + 1]]
-
-
-@njit(cache=True, nogil=True)
-def pull(
-    first: int,
-    last: int,
+def _pull_tile(
+    piece: int,
+    length: int,
     starts: NDArray[np.int64],
+    y: NDArray[np.int32],
     F: NDArray[np.float64],
-    own: NDArray[np.float64],
     e: NDArray[np.float64],
     r: NDArray[np.float64],
     E: NDArray[np.float64],
     sums: NDArray[np.float64],
+    n_wrong: NDArray[np.int64],
 ) -> None:
-    """Sums over the rows for the classes [first, last): of mu_ic, of mu_ic log(mu_ic / omega_i), and of |u_ic|.
-
-    ``u_ic = S_i`` in the rows of class c, ``-mu_ic`` elsewhere; ``own`` holds the scores of the true classes.
-    """
-    for c in range(first, last):
-        s, t = starts[c], starts[c + 1]
+    begin, end = piece * length, min((piece + 1) * length, len(r))
+    n = end - begin
+    # of classes before the true one and of those behind it: one that is before it wins if it scores as much
+    own, before, behind = np.empty(n), np.full(n, -np.inf), np.full(n, -np.inf)
+    for i in range(n):
+        own[i] = F[y[begin + i], begin + i]
+    for c in range(F.shape[0]):
         f, g = F[c], e[c]
-        m0, l0 = _pull_wrong(f[:s], own[:s], g[:s], r[:s])
-        m1, l1 = _pull_wrong(f[t:], own[t:], g[t:], r[t:])
-        sums[c, 0], sums[c, 1] = m0 + m1, l0 + l1
-        sums[c, 2] = m0 + m1 + _pull_own(r[s:t], E[s:t])
+        s, t = _within(begin, end, starts, c)
+        a, b = s - begin, t - begin
+        m0, l0 = _pull_wrong(f[begin:s], own[:a], g[begin:s], r[begin:s], behind[:a])
+        m1, l1 = _pull_wrong(f[t:end], own[b:], g[t:end], r[t:end], before[b:])
+        sums[piece, c, 0], sums[piece, c, 1] = m0 + m1, l0 + l1
+        sums[piece, c, 2] = m0 + m1 + _pull_own(r[s:t], E[s:t])
+    total = 0
+    for i in range(n):
+        total += int(before[i] >= 0.0 or behind[i] > 0.0)
+    n_wrong[piece] = total
 
 
 @njit(cache=True, nogil=True)
-def _round(
-    c: int,
-    scale: float,
+def pull(
+    board: NDArray[np.int64],
+    starts: NDArray[np.int64],
     y: NDArray[np.int32],
+    F: NDArray[np.float64],
     e: NDArray[np.float64],
     r: NDArray[np.float64],
     E: NDArray[np.float64],
-    q: NDArray[Any],
+    sums: NDArray[np.float64],
 ) -> int:
-    """q = u of class c as whole numbers; returns their sum."""
+    """Sums over the rows for all classes: of mu_ic, of mu_ic log(mu_ic / omega_i), and of |u_ic|; shape (n_classes, 3).
+
+    ``u_ic = S_i`` in the rows of class c, ``-mu_ic`` elsewhere. Returns how many of the rows are wrong.
+    """
+    n = len(r)
+    pieces = n_tiles(n)
+    parts, n_wrong = np.empty((pieces, F.shape[0], 3)), np.empty(pieces, np.int64)
+    spread(board, _pull_tile, pieces, (_length(n, TILE), starts, y, F, e, r, E, parts, n_wrong))
+    sums[:] = 0.0
+    for piece in range(pieces):
+        sums += parts[piece]
+    return int(n_wrong.sum())
+
+
+@njit(cache=True, nogil=True)
+def _round(e: NDArray[np.float64], r: NDArray[np.float64], scale: float, q: NDArray[Any]) -> int:
+    """``q = e r scale`` as whole numbers; returns their sum."""
     total = 0
-    for i in range(len(y)):
-        # both are read, whichever is wanted: a conditional load would not be vectorised
-        own, other = E[i], e[i]
-        u = own if y[i] == c else -other
-        whole = np.int64(np.rint(u * r[i] * scale))
+    for i in range(len(e)):
+        whole = np.int64(np.rint(e[i] * r[i] * scale))
         q[i] = whole
         total += int(whole)
     return total
 
 
 @njit(cache=True, nogil=True)
-def _outdone(
-    c: int, y: NDArray[np.int32], F: NDArray[np.float64], own: NDArray[np.float64], wrong: NDArray[np.uint8]
-) -> None:
-    """Set wrong where class c, if it comes before the true one, scores as much, or, if behind it, more."""
-    for i in range(len(y)):
-        wrong[i] |= np.uint8((F[i] > own[i]) | ((F[i] == own[i]) & (y[i] > c)))
-
-
-@njit(cache=True, nogil=True)
-def interleave(q: NDArray[Any], first: int, many: int, U: NDArray[Any]) -> None:
-    """Write lanes, one a row of q, side by side: ``U[(first + i) 16 + lane]``, over the blocks of U."""
-    for block in range(U.shape[0]):
-        u = U[block][first * LANES :]
-        lanes = min(LANES, q.shape[0] - block * LANES)
-        part = q[block * LANES : block * LANES + lanes]
-        for i in range(many):
-            for lane in range(lanes):
-                u[i * LANES + lane] = part[lane, i]
-
-
-@njit(cache=True, nogil=True)
-def load(
-    begin: int,
-    end: int,
-    y: NDArray[np.int32],
-    F: NDArray[np.float64],
-    own: NDArray[np.float64],
+def _load_tile(
+    piece: int,
+    length: int,
+    starts: NDArray[np.int64],
     e: NDArray[np.float64],
     r: NDArray[np.float64],
     E: NDArray[np.float64],
     scales: NDArray[np.float64],
     U: NDArray[Any],
     totals: NDArray[np.int64],
-) -> int:
-    """``u_ic scales[c]``, rounded, to lane c of U for the rows [begin, end); adds to the lanes' totals.
+) -> None:
+    begin, end = piece * length, min((piece + 1) * length, len(r))
+    q = np.empty((LANES, end - begin), U.dtype)
+    for block in range(U.shape[0]):
+        first = block * LANES
+        lanes = min(LANES, e.shape[0] - first)
+        for lane in range(lanes):
+            c = first + lane
+            s, t = _within(begin, end, starts, c)
+            own = _round(E[s:t], r[s:t], scales[c], q[lane][s - begin : t - begin])
+            before = _round(e[c][begin:s], r[begin:s], -scales[c], q[lane][: s - begin])
+            totals[piece, c] = own + before + _round(e[c][t:end], r[t:end], -scales[c], q[lane][t - begin :])
+        interleave(q[:lanes], begin, end - begin, U[block : block + 1])
 
-    Returns how many of the rows are wrong.
-    """
-    k = F.shape[0]
-    wrong, q = np.empty(TILE, np.uint8), np.empty((k, TILE), U.dtype)
-    n_wrong = 0
-    for first in range(begin, end, TILE):
-        last = min(first + TILE, end)
-        many = last - first
-        wrong[:] = 0
-        for c in range(k):
-            mine = y[first:last]
-            totals[c] += _round(c, scales[c], mine, e[c][first:last], r[first:last], E[first:last], q[c][:many])
-            _outdone(c, mine, F[c][first:last], own[first:last], wrong[:many])
-        interleave(q, first, many, U)
-        for i in range(many):
-            n_wrong += wrong[i]
-    return n_wrong
+
+@njit(cache=True, nogil=True)
+def load(
+    board: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    e: NDArray[np.float64],
+    r: NDArray[np.float64],
+    E: NDArray[np.float64],
+    scales: NDArray[np.float64],
+    U: NDArray[Any],
+    totals: NDArray[Any],
+) -> None:
+    """``u_ic scales[c]``, rounded, to lane c of U; ``totals`` become the lanes' sums."""
+    n = len(r)
+    pieces = n_tiles(n)
+    parts = np.zeros((pieces, totals.size), np.int64)
+    spread(board, _load_tile, pieces, (_length(n, TILE), starts, e, r, E, scales, U, parts))
+    totals[:] = parts.sum(axis=0).reshape(totals.shape)
+
+
+@njit(cache=True, nogil=True)
+def survey(
+    board: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    y: NDArray[np.int32],
+    F: NDArray[np.float64],
+    e: NDArray[np.float64],
+    r: NDArray[np.float64],
+    E: NDArray[np.float64],
+    top: float,
+    masses: NDArray[np.float64],
+    scales: NDArray[np.float64],
+    slack: NDArray[np.float64],
+    U: NDArray[Any],
+    totals: NDArray[Any],
+) -> tuple[float, float, int]:
+    """Load U with numbers up to ``top``; returns the sums of mu and of mu log(mu / omega), and how many are wrong."""
+    sums = np.empty((F.shape[0], 3))
+    n_wrong = pull(board, starts, y, F, e, r, E, sums)
+    mass = entropy = 0.0
+    for c in range(len(sums)):
+        mass, entropy, masses[c] = mass + sums[c, 0], entropy + sums[c, 1], sums[c, 2]
+    scale(masses, len(r), top, scales, slack)
+    load(board, starts, e, r, E, scales, U, totals)
+    return mass, entropy, n_wrong

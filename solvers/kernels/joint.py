@@ -11,16 +11,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels import hybrid
+from solvers.kernels import class_lists, hybrid
 from solvers.kernels.blocks import box_root, simplex_root
+from solvers.kernels.class_lists import BITS, END, LACKING, LIMIT, Lists
 from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.hybrid import BITS, END, LACKING, LIMIT, Lists
 from solvers.kernels.lanes import above_mask, largest, lowest_bit, prefetch, sum_rows
 from solvers.kernels.rows import ALIGNMENT, Rows
 
 NEGLIGIBLE = 1e-12
 AHEAD = 4
 SLOTS = 1 << 14
+# of more than so many candidates, those are sought anew that a better bound leaves, by the best of so many parts
+MANY = PARTS = 64
 
 
 @njit(cache=True, nogil=True)
@@ -55,7 +57,7 @@ def visit(
     size = n_classes + 2
     f, steps = np.zeros(W.shape[1], W.dtype), np.empty(size, W.dtype)
     classes, moved = np.empty(size, np.int32), np.empty(size, np.int32)
-    b, old, new = np.empty(size), np.empty(size), np.empty(size)
+    b, old, new = np.empty(size + PARTS), np.empty(size), np.empty(size)
     if lists is not None:
         middle, n_hot = lists.middle, W.shape[0]
         w_start, w_length, w_cells, clock, bits = lists.start, lists.length, lists.cells, lists.clock, lists.clock[BITS]
@@ -90,7 +92,7 @@ def visit(
         if full:
             sum_rows(W, indices, data, low, mid, f)
             if lists is not None:
-                hybrid.add_lists(indices, data, mid, high, n_hot, w_start, w_length, w_cells, f)
+                class_lists.add_scores(indices, data, mid, high, n_hot, w_start, w_length, w_cells, f)
             n, loss, held = _candidates(f, y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
             violation = _violation(b, old, n, S0, K, C, largest_loss)
         else:
@@ -101,10 +103,10 @@ def visit(
                     steps[t] = b[t]
                 if (m + 1) * (high - mid) > slots.shape[0]:
                     slots = np.empty(2 * (m + 1) * (high - mid), np.int64)
-                placed = hybrid.place(
+                placed = class_lists.place(
                     indices, mid, high, n_hot, w_start, w_length, w_cells, bits, classes, m + 1, slots
                 )
-                hybrid.score_placed(data, mid, high, w_cells, slots, m + 1, steps)
+                class_lists.score_placed(data, mid, high, w_cells, slots, m + 1, steps)
                 for t in range(m + 1):
                     b[t] = steps[t]
             f_y = b[m]
@@ -130,7 +132,7 @@ def visit(
                 total += new[t]
                 kept += 1
         if lists is not None and count > 0 and not placed:
-            need = hybrid.lacking(indices, mid, high, n_hot, w_length, count + 1)
+            need = class_lists.lacking(indices, mid, high, n_hot, w_length, count + 1)
             if clock[END] + need > clock[LIMIT]:
                 clock[LACKING] = need
                 return at
@@ -152,13 +154,13 @@ def visit(
         if lists is not None:
             if placed:
                 which[count] = m
-                hybrid.update_placed(data, mid, high, w_cells, slots, m + 1, which, steps, count + 1)
+                class_lists.update_placed(data, mid, high, w_cells, slots, m + 1, which, steps, count + 1)
             else:
-                hybrid.sort_steps(moved, steps, count + 1)
+                class_lists.sort_steps(moved, steps, count + 1)
                 if (count + 1) * (high - mid) > slots.shape[0]:
                     slots = np.empty(2 * (count + 1) * (high - mid), np.int64)
-                hybrid.place(indices, mid, high, n_hot, w_start, w_length, w_cells, bits, moved, count + 1, slots)
-                hybrid.update(
+                class_lists.place(indices, mid, high, n_hot, w_start, w_length, w_cells, bits, moved, count + 1, slots)
+                class_lists.update(
                     indices, data, mid, high, n_hot, w_start, w_length, w_cells, clock, moved, steps, count + 1, slots
                 )
         if kept > 0 and kept + 1 > capacity[i]:
@@ -244,21 +246,36 @@ def _candidates(
     floor = max(0.0, min(0.5 * b_top, C), b_top - C if largest_loss else 0.0)
     if m > 0:
         floor = max(floor, simplex_root(b, m, C) if largest_loss else box_root(b, m, C, 1.0, S0))
-    n = m
-    if b_top > floor:
-        lanes = ALIGNMENT // f.itemsize
-        level = f.dtype.type(f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y))
-        for begin in range(0, n_classes, lanes):
-            mask = above_mask(f, begin, level)
-            while mask:
-                c = begin + lowest_bit(mask)
-                mask &= mask - np.uint32(1)
-                classes[n], old[n] = c, 0.0
-                b[n] = (1.0 - f_y + f[c]) / K + S0
-                n += 1
-            if n >= most:
-                break
+    n, lanes, begin, many = m, ALIGNMENT // f.itemsize, 0, m + MANY
+    level = f.dtype.type(f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y))
+    while b_top > floor and begin < n_classes and n < most:
+        mask = above_mask(f, begin, level)
+        while mask:
+            c = begin + lowest_bit(mask)
+            mask &= mask - np.uint32(1)
+            classes[n], old[n] = c, 0.0
+            b[n] = (1.0 - f_y + f[c]) / K + S0
+            n += 1
+        begin += lanes
+        if n >= many and begin < n_classes:
+            # the root over the best class of every so many bounds that of all as well, and far better
+            n, many, begin = m, n_classes + lanes, 0
+            known = _best_of_parts(f, f_y, K, S0, b, m)
+            floor = max(floor, simplex_root(b, known, C) if largest_loss else box_root(b, known, C, 1.0, S0))
+            level = f.dtype.type(f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y))
     return n, loss, held
+
+
+@njit(cache=True, nogil=True)
+def _best_of_parts(f: NDArray[Any], f_y: float, K: float, S0: float, b: NDArray[np.float64], m: int) -> int:
+    """b from the highest score of each of PARTS parts of the classes, behind the first m; returns the end."""
+    best = np.full(PARTS, -np.inf, f.dtype)
+    for begin in range(0, f.shape[0], PARTS):
+        for t in range(min(PARTS, f.shape[0] - begin)):
+            best[t] = max(best[t], f[begin + t])
+    for t in range(PARTS):
+        b[m + t] = (1.0 - f_y + best[t]) / K + S0
+    return m + PARTS
 
 
 @njit(cache=True, nogil=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from solvers.kernels import dense_lanes
 from solvers.kernels.coefficients import Coefficients
 from solvers.kernels.dense_lanes import dot, dots
-from solvers.kernels.joint import NEGLIGIBLE, _candidates, _solve, _summed, _violation
+from solvers.kernels.joint import NEGLIGIBLE, PARTS, _candidates, _solve, _summed, _violation
 from solvers.kernels.lanes import largest
 from solvers.kernels.orders import live
 
@@ -49,7 +49,7 @@ def visit(
     size = n_classes + 2
     f = np.full(-(-W.shape[0] // 16) * 16, -np.inf, W.dtype)
     classes = np.empty(size, np.int32)
-    b, old, new = np.empty(size), np.empty(size), np.empty(size)
+    b, old, new = np.empty(size + PARTS), np.empty(size), np.empty(size)
     for at in range(begin, end):
         if used[0] + n_classes > listed.shape[0]:
             return at

@@ -10,7 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels.coordinates import SUMS, TILE, interleave
+from solvers.kernels.coordinates import SUMS, TILE
+from solvers.kernels.whole_lanes import interleave
 
 
 @njit(cache=True, nogil=True)

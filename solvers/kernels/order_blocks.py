@@ -18,8 +18,6 @@ from solvers.kernels.coefficients import Coefficients, put
 from solvers.kernels.lanes import sum_rows
 from solvers.kernels.rows import Rows
 
-SWEEPS = 2
-
 
 class Forest(NamedTuple):
     """What the kernels need of a tree: parents, children in compressed rows, and the degrees."""
@@ -83,8 +81,8 @@ def _best(parent: Any, g: Any, value: Any, u: Any) -> float:
     for j in range(parent.shape[0]):
         value[j] = g[j]
     for j in range(parent.shape[0] - 1, -1, -1):
-        if parent[j] >= 0 and value[j] > 0.0:
-            value[parent[j]] += value[j]
+        if parent[j] >= 0:
+            value[parent[j]] += max(value[j], 0.0)
     for j in range(parent.shape[0]):
         u[j] = value[j] > 0.0 and (parent[j] < 0 or u[parent[j]])
         if u[j]:
@@ -142,13 +140,41 @@ def _move(parent: Any, first_child: Any, degree: Any, bound: float, K: float, j:
 
 
 @njit(inline="always")
+def _append_children(first_child: Any, j: int, reach: Any, n: int) -> int:
+    """Put the children of a node, of the virtual root for -1, at the end of a list of n nodes; its new length."""
+    for child in range(first_child[j + 1], first_child[j + 2]):
+        reach[n] = child
+        n += 1
+    return n
+
+
+@njit(inline="always")
+def _move_down(parent: Any, first_child: Any, degree: Any, bound: float, K: float, p: Any, g: Any, reach: Any) -> int:
+    """Steps of single masses, parents first; ``reach`` becomes the nodes under one with mass, the only ones to move.
+
+    They ascend, as nodes are numbered level by level. Returns how many they are.
+    """
+    n, at = _append_children(first_child, -1, reach, 0), 0
+    while at < n:
+        j = reach[at]
+        _move(parent, first_child, degree, bound, K, j, p, g)
+        if p[j] > 0.0:
+            n = _append_children(first_child, j, reach, n)
+        at += 1
+    return int(n)
+
+
+@njit(inline="always")
 def _move_tied(
-    parent: Any, first_child: Any, degree: Any, bound: float, K: float, p: Any, g: Any, head: Any, following: Any,
-    last: Any, curvature: Any,
+    parent: Any, first_child: Any, degree: Any, bound: float, K: float, p: Any, g: Any, reach: Any, n: int, head: Any,
+    following: Any, last: Any, curvature: Any,
 ) -> None:  # fmt: skip
-    """One exact step of every group of equal masses that hang together, as a unit; ``head`` and on are scratch."""
-    m = parent.shape[0]
-    for j in range(m):
+    """One exact step of every group of equal masses that hang together, as a unit; ``head`` and on are scratch.
+
+    ``reach[:n]`` are the nodes under one with mass, ascending.
+    """
+    for at in range(n):
+        j = reach[at]
         above = parent[j]
         if p[j] == 0.0:
             head[j] = -1
@@ -162,7 +188,8 @@ def _move_tied(
             unit = j
             head[j], curvature[j] = j, degree[j]
         last[unit], following[j] = j, -1
-    for j in range(m):
+    for place in range(n):
+        j = reach[place]
         # a unit of one node has had its step
         if head[j] != j or following[j] < 0:
             continue
@@ -219,6 +246,7 @@ def visit(
     y, u = np.zeros(m, np.bool_), np.zeros(m, np.bool_)
     head, following, last = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m, np.int32)
     changed, held, values = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m)
+    reach = np.empty(m, np.int32)
     curvature = np.empty(m)
     for at in range(begin, stop):
         if pool.used[0] + m > pool.classes.shape[0]:
@@ -240,12 +268,8 @@ def visit(
             continue
         rest[i] = 0
         _towards(parent, degree, bound, K, gap, u, p, q, g)
-        for _ in range(SWEEPS):
-            for j in range(m - 1, -1, -1):
-                _move(parent, first_child, degree, bound, K, j, p, g)
-            for j in range(m):
-                _move(parent, first_child, degree, bound, K, j, p, g)
-        _move_tied(parent, first_child, degree, bound, K, p, g, head, following, last, curvature)
+        n = _move_down(parent, first_child, degree, bound, K, p, g, reach)
+        _move_tied(parent, first_child, degree, bound, K, p, g, reach, n, head, following, last, curvature)
         n_changed, n_held = 0, 0
         for j in range(m):
             if p[j] != old[j]:

@@ -4,6 +4,38 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+REST_AFTER, LONGEST_REST = 3, 8
+
+
+@njit(cache=True, nogil=True)
+def awake(examples: NDArray[np.int32], rest: NDArray[np.uint8], epoch: int) -> NDArray[np.int32]:
+    """Those of the examples that an epoch visits, in the order given.
+
+    Parameters
+    ----------
+    examples : int32 array
+    rest : uint8 array, shape (n_samples,)
+        How many visits in a row have changed nothing. After three an example is visited every second epoch, after four
+        every fourth, after five every eighth.
+    epoch : int
+    """
+    found, count = np.empty(examples.shape[0], np.int32), 0
+    for i in examples:
+        every = 1
+        if rest[i] >= REST_AFTER:
+            every = min(LONGEST_REST, 1 << (int(rest[i]) - REST_AFTER + 1))
+        found[count] = i
+        count += (i + epoch) & (every - 1) == 0
+    return found[:count]
+
+
+@njit(cache=True, nogil=True)
+def shuffled(order: NDArray[np.int32], seed: int, epoch: int) -> NDArray[np.int32]:
+    """A copy in the random order of an epoch."""
+    order = order.copy()
+    shuffle(order, mixed(mixed(np.uint64(seed)) + np.uint64(epoch)))
+    return order
+
 
 @njit(cache=True, nogil=True)
 def live(

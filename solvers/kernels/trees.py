@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels.coordinates import interleave
-from solvers.kernels.stumps import LANES, histograms, scan_lanes, sides
+from solvers.kernels.stumps import histograms, sides
+from solvers.kernels.whole_lanes import LANES, interleave, scan_lanes
 
 TILE = 1024
 

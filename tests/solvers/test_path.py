@@ -44,17 +44,21 @@ def walked(made: FlatMachine, problem: Problem, Cs):
 
 @everywhere
 def test_every_point_reaches_its_gap_in_fewer_epochs_than_alone(name, params):
-    problem = small(n=200, d=20, k=6)
-    made = machine(name, tol=1e-2, **params)
-    ends = walked(made, problem, CS[::-1])
-    assert [at.params.C for at, _, _ in ends] == CS
-    alone = [last_of(made.at(C).steps(problem)) for C in CS]
-    for (_, end, _), other in zip(ends, alone, strict=True):
-        assert end.converged
-        assert end.gap <= 1e-2
-        assert end.dual <= other.primal * (1 + 1e-6)
-        assert other.dual <= end.primal * (1 + 1e-6)
-    assert sum(end.epoch for _, end, _ in ends) < sum(other.epoch for other in alone)
+    made, on_the_path, of_their_own = machine(name, tol=1e-2, **params), 0, 0
+    for seed in range(4):
+        problem = small(n=200, d=20, k=6, seed=seed)
+        ends = walked(made, problem, CS[::-1])
+        assert [at.params.C for at, _, _ in ends] == CS
+        alone = [last_of(made.at(C).steps(problem)) for C in CS]
+        for (_, end, _), other in zip(ends, alone, strict=True):
+            assert end.converged
+            assert end.gap <= 1e-2
+            assert end.dual <= other.primal * (1 + 1e-6)
+            assert other.dual <= end.primal * (1 + 1e-6)
+        on_the_path += sum(end.epoch for _, end, _ in ends)
+        of_their_own += sum(other.epoch for other in alone)
+    # of a single problem it is a matter of chance, as certificates fall on every tenth epoch
+    assert on_the_path < of_their_own
 
 
 @everywhere
