@@ -13,8 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.kernels import hybrid
-from solvers.kernels.hybrid import Lists, Weights
+from solvers.kernels import class_lists, hybrid
+from solvers.kernels.class_lists import Lists
+from solvers.kernels.hybrid import Weights
 from solvers.kernels.rows import ALIGNMENT, Rows, arrange, weights
 from solvers.layouts import SparseLayout
 from solvers.memory import limit_bytes, refuse
@@ -87,14 +88,14 @@ class HybridLayout(SparseLayout):
         TooLargeError
             They would take more memory than allowed.
         """
-        if W.lists is None or (needed := hybrid.room_needed(W.lists, ROOM)) <= W.lists.n_entries:
+        if W.lists is None or (needed := class_lists.room_needed(W.lists, ROOM)) <= W.lists.n_entries:
             return W
         n_entries = needed + needed // 2
         n_weights = len(W.hot) * self.n_classes + int(W.lists.length.sum())
         what = f"training with {n_weights:,} weights of {len(self.features):,} x {self.n_classes:,} so far"
         refuse(what, W.hot.nbytes + W.lists.cells.nbytes + 2 * self.dtype.itemsize * n_entries, self.memory_mb)
-        cells = np.zeros(2 * (n_entries + hybrid.LANES), self.dtype)
-        used = 2 * int(W.lists.clock[hybrid.END])
+        cells = np.zeros(2 * (n_entries + class_lists.LANES), self.dtype)
+        used = 2 * int(W.lists.clock[class_lists.END])
         cells[:used] = W.lists.cells[:used]
         return Weights(W.hot, W.lists._replace(cells=cells))
 
@@ -102,11 +103,11 @@ class HybridLayout(SparseLayout):
         if W.lists is None:
             return {"W": W.hot}
         _, start, length, cells, clock = W.lists
-        used = cells[: 2 * clock[hybrid.END]]
+        used = cells[: 2 * clock[class_lists.END]]
         return {"W": W.hot, "list_start": start, "list_length": length, "list_cells": used, "list_clock": clock}
 
     def restored(self, state: Mapping[str, NDArray[Any]]) -> Weights:
-        n_entries = max(self.n_entries, int(state["list_clock"][hybrid.LIMIT])) if "list_clock" in state else 0
+        n_entries = max(self.n_entries, int(state["list_clock"][class_lists.LIMIT])) if "list_clock" in state else 0
         W = self._zeros(len(state["W"]), n_entries)
         W.hot[:] = state["W"]
         if W.lists is not None:
@@ -119,11 +120,11 @@ class HybridLayout(SparseLayout):
     def multiply(self, W: Weights, factor: float) -> None:
         super().multiply(W.hot, factor)
         if W.lists is not None:
-            hybrid.multiply(W.lists, factor)
+            class_lists.multiply(W.lists, factor)
 
     def square_norm(self, W: Weights) -> float:
         total = super().square_norm(W.hot)
-        return total if W.lists is None else float(hybrid.square_norm(W.lists, total))
+        return total if W.lists is None else float(class_lists.square_norm(W.lists, total))
 
     def csr(self, state: Mapping[str, NDArray[Any]], n_features: int, class_of: NDArray[np.int32]) -> sp.csr_matrix:
         """The weights of a state that are not zero, shape (n_features, n_classes); column c is ``class_of[c]``."""
@@ -135,7 +136,7 @@ class HybridLayout(SparseLayout):
         hot, n_features = weights(n_hot, self.n_classes, self.dtype), len(self.features)
         if n_hot == n_features:
             return Weights(hot, None)
-        return Weights(hot, hybrid.empty(self.rows, n_features, n_hot, self.n_classes, n_entries))
+        return Weights(hot, class_lists.empty(self.rows, n_features, n_hot, self.n_classes, n_entries))
 
 
 def _plan(

@@ -13,7 +13,7 @@ import solvers.hybrid_layout
 from solvers.base import Step
 from solvers.flat import LinearMachine
 from solvers.hybrid_layout import HybridLayout
-from solvers.kernels import coefficients, hybrid
+from solvers.kernels import class_lists, coefficients, hybrid
 from solvers.kernels.rows import arrange, score, weights
 from solvers.memory import TooLargeError
 from solvers.model import LinearModel, Model, load_model
@@ -67,7 +67,7 @@ def test_which_features_are_dense_changes_no_bit(name, dtype, n_hot, hot):
     steps, model = trained(name, problem, **params)
     assert isinstance(expected, LinearModel)
     assert isinstance(model, SparseLinearModel)
-    assert steps[-1].state["list_length"].max() > hybrid.LONG
+    assert steps[-1].state["list_length"].max() > class_lists.LONG
     for step, other in zip(steps, dense, strict=True):
         told = [(s.epoch, s.primal, s.dual, s.violation) for s in (step, other)]
         np.testing.assert_array_equal(*told)
@@ -117,6 +117,12 @@ def test_an_extreme_weight_of_the_losses_ends_with_true_bounds_with_lists_too(na
     test_contract.test_an_extreme_weight_of_the_losses_ends_with_true_bounds(name, C, dtype)
 
 
+def duals_of(state, i):
+    """Classes and values of the list of example i, wherever in the pool it stands."""
+    place = slice(state["dual_start"][i], state["dual_start"][i] + state["dual_length"][i])
+    return state["dual_classes"][place], state["dual_values"][place]
+
+
 @methods
 def test_a_state_made_for_another_weight_of_the_losses_begins_where_the_dense_one_does(name, hot):
     problem, states = many(), []
@@ -126,8 +132,11 @@ def test_a_state_made_for_another_weight_of_the_losses_begins_where_the_dense_on
         *_, last = method.steps(problem)
         assert isinstance(method, LinearMachine)
         state = method.at(10.0).rescaled(problem, last.state, 1.0)
-        states.append(next(iter(method.at(10.0).steps(problem, state))).state["dual_values"])
-    np.testing.assert_array_equal(states[0], states[1])
+        states.append(next(iter(method.at(10.0).steps(problem, state))).state)
+    for i in range(problem.n_samples):
+        (classes, values), (same_classes, same_values) = (duals_of(state, i) for state in states)
+        np.testing.assert_array_equal(classes, same_classes)
+        np.testing.assert_array_equal(values, same_values)
 
 
 @methods
@@ -173,7 +182,7 @@ def test_lists_hold_what_was_added_through_growth_moves_and_holes(dtype):
     rng, n_features, k, n_hot = np.random.default_rng(0), 12, 700, 2
     problem = small(n=40, d=n_features, k=5, density=0.6)
     rows, _ = arrange(problem.X, np.dtype(dtype))
-    lists = hybrid.empty(rows, n_features, n_hot, k, 1 << 15)
+    lists = class_lists.empty(rows, n_features, n_hot, k, 1 << 15)
     expected = np.zeros((n_features, k), dtype)
     slots = np.empty(12 * 20, np.int64)
     fixed = (n_hot, lists.start, lists.length, lists.cells)
@@ -184,22 +193,24 @@ def test_lists_hold_what_was_added_through_growth_moves_and_holes(dtype):
         n, steps = len(moved), rng.standard_normal(len(moved)).astype(dtype)
         for p in range(low, high):
             expected[rows.indices[p], moved] += steps * rows.data[p]
-        lists.clock[hybrid.LACKING] = hybrid.lacking(rows.indices, low, high, n_hot, lists.length, n)
-        assert hybrid.room_needed(lists, 10) <= lists.n_entries
-        hybrid.sort_steps(moved, steps, n)
+        lists.clock[class_lists.LACKING] = class_lists.lacking(rows.indices, low, high, n_hot, lists.length, n)
+        assert class_lists.room_needed(lists, 10) <= lists.n_entries
+        class_lists.sort_steps(moved, steps, n)
         assert (np.diff(moved) > 0).all()
-        hybrid.place(rows.indices, low, high, *fixed, lists.clock[hybrid.BITS], moved, n, slots)
-        hybrid.update(rows.indices, rows.data, low, high, *fixed, lists.clock, moved, steps, n, slots)
+        class_lists.place(rows.indices, low, high, *fixed, lists.clock[class_lists.BITS], moved, n, slots)
+        class_lists.update(rows.indices, rows.data, low, high, *fixed, lists.clock, moved, steps, n, slots)
         if turn % 200 == 0:
-            found = hybrid.place(rows.indices, low, high, *fixed, lists.clock[hybrid.BITS], moved, n, slots)
+            found = class_lists.place(rows.indices, low, high, *fixed, lists.clock[class_lists.BITS], moved, n, slots)
             assert found
             missing = np.array([k - 1], np.int32)
             if not expected[rows.indices[low:high], k - 1].any():
                 assert (
-                    not hybrid.place(rows.indices, low, high, *fixed, lists.clock[hybrid.BITS], missing, 1, slots)
+                    not class_lists.place(
+                        rows.indices, low, high, *fixed, lists.clock[class_lists.BITS], missing, 1, slots
+                    )
                     or low == high
                 )
-    assert lists.clock[hybrid.END] < 2.2 * lists.length.sum()
+    assert lists.clock[class_lists.END] < 2.2 * lists.length.sum()
     W, dense = weights(n_hot, k, np.dtype(dtype)), weights(n_features, k, np.dtype(dtype))
     dense[:, :k] = expected
     got, want = np.empty(W.shape[1], dtype), np.empty(W.shape[1], dtype)
@@ -221,7 +232,7 @@ def test_weights_made_afresh_equal_dense_ones_and_need_no_more_room(dtype, monke
         coefficients.put(pool, i, rng.permutation(k)[:m].astype(np.int32), rng.standard_normal(m), m)
     dense = weights(d, k, np.dtype(dtype))
     coefficients.rebuild(rows, pool, dense)
-    lists, W = hybrid.empty(rows, d, 4, k, 1 << 14), weights(4, k, np.dtype(dtype))
+    lists, W = class_lists.empty(rows, d, 4, k, 1 << 14), weights(4, k, np.dtype(dtype))
     for _ in range(2):
         assert hybrid.rebuild(rows, pool, W, lists)
         order = rng.permutation(k).astype(np.int32)
@@ -229,8 +240,8 @@ def test_weights_made_afresh_equal_dense_ones_and_need_no_more_room(dtype, monke
         assert csr.has_canonical_format
         found = csr.toarray()[features][:, order]
         np.testing.assert_array_equal(found, dense[:, :k])
-    assert hybrid.square_norm(lists, 0.0) == pytest.approx(float((dense[4:].astype(float) ** 2).sum()), rel=1e-12)
-    too_small = hybrid.empty(rows, d, 4, k, 100)
+    assert class_lists.square_norm(lists, 0.0) == pytest.approx(float((dense[4:].astype(float) ** 2).sum()), rel=1e-12)
+    too_small = class_lists.empty(rows, d, 4, k, 100)
     assert not hybrid.rebuild(rows, pool, W, too_small)
 
 
