@@ -14,6 +14,8 @@ from solvers.sparse_linear_model import SparseLinearModel
 
 SIDES = ("-", "+")
 SPARSE = 0.25
+_LINEAR = ("shelf_features", "shelf_weights", "shelf_columns", "shelf_ends", "shelf_intercepts")
+_OTHERS = ("others", "others_kinds", "others_leads")
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +179,36 @@ class Shelf:
         for t, kind, lead in described:
             shelf._others[t] = read_model(str(kind), f"other{t}_", SIDES, n_features, state), lead
         return shelf
+
+    @staticmethod
+    def joined(states: Sequence[Mapping[str, NDArray[Any]]], columns: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """The state of a shelf that has those of the machines of several shelves whose columns are named.
+
+        Parameters
+        ----------
+        states : sequence of mapping
+            Of :meth:`state`; no column has a machine in two of them.
+        columns : int array
+        """
+        held: dict[str, list[NDArray[Any]]] = {name: [] for name in _LINEAR + _OTHERS}
+        others: dict[str, NDArray[Any]] = {}
+        for state in states:
+            ends = np.asarray(state["shelf_ends"])
+            kept = np.isin(state["shelf_columns"], columns)
+            lengths = np.diff(ends, prepend=0)
+            entries = np.repeat(kept, lengths)
+            for name in ("shelf_features", "shelf_weights"):
+                held[name].append(np.asarray(state[name])[entries])
+            for name in ("shelf_columns", "shelf_intercepts"):
+                held[name].append(np.asarray(state[name])[kept])
+            held["shelf_ends"].append(lengths[kept])
+            chosen = np.isin(state["others"], columns)
+            for name in _OTHERS:
+                held[name].append(np.asarray(state[name])[chosen])
+            for t in np.asarray(state["others"])[chosen].tolist():
+                others |= {name: np.array(state[name]) for name in state if name.startswith(f"other{t}_")}
+        found = {name: np.concatenate(arrays) for name, arrays in held.items()}
+        return found | {"shelf_ends": np.cumsum(found["shelf_ends"])} | others
 
     def bank(self) -> Bank:
         """All machines as few models: linear ones as one, kernel machines of one kernel function as one."""

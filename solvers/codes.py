@@ -84,6 +84,15 @@ def row_distances(code: NDArray[Any], *, discrete: bool | None = None) -> Floats
     return distances
 
 
+def participants(code: Code, y: NDArray[np.int32]) -> NDArray[np.int64]:
+    """How many examples take part in each column, shape (n_columns,); ``y`` holds their class indices."""
+    counts, sizes = np.bincount(y, minlength=len(code)), np.zeros(code.shape[1], np.int64)
+    chunk = max(1, CHUNK_BYTES // (8 * code.shape[1]))
+    for begin in range(0, len(code), chunk):
+        sizes += counts[begin : begin + chunk] @ (code[begin : begin + chunk] != 0)
+    return sizes
+
+
 def closest_rows(code: Code) -> tuple[float, int]:
     """The least of the distances between two rows of a code, and how many pairs have it.
 

@@ -78,18 +78,17 @@ class Ledger:
 
     def add_round(self, learners: NDArray[Any], outputs: NDArray[Any], deltas: Floats) -> None:
         """Note the changes of one round."""
-        end = self._n_votes + len(learners)
+        begin, end = self._n_votes, self._n_votes + len(learners)
         votes = self._votes
-        self._votes = Votes(
-            _with_room(votes.learners, end),
-            _with_room(votes.outputs, end),
-            _with_room(votes.deltas, end),
-            _with_room(votes.ends, self._n_rounds + 1),
-        )
-        self._votes.learners[self._n_votes : end] = learners
-        self._votes.outputs[self._n_votes : end] = outputs
-        self._votes.deltas[self._n_votes : end] = deltas
-        self._votes.ends[self._n_rounds] = end
+        if end > len(votes.learners) or self._n_rounds == len(votes.ends):
+            votes = self._votes = Votes(
+                with_room(votes.learners, end),
+                with_room(votes.outputs, end),
+                with_room(votes.deltas, end),
+                with_room(votes.ends, self._n_rounds + 1),
+            )
+        votes.learners[begin:end], votes.outputs[begin:end], votes.deltas[begin:end] = learners, outputs, deltas
+        votes.ends[self._n_rounds] = end
         self._n_votes, self._n_rounds = end, self._n_rounds + 1
 
     @property
@@ -112,9 +111,10 @@ def decoded(outputs: Floats, code: NDArray[np.int8] | None) -> Floats:
     return np.asarray(-(down @ (code == 1).T.astype(np.float64) + up @ (code == -1).T.astype(np.float64)))
 
 
-def _with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
+def with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """The array, or a copy with room for so many numbers and more; what is new there is zero."""
     if size <= len(array):
         return array
-    larger = np.empty(max(size, 2 * len(array), 64), array.dtype)
+    larger = np.zeros(max(size, 2 * len(array), 64), array.dtype)
     larger[: len(array)] = array
     return larger

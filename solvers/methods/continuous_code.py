@@ -38,8 +38,8 @@ from solvers.code_design import (
 )
 from solvers.code_model import CodeModel, coded
 from solvers.code_programs import Floats, Program
+from solvers.coded import Coded, CodedParams
 from solvers.codes import Code
-from solvers.columns import Coded, CodedParams
 from solvers.flat import FlatMachine
 from solvers.model import LinearModel, Model
 from solvers.problem import Problem
@@ -120,7 +120,7 @@ class ContinuousCode(Coded[ContinuousCodeParams]):
         rounds = self.params.rounds
         while run.round < rounds:
             if run.now.bank is None and self.params.inputs == "columns":
-                columns = self.columns(problem, run.signs, run.confidence)
+                columns = self.machines_of(problem, run.signs, run.confidence)
                 for step in columns.steps(run.columns):
                     run.columns = step.state
                     yield run.step(step, {"round": run.round + 1.0}, measured=False)
@@ -164,7 +164,7 @@ class ContinuousCode(Coded[ContinuousCodeParams]):
         kept = run.kept
         if kept.design is None:
             # no code has been designed yet: what there is are machines of the columns of the first one
-            columns = self.columns(problem, run.signs, run.confidence)
+            columns = self.machines_of(problem, run.signs, run.confidence)
             bank = kept.bank or (columns.bank(run.columns) if run.columns else Bank(problem.n_features, 0, ()))
             return coded(problem.classes, bank, run.signs[:, : bank.n_columns], "inner_product")
         task = self._task(problem, kept.bank)

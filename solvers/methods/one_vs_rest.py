@@ -10,7 +10,7 @@ on few dense features is solved by Newton's method instead (``finite_newton``).
 With an output code in place of "one against the rest" the same machine trains the columns of that code.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -21,18 +21,19 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
 from solvers import finite_newton
-from solvers.ascent import CERTIFY_SHARE, LONGEST_REST, AscentParams, bounded, pause, precision
+from solvers.ascent import CERTIFY_SHARE, AscentParams, bounded, precision
 from solvers.base import Handles, State, Step, relative_gap
-from solvers.codes import Code
+from solvers.codes import Code, participants
 from solvers.flat import LinearMachine, best_multiple, filled, settled, share
 from solvers.kernels import binary
+from solvers.kernels.orders import awake
 from solvers.kernels.rows import Rows, arrange, weights
 from solvers.layouts import DenseLayout
 from solvers.model import LinearModel
 from solvers.problem import Problem
-from solvers.sharding.apart import together
-from solvers.sharding.exchange import Exchange
-from solvers.sharding.shard import deal
+from solvers.sharding.apart import Lazy, together
+from solvers.sharding.dealing import balanced
+from solvers.sharding.exchange import Exchange, Way
 from solvers.sharding.shardable import Part, Shardable
 
 AUTO_FEATURES, AUTO_BYTES = 512, 2 << 30
@@ -72,7 +73,7 @@ class OneVsRest(LinearMachine[OneVsRestParams], Shardable):
     handles = Handles(flat=True, shards=True)
     Params = OneVsRestParams
     columns = ("W", "beta")
-    exchanges_scores = False
+    ways = ("bounds",)
     lead = 2.0
     code: Code | None = None
 
@@ -119,24 +120,36 @@ class OneVsRest(LinearMachine[OneVsRestParams], Shardable):
                 if converged:
                     return
 
-    def sharded(self, problem: Problem, exchange: Exchange, state: State | None = None) -> Iterator[Step]:
+    def dealt(self, problem: Problem, size: int) -> NDArray[np.int32]:
+        if self.code is None:
+            return super().dealt(problem, size)
+        return balanced(participants(self.code, problem.y), size, "columns")
+
+    def sharded(
+        self, problem: Problem, exchange: Exchange, state: State | None = None, way: Way | None = None
+    ) -> Iterator[Step]:
         problem = self.prepared(problem)
-        own = np.flatnonzero(deal(problem.y, problem.n_classes, exchange.size) == exchange.rank).astype(np.int32)
+        own = np.flatnonzero(self.dealt(problem, exchange.size) == exchange.rank).astype(np.int32)
         params = self.params.model_copy(update={"algorithm": "ascent"})
-        code = np.where(np.arange(problem.n_classes)[:, None] == own, 1, -1).astype(np.int8)
+        if self.code is None:
+            code = np.where(np.arange(problem.n_classes)[:, None] == own, 1, -1).astype(np.int8)
+        else:
+            code = np.ascontiguousarray(self.code[:, own])
         machine = OneVsRest(params, seed=self.seed, threads=self.threads).of_code(code)
         run = None if state is None else _Run.of_columns(_Task.of(problem, params, code), state).state()
         n_blocks = -(-len(own) // binary.block_width(len(own), precision(params)))
         steps = (step for step in machine.train(problem, run) if step.state["clock"][1] == n_blocks)
 
-        def arrays(step: Step, epoch: int) -> dict[str, Callable[[], NDArray[Any]]]:
+        def arrays(step: Step, epoch: int) -> State:
             found = step.state
-            return {
-                "own": lambda: own,
-                "W": lambda: np.concatenate(list(found["W"]), axis=1)[:, : len(own)],
-                "beta": lambda: np.concatenate(list(found["beta"]), axis=1)[:, : len(own)],
-                "clock": lambda: np.array([epoch]),
-            }
+            return Lazy(
+                {
+                    "own": lambda: own,
+                    "W": lambda: np.concatenate(list(found["W"]), axis=1)[:, : len(own)],
+                    "beta": lambda: np.concatenate(list(found["beta"]), axis=1)[:, : len(own)],
+                    "clock": lambda: np.array([epoch]),
+                }
+            )
 
         return together(steps, exchange, arrays)
 
@@ -144,7 +157,8 @@ class OneVsRest(LinearMachine[OneVsRestParams], Shardable):
         prepared, own = self.prepared(problem), np.asarray(state["own"])
         _, features = arrange(prepared.X, precision(self.params))
         W = np.ascontiguousarray(state["W"][np.argsort(features), : len(own)])
-        duals = share(np.count_nonzero(state["beta"][:, : len(own)]), int(filled(prepared).sum()) * len(own))
+        each = len(own) if self.code is None else np.count_nonzero(self.code[:, own], axis=1)[prepared.y]
+        duals = share(np.count_nonzero(state["beta"][:, : len(own)]), float((filled(prepared) * each).sum()))
         return Part(np.sort(features), own, W, self.params.bias, duals)
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
@@ -177,7 +191,12 @@ class OneVsRest(LinearMachine[OneVsRestParams], Shardable):
         dtype = precision(self.params)
         n_columns = n_classes if self.code is None else self.code.shape[1]
         width = binary.block_width(n_columns, dtype)
-        return (n_samples + n_features) * -(-n_columns // width) * width * dtype.itemsize
+        n_blocks = -(-n_columns // width)
+        trained = (n_samples + n_features) * n_blocks * width * dtype.itemsize
+        # gains and rests of examples; then either the gaps of a certificate or the weights of the model
+        return (
+            trained + 5 * n_samples * n_blocks + max(8 * n_samples * n_blocks, n_features * n_columns * dtype.itemsize)
+        )
 
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         each = problem.n_classes if self.code is None else np.count_nonzero(self.code, axis=1)[problem.y]
@@ -194,8 +213,11 @@ class OneVsRest(LinearMachine[OneVsRestParams], Shardable):
         if self._newton(problem):
             W = state["W"].T[np.sort(features)].astype(precision(self.params))
             return LinearModel(names, problem.n_features, np.sort(features), W)
-        W = np.concatenate(list(state["W"]), axis=1)[np.argsort(features), : len(names)]
-        return LinearModel(names, problem.n_features, np.sort(features), np.ascontiguousarray(W))
+        order, W = np.argsort(features), np.empty((len(features), len(names)), state["W"].dtype)
+        # block by block, so that there is no second copy of all weights
+        for block, begin in zip(state["W"], range(0, len(names), state["W"].shape[2]), strict=True):
+            W[:, begin : begin + block.shape[1]] = block[order, : len(names) - begin]
+        return LinearModel(names, problem.n_features, np.sort(features), W)
 
     def _newton(self, problem: Problem) -> bool:
         """Whether Newton's method is the one to take."""
@@ -373,9 +395,8 @@ class _Run:
         kinds, signs = task.sides(block)
         fixed = (task.rows, kinds, signs, task.inverse, task.ridge, task.top)
         W, beta = self.W[block], self.beta[block]
-        awake = (np.arange(len(rest)) + self.epoch) % pause(rest, LONGEST_REST) == 0
-        awake &= (signs != 0).any(axis=1)[kinds]
-        order = orders[0][awake[orders[0]]]
+        order = awake(orders[0], rest, self.epoch)
+        order = order[(signs != 0).any(axis=1)[kinds[order]]]
         self.gain[block, 0] = binary.visit(*fixed, order, trifle, W, beta, gains)
         moved = gains[order] > 0
         rest[order] = np.where(moved, 0, np.minimum(rest[order], 254) + 1)

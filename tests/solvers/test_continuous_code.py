@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from problems import linear_map, small
 
 import solvers.code_design
-import solvers.columns
+import solvers.single_columns
 from solvers.code_design import QuadraticColumn
 from solvers.code_model import CodeModel
 from solvers.code_programs import Program
@@ -256,7 +256,7 @@ CASES = [
 @pytest.mark.parametrize("params", CASES)
 def test_a_run_gone_on_with_anywhere_ends_with_the_same_bits(params, monkeypatch):
     monkeypatch.setattr(solvers.code_design, "SLICE_CELLS", 1)
-    monkeypatch.setattr(solvers.columns, "SLICE_CELLS", 1)
+    monkeypatch.setattr(solvers.single_columns, "SLICE_CELLS", 1)
     problem = small(n=40)
     made = solver(**({"tol": 1e-2} | params))
     steps = []
