@@ -20,6 +20,7 @@ from solvers.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 PROTOTYPE = {"pendigits": 0.35, "letter": 1.3, "usps": 3.1, "satimage": 0.5}
+PARTS = ["rounds", "growth"]
 ROUNDS = 500
 BASE = {"n": 16_000, "d": 64, "k": 32}
 VARIED = {"n": [8_000, 16_000, 32_000, 64_000, 128_000], "d": [32, 64, 128, 256, 512], "k": [16, 32, 64, 128, 256]}
@@ -36,16 +37,15 @@ def seconds_of(X: Any, y: Any, threads: int, rounds: int, runs: int, **params: A
     return statistics.median(found)
 
 
-def rounds_of_real_sets(runs: int) -> None:
+def rounds_of_real_sets(names: list[str], runs: int) -> None:
     rows = []
-    for name, before in PROTOTYPE.items():
-        if name not in sets.available():
-            continue
+    for name in [name for name in names if name in sets.available()]:
         X, y = sets.load(name)
         dense = X.toarray()
         seconds_of(dense, y, 2, 3, 1)
         one, two = (seconds_of(dense, y, threads, ROUNDS, runs) for threads in (1, 2))
-        rows.append([name, *dense.shape, y.max() + 1, before, *(f"{s:.2f}" for s in (one, two)), f"{one / two:.2f}"])
+        seconds = (f"{s:.2f}" for s in (PROTOTYPE[name], one, two))
+        rows.append([name, *dense.shape, y.max() + 1, *seconds, f"{one / two:.2f}"])
         print(*rows[-1], flush=True)
     header = ["set", "n", "d", "k", "prototype, s", "one thread, s", "two threads, s", "gain"]
     write("Boosting: 500 stage-wise rounds", header, rows, f"Medians of {runs} runs.")
@@ -81,10 +81,14 @@ def growth() -> None:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
+    arguments.add_argument("--sets", nargs="*", choices=PROTOTYPE, default=list(PROTOTYPE))
     arguments.add_argument("--runs", type=int, default=3)
     chosen = arguments.parse_args()
-    rounds_of_real_sets(chosen.runs)
-    growth()
+    if "rounds" in chosen.parts:
+        rounds_of_real_sets(chosen.sets, chosen.runs)
+    if "growth" in chosen.parts:
+        growth()
 
 
 if __name__ == "__main__":

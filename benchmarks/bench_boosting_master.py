@@ -3,7 +3,8 @@
 Both start from the weights of the round before, with the new weak learners at weight 0, on the same columns; the
 seconds are those until the objective is within a share of the optimum. One thread, processor seconds, C = 1e4.
 Coordinate descent is that of the product: sweeps over violated variables, between them a pass that finds these; in its
-seconds is the pass that tells the scores at the end. L-BFGS-B evaluates objective and gradient in one of two ways: as a
+seconds is the pass that tells the scores at the end. It copies the columns that it is about to read, where the product
+makes them from the bins, which takes as long. L-BFGS-B evaluates objective and gradient in one of two ways: as a
 user of SciPy would, through BLAS on one dense matrix of floats a class; or in compiled loops over columns of one byte a
 row, the zero weights left out, which nobody but us would have.
 """
@@ -28,6 +29,7 @@ from solvers.sharding.crew import Crew
 SHARES = (1e-2, 1e-3, 1e-4)
 EPS = 1e-4
 SWEEPS = 1000
+ALONE = Crew(1)
 
 
 class Master:
@@ -37,19 +39,19 @@ class Master:
         method = MultiboostCw(MultiboostCwParams(C=C, tau_max=10, max_epochs=rounds, tol=1e-9))
         self.task = method.task(problem)
         run = method.run(self.task)
-        with Crew(1) as crew:
-            while run.epoch < rounds - 1:
-                run.advance(crew)
-            view = run._look(crew)
-            assert view.found is not None
-            self.new = run._admit(view.found)
+        while run.epoch < rounds - 1:
+            run.advance(ALONE)
+        view = run._look(ALONE)
+        assert view.found is not None
+        self.new = run._admit(view.found)
         self.C, self.F = C, run.loss.F.copy()
-        self.learners, self.owners = run.learners, run.owners
-        sides = self.task.learners.sides(self.learners)
+        variables = run.variables
+        self.owners = variables.owners
+        sides = self.task.learners.sides(variables.learners)
         gradients = self.loss().gradients(sides, self.owners)
         # the paper's weights are not negative: of a stump and its negative the one that was found
-        self.signs = np.where(np.where(run.weights != 0, run.weights, gradients) < 0, -1, 1).astype(np.int8)
-        self.sides, self.start = sides * self.signs[:, None], self.signs * run.weights
+        signs = np.where(np.where(variables.weights != 0, variables.weights, gradients) < 0, -1, 1).astype(np.int8)
+        self.sides, self.start = sides * signs[:, None], signs * variables.weights
         self.wrong = self.task.y != np.arange(self.task.n_classes)[:, None]
         self.of_class = [np.flatnonzero(self.owners == c) for c in range(self.task.n_classes)]
         self.by_class = np.concatenate(self.of_class)
@@ -71,7 +73,7 @@ class Master:
             for at in range(0, len(order), CHUNK):
                 part = order[at : at + CHUNK]
                 moved = weights[part]
-                loss.sweep(self._signed(part), self.owners[part], moved, share, signed=False)
+                loss.sweep(ALONE, self.sides[part], self.owners[part], moved, share, signed=False)
                 weights[part] = moved
             spent += time.process_time() - began
             seconds.append(spent)
@@ -83,20 +85,17 @@ class Master:
             order = order[np.argsort(turns[self.owners[order]], kind="stable")]
             spent += time.process_time() - began
         began = time.process_time()
-        loss.shift(self.sides, self.owners, weights - self.start)
+        loss.shift(ALONE, self.sides, self.owners, weights - self.start)
         told = time.process_time() - began
         return [second + told for second in seconds], values
 
     def _violators(self, loss: PairLoss, weights: NDArray[np.float64], eps: float) -> NDArray[np.int64]:
         pull = np.empty(len(weights))
         for part in np.array_split(self.by_class, -(-len(weights) // CHUNK)):
-            pull[part] = loss.gradients(self._signed(part), self.owners[part])
+            pull[part] = loss.gradients(self.sides[part], self.owners[part])
         slope = 1.0 - loss.rate * pull
         bad = np.where(weights > 0, np.abs(slope), np.maximum(-slope, 0.0))
         return np.flatnonzero(bad > max(eps, WORST_SHARE * bad.max()))
-
-    def _signed(self, part: NDArray[np.int64]) -> NDArray[np.int8]:
-        return self.task.learners.sides(self.learners[part]) * self.signs[part, None]
 
     def quasi_newton(self, *, compiled: bool) -> tuple[list[float], list[float]]:
         """Seconds and best objectives of L-BFGS-B, after each evaluation."""

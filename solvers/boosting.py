@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -217,6 +216,7 @@ class Boosting(Solver[P]):
 
     Params: ClassVar[type[Any]]
     methods: ClassVar[Mapping[str, type[Solver[Any]]]] = MappingProxyType({})
+    _binned: tuple[Problem, Bins, Bins] | None = None
 
     @classmethod
     def takes(cls, method: type[Solver[Any]]) -> bool:
@@ -287,18 +287,23 @@ class Boosting(Solver[P]):
         refuse(f"training on {len(kept)} examples of {problem.n_classes} classes", needed, self.params.memory_mb)
         return Task(
             problem.classes, problem.n_features, problem.y[kept], problem.weights[kept],
-            self._weak_learners(problem.X[kept], problem.X[held]), problem.y[held],
+            self._weak_learners(problem, kept, held), problem.y[held],
         )  # fmt: skip
 
-    def _weak_learners(self, X: sp.csr_matrix, held: sp.csr_matrix) -> WeakLearners:
+    def _weak_learners(self, problem: Problem, kept: NDArray[np.int64], held: NDArray[np.int64]) -> WeakLearners:
         params = self.params
         if params.weak_learner != "tree":
             method = self.methods[params.weak_learner]
-            return Machines(X, held, method, method.Params.model_validate(params.weak_params))
-        bins = Bins.of(X, None if params.bins == "exact" else params.bins)
+            own = method.Params.model_validate(params.weak_params)
+            return Machines(problem.X[kept], problem.X[held], method, own)
+        # the model is made of the bins that training has used
+        if self._binned is None or self._binned[0] is not problem:
+            bins = Bins.of(problem.X[kept], None if params.bins == "exact" else params.bins)
+            self._binned = problem, bins, bins.encode(problem.X[held])
+        _, bins, others = self._binned
         if params.depth == 1:
-            return Stumps(bins, bins.encode(held))
-        return Trees(bins, bins.encode(held), params.depth, limit_bytes(params.memory_mb) // 4)
+            return Stumps(bins, others)
+        return Trees(bins, others, params.depth, limit_bytes(params.memory_mb) // 4)
 
 
 def split(y: NDArray[np.int32], share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

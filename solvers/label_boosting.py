@@ -17,7 +17,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from solvers.boosting import BoostingParams, Report, Run, Task, Waning, half_log_odds
 from solvers.kernels import labels as kernels
 from solvers.kernels import stumps
-from solvers.kernels.stumps import LANES
+from solvers.kernels.whole_lanes import LANES
 from solvers.sharding.crew import Crew
 from solvers.votes import decoded
 from solvers.weak_learners import Channels, Stumps, aligned, shared_out

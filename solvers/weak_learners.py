@@ -3,16 +3,16 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.binning import Bins
 from solvers.kernels import stumps as kernels
-from solvers.kernels.stumps import LANES
+from solvers.kernels.whole_lanes import LANES
 from solvers.model import Model
 from solvers.sharding.crew import Crew
 from solvers.stumps_model import StumpsModel
@@ -20,7 +20,7 @@ from solvers.votes import Votes
 
 PIECE = 1 << 22
 ALIGNMENT = 64
-LEAST = 1e-280
+GROUPS, LEAST_WORK = 32, 1 << 15
 
 
 class Channels:
@@ -43,6 +43,8 @@ class Channels:
     scales : float64 array, shape (m,)
     masses : float64 array, shape (m,)
         The sum of \\|u[j, i]\\| over the rows.
+    slack : float64 array, shape (m,)
+        What rounding may have taken from the value of any learner.
     """
 
     def __init__(self, m: int, n: int, *, fine: bool = False) -> None:
@@ -51,18 +53,13 @@ class Channels:
         blocks = -(-m // LANES)
         self.U = aligned((blocks, n * LANES), dtype)
         self.totals = np.zeros((blocks, LANES), dtype)
-        self.scales, self.masses = np.ones(m), np.zeros(m)
+        self.scales, self.masses, self.slack = np.ones(m), np.zeros(m), np.zeros(m)
         self.top = float((1 << 62) if fine else (1 << 31) - 1 - n)
-
-    def slack(self) -> NDArray[np.float64]:
-        """What rounding may have taken from the value of any learner, shape (m,)."""
-        return np.minimum(0.5 * self.n / self.scales + 1e-15 * self.n * self.masses, self.masses)
 
     def fit(self, masses: NDArray[np.float64]) -> None:
         """Choose the scales so that channels of these masses make full use of the whole numbers' range."""
         self.masses[:] = masses
-        self.scales[:] = 1.0
-        np.divide(self.top, masses, out=self.scales, where=masses > LEAST)
+        kernels.scale(self.masses, self.n, self.top, self.scales, self.slack)
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
         """Set the weights of all other rows to zero."""
@@ -88,6 +85,16 @@ class Found:
 
     learners: NDArray[np.int64]
     values: NDArray[np.float64]
+
+    @cached_property
+    def sizes(self) -> NDArray[np.float64]:
+        """Absolute values."""
+        return np.abs(self.values)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest of all sizes."""
+        return float(self.sizes.max())
 
 
 class WeakLearners(ABC):
@@ -152,6 +159,7 @@ class Stumps(WeakLearners):
     def __init__(self, bins: Bins, held: Bins) -> None:
         self.bins, self.held = bins, held
         self.work = int(bins.work().sum())
+        self._edges = groups(bins)
 
     def find(self, channels: Channels, crew: Crew, seed: list[int]) -> Found:
         return self.survey(channels, crew, np.empty(0, np.int64), np.empty(0, np.int64))[0]
@@ -175,30 +183,23 @@ class Stumps(WeakLearners):
             ``sum_i u_i h(x_i)`` of the known ones.
         """
         pointers, bins, lanes, order = self._asked(learners, of, len(channels.U))
-        asked = np.zeros(len(order), np.int64)
-        pieces = shared_out(self.bins, len(channels.U), crew)
-        best = Best.of_totals(channels.totals, len(pieces))
-        width = 4 * LANES * int(self.bins.n_bins.max(initial=1))
-        crew.run(
-            partial(
-                kernels.search, *self.bins.arrays, begin, end, channels.U, channels.totals,
-                aligned((width,), channels.U.dtype), *best.piece(j), pointers, bins, lanes, asked,
-            )
-            for j, (begin, end) in enumerate(pieces)
-        )  # fmt: skip
-        where, signed = best.united()
+        asked, m = np.zeros(len(order), np.int64), channels.m
+        found, signed = np.empty(channels.totals.size, np.int64), np.empty(channels.totals.size, np.int64)
+        wanted = pointers, bins, lanes, asked
+        kernels.search(crew.board, *self.bins.arrays, self._edges, channels.U, channels.totals, *wanted, found, signed)
+        best = Found(found[:m], signed[:m] / channels.scales)
+        if len(learners) == 0:
+            return best, np.empty(0)
         values = np.empty(len(learners))
         values[order] = asked
         constant = learners < 0
         values[constant] = channels.totals.reshape(-1)[of[constant]]
-        m = channels.m
-        return Found(where[:m], signed[:m] / channels.scales), values / channels.scales[of]
+        return best, values / channels.scales[of]
 
     def sides(self, learners: NDArray[np.int64], *, held: bool = False) -> NDArray[np.int8]:
         bins = self.held if held else self.bins
-        features, cut = self._place(learners)
         out = np.empty((len(learners), bins.n), np.int8)
-        kernels.sides(*bins.arrays[:5], features, cut.astype(bins.dense.dtype), out)
+        kernels.say(*bins.arrays, learners, out)
         return out
 
     def model(
@@ -239,38 +240,6 @@ class Stumps(WeakLearners):
         return pointers, cut[order].astype(np.int32), (of[order] % LANES).astype(np.int32), order
 
 
-class Best(NamedTuple):
-    """The best stump of each channel that each of several searches has found; all have begun with the constant.
-
-    Attributes
-    ----------
-    size, where, signed : int arrays, shape (n_pieces, n_blocks, 16)
-        Size of the value, number of the stump, and the value.
-    """
-
-    size: NDArray[Any]
-    where: NDArray[Any]
-    signed: NDArray[Any]
-
-    @classmethod
-    def of_totals(cls, totals: NDArray[Any], n_pieces: int) -> "Best":
-        """Nothing found yet in channels with these totals."""
-        signed = np.repeat(totals[None], n_pieces, axis=0)
-        return cls(np.abs(signed), np.full_like(signed, -1), signed)
-
-    def piece(self, j: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """The arrays of one search."""
-        return self.size[j], self.where[j], self.signed[j]
-
-    def united(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Number and value of the best of all, by channel; the first of equals."""
-        for j in range(1, len(self.size)):
-            better = self.size[j] > self.size[0]
-            for array in self:
-                array[0][better] = array[j][better]
-        return self.where[0].reshape(-1).astype(np.int64), self.signed[0].reshape(-1).astype(np.int64)
-
-
 def shared_out(bins: Bins, n_blocks: int, crew: Crew) -> list[tuple[int, int]]:
     """Features shared out by their work; one piece where threads would cost more than they gain."""
     ends = np.cumsum(bins.work())
@@ -279,6 +248,18 @@ def shared_out(bins: Bins, n_blocks: int, crew: Crew) -> list[tuple[int, int]]:
     cuts = np.searchsorted(ends, np.arange(1, n) * (total / n)).tolist() if n > 1 else []
     edges = [0, *cuts, bins.n_features]
     return [(begin, end) for begin, end in pairwise(edges) if begin < end] or [(0, 0)]
+
+
+def groups(bins: Bins) -> NDArray[np.int64]:
+    """Where to cut the features into groups of about the same work; dense ones by fours, as they are read."""
+    n_dense = len(bins.dense)
+    fours = np.append(np.arange(0, n_dense, 4 * max(1, -(-n_dense // (4 * GROUPS)))), n_dense)
+    ends = np.cumsum(bins.work()[n_dense:])
+    if len(ends) == 0:
+        return np.asarray(fours, np.int64)
+    n = int(min(GROUPS, 1 + ends[-1] // LEAST_WORK))
+    cuts = n_dense + np.searchsorted(ends, np.arange(1, n) * (ends[-1] / n))
+    return np.unique(np.concatenate([fours, cuts, [bins.n_features]])).astype(np.int64)
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

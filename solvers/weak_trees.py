@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.binning import Bins
 from solvers.kernels import trees as kernels
-from solvers.kernels.stumps import LANES
+from solvers.kernels.whole_lanes import LANES
 from solvers.sharding.crew import Crew
 from solvers.trees_model import TreesModel
 from solvers.votes import Votes
-from solvers.weak_learners import Best, Channels, Found, WeakLearners, aligned, shared_out
+from solvers.weak_learners import Channels, Found, WeakLearners, aligned, shared_out
 
 CHUNK = 64
 ROWS = 1 << 14
@@ -85,7 +85,7 @@ class Trees(WeakLearners):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The best split of each node and its value."""
         pieces = shared_out(self.bins, len(U), crew)
-        best = Best.of_totals(totals, len(pieces))
+        best = _Best.of_totals(totals, len(pieces))
         width = 5 * LANES * int(self.bins.n_bins.max(initial=1))
         crew.run(
             partial(
@@ -156,6 +156,38 @@ class Trees(WeakLearners):
         features[asks] = self.bins.features[self.bins.feature_of(splits[asks])]
         thresholds[asks] = self.bins.thresholds[splits[asks]]
         return TreesModel(classes, n_features, features, thresholds, leaves, votes, code)
+
+
+class _Best(NamedTuple):
+    """The best stump of each channel that each of several searches has found; all have begun with the constant.
+
+    Attributes
+    ----------
+    size, where, signed : int arrays, shape (n_pieces, n_blocks, 16)
+        Size of the value, number of the stump, and the value.
+    """
+
+    size: NDArray[Any]
+    where: NDArray[Any]
+    signed: NDArray[Any]
+
+    @classmethod
+    def of_totals(cls, totals: NDArray[Any], n_pieces: int) -> "_Best":
+        """Nothing found yet in channels with these totals."""
+        signed = np.repeat(totals[None], n_pieces, axis=0)
+        return cls(np.abs(signed), np.full_like(signed, -1), signed)
+
+    def piece(self, j: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """The arrays of one search."""
+        return self.size[j], self.where[j], self.signed[j]
+
+    def united(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Number and value of the best of all, by channel; the first of equals."""
+        for j in range(1, len(self.size)):
+            better = self.size[j] > self.size[0]
+            for array in self:
+                array[0][better] = array[j][better]
+        return self.where[0].reshape(-1).astype(np.int64), self.signed[0].reshape(-1).astype(np.int64)
 
 
 def _pieces(n: int, crew: Crew) -> list[tuple[int, int]]:

@@ -10,118 +10,14 @@ feature are never visited: their bin is what the others leave of the total.
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
-LANES = 16
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
+from solvers.kernels.team import MOST, spread
+from solvers.kernels.whole_lanes import LANES, add, fill_rest, scan_lanes
 
-
-@intrinsic
-def _add(typing: Any, H: Any, at: Any, U: Any, i: Any) -> Any:
-    """H[at : at + 16] += U[i : i + 16], as one vector."""
-    signature = types.void(H, types.int64, U, types.int64)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(_whole(signature.args[0]), LANES)
-        target, _ = _vector(context, builder, signature.args[0], args[0], args[1], vector)
-        _, more = _vector(context, builder, signature.args[2], args[2], args[3], vector)
-        builder.store(builder.add(builder.load(target, align=4), more), target, align=4)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic
-def _fill_rest(typing: Any, H: Any, n: Any, rest: Any, total: Any) -> Any:
-    """Add to bin ``rest`` of H what its first n bins together lack of the total."""
-    signature = types.void(H, types.int64, types.int64, total)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(_whole(signature.args[0]), LANES)
-        zero, lanes = ir.Constant(_I64, 0), ir.Constant(_I64, LANES)
-        _, total = _vector(context, builder, signature.args[3], args[3], zero, vector)
-        before = builder.block
-        head, body, done = (builder.append_basic_block(part) for part in ("head", "body", "done"))
-        builder.branch(head)
-        builder.position_at_end(head)
-        b, left = builder.phi(_I64), builder.phi(vector)
-        b.add_incoming(zero, before)
-        left.add_incoming(total, before)
-        builder.cbranch(builder.icmp_signed("<", b, args[1]), body, done)
-        builder.position_at_end(body)
-        _, held = _vector(context, builder, signature.args[0], args[0], builder.mul(b, lanes), vector)
-        b.add_incoming(builder.add(b, ir.Constant(_I64, 1)), body)
-        left.add_incoming(builder.sub(left, held), body)
-        builder.branch(head)
-        builder.position_at_end(done)
-        target, held = _vector(context, builder, signature.args[0], args[0], builder.mul(args[2], lanes), vector)
-        builder.store(builder.add(held, left), target, align=4)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic
-def scan_lanes(typing: Any, H: Any, at: Any, n: Any, total: Any, first: Any, best: Any, where: Any, signed: Any) -> Any:
-    """Turn n bins of H from ``at`` on into prefix sums L, and keep the largest |2 L - total| of each lane.
-
-    best[c] is replaced where bin b beats it, and with it where[c], by first + b, and signed[c], by 2 L - total itself.
-    """
-    signature = types.void(H, types.int64, types.int64, total, types.int64, best, where, signed)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        whole = _whole(signature.args[0])
-        vector = ir.VectorType(whole, LANES)
-        zero, zeros = ir.Constant(_I64, 0), ir.Constant(vector, [0] * LANES)
-        totals, *kept = (_vector(context, builder, signature.args[j], args[j], zero, vector) for j in (3, 5, 6, 7))
-        before = builder.block
-        head, body, done = (builder.append_basic_block(part) for part in ("head", "body", "done"))
-        builder.branch(head)
-        builder.position_at_end(head)
-        b = builder.phi(_I64)
-        left, best, where, signed = (builder.phi(vector) for _ in range(4))
-        for phi, start in zip((b, left, best, where, signed), (zero, zeros, *(k[1] for k in kept)), strict=True):
-            phi.add_incoming(start, before)
-        builder.cbranch(builder.icmp_signed("<", b, args[2]), body, done)
-        builder.position_at_end(body)
-        offset = builder.add(args[1], builder.mul(b, ir.Constant(_I64, LANES)))
-        pointer, held = _vector(context, builder, signature.args[0], args[0], offset, vector)
-        prefix = builder.add(left, held)
-        builder.store(prefix, pointer, align=4)
-        value = builder.sub(builder.add(prefix, prefix), totals[1])
-        minus = builder.sub(zeros, value)
-        size = builder.select(builder.icmp_signed(">", value, minus), value, minus)
-        better = builder.icmp_signed(">", size, best)
-        place = builder.add(args[4], b)
-        place = builder.trunc(place, whole) if whole.width < 64 else place
-        single = builder.insert_element(ir.Constant(vector, ir.Undefined), place, ir.Constant(_I32, 0))
-        order = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
-        places = builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), order)
-        b.add_incoming(builder.add(b, ir.Constant(_I64, 1)), body)
-        left.add_incoming(prefix, body)
-        for phi, new in ((best, size), (where, places), (signed, value)):
-            phi.add_incoming(builder.select(better, new, phi), body)
-        builder.branch(head)
-        builder.position_at_end(done)
-        for phi, (target, _) in zip((best, where, signed), kept, strict=True):
-            builder.store(phi, target, align=4)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-def _whole(array: Any) -> Any:
-    return _I32 if array.dtype == types.int32 else _I64
-
-
-def _vector(context: Any, builder: Any, kind: Any, array: Any, i: Any, vector: Any) -> tuple[Any, Any]:
-    """Pointer to the vector that begins at element i, and its value."""
-    data = context.make_array(kind)(context, builder, array).data
-    pointer = builder.bitcast(builder.gep(data, [i]), vector.as_pointer())
-    return pointer, builder.load(pointer, align=4)
+LINE = 64
+LEAST = 1e-280
 
 
 @njit(cache=True, nogil=True)
@@ -147,23 +43,31 @@ def histograms(
         c0, c1, c2, c3 = dense[f], dense[f + 1], dense[f + 2], dense[f + 3]
         for i in range(n):
             at = np.int64(i) * LANES
-            _add(H, np.int64(c0[i]) * LANES, U, at)
-            _add(H, stride + np.int64(c1[i]) * LANES, U, at)
-            _add(H, 2 * stride + np.int64(c2[i]) * LANES, U, at)
-            _add(H, 3 * stride + np.int64(c3[i]) * LANES, U, at)
+            add(H, np.int64(c0[i]) * LANES, U, at)
+            add(H, stride + np.int64(c1[i]) * LANES, U, at)
+            add(H, 2 * stride + np.int64(c2[i]) * LANES, U, at)
+            add(H, 3 * stride + np.int64(c3[i]) * LANES, U, at)
     elif f < n_dense:
         column = dense[f]
         for i in range(n):
-            _add(H, np.int64(column[i]) * LANES, U, np.int64(i) * LANES)
+            add(H, np.int64(column[i]) * LANES, U, np.int64(i) * LANES)
     else:
         begin, end = indptr[f - n_dense], indptr[f - n_dense + 1]
         for p in range(begin, end):
-            _add(H, np.int64(codes[p]) * LANES, U, np.int64(rows[p]) * LANES)
-        _fill_rest(H, n_bins[f], zero[f - n_dense], totals)
+            add(H, np.int64(codes[p]) * LANES, U, np.int64(rows[p]) * LANES)
+        fill_rest(H, n_bins[f], zero[f - n_dense], totals)
 
 
 @njit(cache=True, nogil=True)
-def search(
+def scratch(size: int, like: NDArray[Any]) -> NDArray[Any]:
+    """An array of at least so many numbers of the type of ``like`` that begins at a cache line."""
+    raw = np.empty(size + LINE // like.itemsize, like.dtype)
+    return raw[(-raw.ctypes.data % LINE) // like.itemsize :]
+
+
+@njit(cache=True, nogil=True)
+def _search_part(
+    piece: int,
     dense: NDArray[Any],
     indptr: NDArray[np.int64],
     rows: NDArray[np.int32],
@@ -171,11 +75,10 @@ def search(
     zero: NDArray[np.int32],
     n_bins: NDArray[np.int32],
     first: NDArray[np.int64],
-    begin: int,
-    end: int,
+    edges: NDArray[np.int64],
+    n_parts: int,
     U: NDArray[Any],
     totals: NDArray[Any],
-    H: NDArray[Any],
     best: NDArray[Any],
     where: NDArray[Any],
     signed: NDArray[Any],
@@ -184,18 +87,15 @@ def search(
     lanes: NDArray[np.int32],
     values: NDArray[np.int64],
 ) -> None:
-    """Stumps of the features [begin, end): the best of every lane, and the values of those that are asked for.
-
-    A stump is +1 on the bins up to b and -1 above; its value is ``2 L - total`` with L the sum of u up to b. best,
-    where and signed, shape (n_blocks, 16), are replaced where a stump beats best: by the size of its value, by
-    ``first[f] + b``, and by the value. The stumps asked for
-    are numbered by block and feature: those of block B and feature f stand at ``pointers[B, f] : pointers[B, f + 1]``
-    of bins and lanes, and their values are written to ``values``.
-    """
-    stride = len(H) // 4
-    n_dense = dense.shape[0]
-    for block in range(U.shape[0]):
-        u, total, top, place, value = U[block], totals[block], best[block], where[block], signed[block]
+    """Stumps of one group of features for one part of the blocks."""
+    n_dense, n_blocks = dense.shape[0], U.shape[0]
+    group, part = piece // n_parts, piece % n_parts
+    begin, end = edges[group], edges[group + 1]
+    stride = LANES * n_bins[begin:end].max()
+    H = scratch(4 * stride, U)
+    for block in range(part * n_blocks // n_parts, (part + 1) * n_blocks // n_parts):
+        u, total = U[block], totals[block]
+        top, place, value = best[group, block], where[group, block], signed[group, block]
         f = begin
         while f < end:
             many = 4 if f + 4 <= min(end, n_dense) else 1
@@ -205,6 +105,51 @@ def search(
                 for j in range(pointers[block, f + q], pointers[block, f + q + 1]):
                     values[j] = 2 * np.int64(H[q * stride + bins[j] * LANES + lanes[j]]) - np.int64(total[lanes[j]])
             f += many
+
+
+@njit(cache=True, nogil=True)
+def search(
+    board: NDArray[np.int64],
+    dense: NDArray[Any],
+    indptr: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    codes: NDArray[Any],
+    zero: NDArray[np.int32],
+    n_bins: NDArray[np.int32],
+    first: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    U: NDArray[Any],
+    totals: NDArray[Any],
+    pointers: NDArray[np.int64],
+    bins: NDArray[np.int32],
+    lanes: NDArray[np.int32],
+    values: NDArray[np.int64],
+    learners: NDArray[np.int64],
+    signed: NDArray[np.int64],
+) -> None:
+    """The best stump of every lane, its number and its value; and the values of those that are asked for.
+
+    A stump is +1 on the bins up to b and -1 above; its number is ``first[f] + b``, its value ``2 L - total`` with L the
+    sum of u up to b. The best has the largest size of all, and is the first of equals; it is the constant, -1, where
+    none beats that. The stumps asked for are numbered by block and feature: those of block B and feature f stand at
+    ``pointers[B, f] : pointers[B, f + 1]`` of bins and lanes, and their values are written to ``values``. ``edges`` cut
+    the features into groups for threads.
+    """
+    n_groups, n_blocks = len(edges) - 1, U.shape[0]
+    n_parts = max(1, min(n_blocks, (MOST - 1) // max(n_groups, 1)))
+    shape = (max(n_groups, 1), n_blocks, LANES)
+    best, where, value = np.empty(shape, U.dtype), np.empty(shape, U.dtype), np.empty(shape, U.dtype)
+    best[:], where[:], value[:] = np.abs(totals), -1, totals
+    known = dense, indptr, rows, codes, zero, n_bins, first, edges, n_parts, U, totals
+    spread(board, _search_part, n_groups * n_parts, (*known, best, where, value, pointers, bins, lanes, values))
+    for block in range(n_blocks):
+        for lane in range(LANES):
+            top = 0
+            for group in range(1, n_groups):
+                if best[group, block, lane] > best[top, block, lane]:
+                    top = group
+            learners[block * LANES + lane] = where[top, block, lane]
+            signed[block * LANES + lane] = value[top, block, lane]
 
 
 @njit(cache=True, nogil=True)
@@ -255,6 +200,39 @@ def pool(
                             worth += abs(2.0 * left[c] - total[c])
                     values[first[f + q] + b] += worth
             f += many
+
+
+@njit(cache=True, nogil=True)
+def say(
+    dense: NDArray[Any],
+    indptr: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    codes: NDArray[Any],
+    zero: NDArray[np.int32],
+    n_bins: NDArray[np.int32],
+    first: NDArray[np.int64],
+    learners: NDArray[np.int64],
+    out: NDArray[np.int8],
+) -> None:
+    """out[j, i] = what stump ``learners[j]`` says of row i."""
+    features, bins = np.empty(len(learners), np.int64), np.empty(len(learners), dense.dtype)
+    for j in range(len(learners)):
+        features[j] = np.searchsorted(first, learners[j], side="right") - 1 if learners[j] >= 0 else -1
+        bins[j] = learners[j] - first[features[j]] if learners[j] >= 0 else 0
+    sides(dense, indptr, rows, codes, zero, features, bins, out)
+
+
+@njit(cache=True, nogil=True)
+def scale(
+    masses: NDArray[np.float64], n: int, top: float, scales: NDArray[np.float64], slack: NDArray[np.float64]
+) -> None:
+    """Scales so that lanes of these masses make full use of whole numbers up to ``top``.
+
+    ``slack`` becomes what rounding may take from the value of any stump: half a unit in each of the n rows.
+    """
+    for j in range(len(masses)):
+        scales[j] = top / masses[j] if masses[j] > LEAST else 1.0
+        slack[j] = min(0.5 * n / scales[j] + 1e-15 * n * masses[j], masses[j])
 
 
 @njit(cache=True, nogil=True)

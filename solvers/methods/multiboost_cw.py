@@ -26,6 +26,7 @@ from solvers.base import Handles, relative_gap
 from solvers.boosting import Boosting, BoostingParams, Report, Run, Task
 from solvers.pair_loss import Level, PairLoss
 from solvers.sharding.crew import Crew
+from solvers.variables import Variables
 from solvers.weak_learners import Channels, Found, Stumps
 
 CHUNK = 64
@@ -88,29 +89,28 @@ class _View(NamedTuple):
 class _Run(Run):
     """Scores, the weights of all learners found, and where in a round we are.
 
-    A variable is the weight of a learner for a class; ``before`` holds the weights when the round began, ``told`` those
-    that the scores know of. ``tau`` counts the sweeps of the round under way, 0 between rounds; ``working`` are the
-    variables to be moved.
+    ``tau`` counts the sweeps of the round under way, 0 between rounds; ``working`` are the variables to be moved, and
+    no others than ``touched`` have been in this round, None where that could be any.
     """
 
     def __init__(self, task: Task, params: MultiboostCwParams, seed: int) -> None:
         super().__init__(task, task.n_classes, params, seed)
         self.params: MultiboostCwParams = params
         self.loss = PairLoss(task.y, task.omega, task.n_classes, params.C)
-        self.learners, self.owners = np.empty(0, np.int64), np.empty(0, np.int32)
-        self.weights, self.before, self.told = np.empty(0), np.empty(0), np.empty(0)
+        self.variables = Variables()
         self.working = np.empty(0, np.int64)
         self.tau, self.violation = 0, 0.0
         self.level = Level(params.eps)
-        self._known: dict[tuple[int, int], int] = {}
+        self._touched: NDArray[np.int64] | None = None
         self._view: _View | None = None
+        self._last = b"", np.empty((0, len(task.y)), np.int8)
 
     @property
     def under_way(self) -> bool:
         return self.tau > 0
 
     def advance(self, crew: Crew) -> Report | None:
-        work = 0
+        work, variables = 0, self.variables
         while True:
             if self.tau == 0:
                 view = self._look(crew)
@@ -119,61 +119,72 @@ class _Run(Run):
                 if found is None:
                     return None
                 self.epoch += 1
-                order = self._admit(found)
+                order = self._touched = self._admit(found)
             else:
                 if (self.tau - 1) % TURNS == 0 and self.tau < self.params.tau_max:
                     self.working = self._violators(crew)
                 if self.tau == self.params.tau_max or len(self.working) == 0:
                     return self._finish(self._look(crew))
-                order = self._shuffled()
+                order, self._touched = self._shuffled(), None
             share = self.params.shrinkage * (1.0 if self.tau == 0 else BEYOND)
             for at in range(0, len(order), CHUNK):
                 part = order[at : at + CHUNK]
-                weights, sides = self.weights[part], self.task.learners.sides(self.learners[part])
-                self.loss.sweep(sides, self.owners[part], weights, share)
-                self.weights[part] = weights
+                weights = variables.weights[part]
+                self.loss.sweep(crew, self._sides(part), variables.owners[part], weights, share)
+                variables.weights[part] = weights
             self._view = None
             self.tau += 1
             work += len(self.task.y) * len(order) + self.task.learners.work * self.task.n_classes
             if work >= boosting.SLICE_PRODUCTS:
                 return None
 
+    def _sides(self, part: NDArray[np.int64]) -> NDArray[np.int8]:
+        """What the learners of variables say; those of a round are asked for twice."""
+        learners = self.variables.learners[part]
+        key = learners.tobytes()
+        if key != self._last[0]:
+            self._last = key, self.task.learners.sides(learners)
+        return self._last[1]
+
     def _shuffled(self) -> NDArray[np.int64]:
         """The working set in random order, class after class."""
         rng = np.random.default_rng([self.seed, self.epoch, self.tau])
         order, turns = rng.permutation(self.working), rng.permutation(self.task.n_classes)
-        return np.asarray(order[np.argsort(turns[self.owners[order]], kind="stable")])
+        return np.asarray(order[np.argsort(turns[self.variables.owners[order]], kind="stable")])
 
     def _look(self, crew: Crew) -> _View:
         """Learners and violations at the current weights, of which the scores are told."""
         if self._view is None:
-            moved = np.flatnonzero(self.weights != self.told)
+            variables = self.variables
+            moved = variables.changed(variables.told, self._touched)
             for at in range(0, len(moved), CHUNK):
                 part = moved[at : at + CHUNK]
-                sides = self.task.learners.sides(self.learners[part])
-                self.loss.shift(sides, self.owners[part], self.weights[part] - self.told[part])
-            self.told[moved] = self.weights[moved]
+                steps = variables.weights[part] - variables.told[part]
+                self.loss.shift(crew, self._sides(part), variables.owners[part], steps)
+            variables.told[moved] = variables.weights[moved]
             channels = self.loss.survey(crew, fine=self.level.wants_fine(len(self.task.y), self.params.tol))
             known = slice(0, 0) if self.params.tau_max == 1 else slice(None)
-            learners, owners, found = self.learners[known], self.owners[known], None
+            learners, owners, found = variables.learners[known], variables.owners[known], None
             if isinstance(self.task.learners, Stumps):
                 found, values = self.task.learners.survey(channels, crew, learners, owners.astype(np.int64))
             else:
                 values = self._gradients(learners, owners)
-            self._view = _View(channels, found, self._violations(values, self.weights[known]))
+            self._view = _View(channels, found, self._violations(values, variables.weights[known]))
         return self._view
 
     def _violators(self, crew: Crew) -> NDArray[np.int64]:
         """Variables to be moved: they violate the conditions by more than eps, and not by far less than the worst."""
-        n_visits = len(self.task.y) * len(self.weights)
+        variables, n_visits = self.variables, len(self.task.y) * len(self.variables)
         if isinstance(self.task.learners, Stumps) and n_visits > SEARCH * self.task.learners.work * self.task.n_classes:
             violations = self._look(crew).violations
         else:
-            violations = self._violations(self._gradients(self.learners, self.owners), self.weights)
+            violations = self._violations(self._gradients(variables.learners, variables.owners), variables.weights)
         return np.flatnonzero(violations > max(self.level.eps, WORST_SHARE * float(violations.max(initial=0.0))))
 
     def _violations(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Equation 16, with weights of either sign."""
+        if len(values) == 0:
+            return values
         pull = self.loss.rate * values
         idle = np.maximum(0.0, np.abs(pull) - 1.0)
         return np.where(weights == 0, idle, np.abs(np.sign(weights) - pull))
@@ -189,30 +200,24 @@ class _Run(Run):
     def _admit(self, found: Found) -> NDArray[np.int64]:
         """Make variables of the best learners, where they are not yet; returns those that violate."""
         self.violation = self._largest(found)
-        self.before = self.weights.copy()
-        order, new = [], []
-        for c in np.flatnonzero(self.loss.rate * np.abs(found.values) > self.params.bag).tolist():
-            key = int(found.learners[c]), c
-            if key not in self._known:
-                self._known[key] = len(self._known)
-                new.append(key)
-            order.append(self._known[key])
-        learners, owners = np.array(new, np.int64).reshape(-1, 2).T
-        self.learners, self.owners = np.append(self.learners, learners), np.append(self.owners, owners.astype(np.int32))
-        self.weights, self.told = (np.append(array, np.zeros(len(new))) for array in (self.weights, self.told))
-        return np.array(order, np.int64)
+        classes = np.flatnonzero(self.loss.rate * found.sizes > self.params.bag)
+        return self.variables.admit(found.learners[classes], classes)
 
     def _largest(self, found: Found) -> float:
-        return max(0.0, self.loss.rate * float(np.abs(found.values).max()) - 1.0)
+        return max(0.0, self.loss.rate * found.largest - 1.0)
 
     def _finish(self, view: _View) -> Report:
         """End the round: bounds, votes, and how exact the next one has to be."""
-        primal, dual = self.level.certify(self.loss, float(np.abs(self.weights).sum()), view.channels, view.found)
+        variables = self.variables
+        norm = float(np.abs(variables.weights).sum())
+        primal, dual = self.level.certify(self.loss, norm, view.channels, view.found)
         violation = self.violation if view.found is None else self._largest(view.found)
-        deltas = self.weights.copy()
-        deltas[: len(self.before)] -= self.before
-        moved = np.flatnonzero(deltas)
-        self.vote(self.learners[moved], self.owners[moved], deltas[moved])
+        if len(view.violations):
+            violation = max(violation, float(view.violations.max()))
+        moved = np.sort(variables.changed(variables.before, self._touched))
+        deltas = variables.weights[moved] - variables.before[moved]
+        self.vote(variables.learners[moved], variables.owners[moved], deltas)
+        variables.before[moved] = variables.weights[moved]
         self.tau = 0
         if self.epoch % REFRESH == 0:
             self.loss.refresh()
@@ -225,31 +230,24 @@ class _Run(Run):
         return Report(
             primal,
             dual,
-            max(violation, float(view.violations.max(initial=0.0))),
+            violation,
             self.loss.n_wrong,
             relative_gap(primal, dual) <= self.params.tol or done,
             exhausted,
-            {"variables": float(np.count_nonzero(self.weights))},
+            {"variables": float(np.count_nonzero(variables.weights))},
         )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         own: dict[str, NDArray[Any]] = {
-            "learners": self.learners,
-            "owners": self.owners,
-            "weights": self.weights,
-            "before": self.before,
-            "told": self.told,
             "working": self.working,
             "level": self.level.numbers,
             "clock": np.array([self.tau, self.violation]),
         }
-        return own | {f"loss_{name}": array for name, array in self.loss.arrays().items()}
+        return own | self.variables.arrays() | {f"loss_{name}": array for name, array in self.loss.arrays().items()}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.learners, self.owners, self.weights, self.before, self.told, self.working = (
-            np.array(arrays[name]) for name in ("learners", "owners", "weights", "before", "told", "working")
-        )
-        self._known = {key: j for j, key in enumerate(zip(self.learners.tolist(), self.owners.tolist(), strict=True))}
+        self.variables.restore(arrays)
+        self.working = np.array(arrays["working"])
         self.level.numbers[:] = arrays["level"]
         self.tau, self.violation = int(arrays["clock"][0]), float(arrays["clock"][1])
         self.loss.restore({name.removeprefix("loss_"): array for name, array in arrays.items()})

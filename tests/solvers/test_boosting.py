@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from problems import settings, small
 from test_binning import mixed
 
+from solvers.binning import Bins
 from solvers.boosting import Boosting, split
 from solvers.estimator import PolymarginClassifier
 from solvers.problem import Problem, ProblemError
@@ -89,7 +90,6 @@ def test_a_finished_run_goes_on_when_it_is_given_more_rounds(name):
 @pytest.mark.parametrize("params", [{}, {"depth": 2}, {"bins": 3}, {"bag": 0.5}])
 def test_the_objective_never_rises_and_threads_change_no_bit(name, params, monkeypatch):
     monkeypatch.setattr("solvers.weak_learners.PIECE", 100)
-    monkeypatch.setattr("solvers.pair_loss.PIECE", 100)
     problem = noisy()
     ends = []
     for threads in (1, 3):
@@ -101,6 +101,21 @@ def test_the_objective_never_rises_and_threads_change_no_bit(name, params, monke
         ends.append(steps[-1][1])
     for key, array in ends[0].items():
         np.testing.assert_array_equal(ends[1][key], array, err_msg=key)
+
+
+def test_a_model_is_made_of_the_bins_that_training_has_used(monkeypatch):
+    problem, made = noisy(), []
+    method, other = boost("multiboost_cw", max_epochs=5), noisy(k=3)
+    of = Bins.of
+    monkeypatch.setattr(Bins, "of", lambda X, limit: made.append(X.shape[0]) or of(X, limit))
+    *_, step = method.steps(problem)
+    model = method.model(problem, step.state)
+    assert made == [300]
+    *_, last = method.steps(other)
+    assert made == [300, 300]
+    assert method.model(other, last.state).scores(other.X).shape == (300, 3)
+    afresh = boost("multiboost_cw", max_epochs=5).model(problem, step.state)
+    np.testing.assert_array_equal(afresh.scores(problem.X), model.scores(problem.X))
 
 
 @pytest.mark.parametrize("C", [1e2, 1e6])

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from test_binning import codes_of, mixed
 
 from solvers.binning import Bins
-from solvers.kernels.stumps import LANES
+from solvers.kernels.whole_lanes import LANES
 from solvers.sharding.crew import Crew
-from solvers.weak_learners import Channels, Stumps, shared_out
+from solvers.weak_learners import Channels, Stumps, groups
 
 
 def filled(u: np.ndarray, *, fine: bool = False) -> Channels:
@@ -44,7 +44,7 @@ def test_the_best_stump_is_the_best_of_all(limit, m, fine):
     channels = filled(u, fine=fine)
     with Crew(1) as crew:
         found = stumps.find(channels, crew, [0])
-    slack = channels.slack()
+    slack = channels.slack
     assert (slack < 1e-3 if not fine else slack < 1e-9).all()
     assert (np.abs(values).max(axis=1) <= np.abs(found.values) + slack).all()
     told = np.where(found.learners < 0, u.sum(axis=1), values[np.arange(m), found.learners])
@@ -69,14 +69,13 @@ def test_values_of_known_stumps_come_with_the_search_in_the_order_asked_for():
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_threads_change_no_bit(size, monkeypatch):
-    monkeypatch.setattr("solvers.weak_learners.PIECE", 100)
+def test_threads_change_no_bit(size):
     X = sp.csr_matrix(sp.hstack([mixed(300, seed=seed) for seed in range(4)]))
     stumps = Stumps(Bins.of(X), Bins.of(X))
     channels = filled(np.random.default_rng(0).standard_normal((20, 300)))
     learners, of = np.arange(-1, 19), np.arange(20)
     with Crew(1) as one, Crew(size) as many:
-        assert len(shared_out(stumps.bins, len(channels.U), many)) > 2
+        assert len(groups(stumps.bins)) > 3
         (alone, values), (shared, others) = (stumps.survey(channels, crew, learners, of) for crew in (one, many))
     np.testing.assert_array_equal(alone.learners, shared.learners)
     np.testing.assert_array_equal(alone.values, shared.values)
