@@ -17,6 +17,7 @@ from solvers.kernels.rows import Rows, score
 
 # the objective of a multiple s of W is looked at where s is a multiple of 1 / ONE
 ONE = 4096.0
+WORTH_SCALING = 1e-9
 
 
 class Margins(NamedTuple):
@@ -72,7 +73,7 @@ def visit(
             b[c] = g[c] / K + a[c] + T0 / k
         g[y] = margins.own - f[y]
         b[y] = g[y] / K + a[y] - T0 / k
-        _tally(g, a, y, k, own, other, margins.shared, bounds[i], tally)
+        measure(g, a, y, k, own, other, margins.shared, bounds[i], tally)
         _solve(b, y, k, own, other, margins.shared, bounds[i], T0, new)
         mean, changed = 0.0, False
         for c in range(k):
@@ -128,14 +129,14 @@ def certify(
         total += (margins.own - margins.other) * alpha[i, y]
         part[:] = 0.0
         own, other = margins.own_share * bounds[i], margins.other_share * bounds[i]
-        _tally(g, alpha[i], y, k, own, other, margins.shared, bounds[i], part)
+        measure(g, alpha[i], y, k, own, other, margins.shared, bounds[i], part)
         gaps[i] = part[0]
         losses += part[1]
         if not margins.shared:
             for c in range(k):
                 if c != y:
-                    _note(margins.other, f[c], other, ray)
-            _note(margins.own, -f[y], own, ray)
+                    note(margins.other, f[c], other, ray)
+            note(margins.own, -f[y], own, ray)
     return losses, total
 
 
@@ -151,8 +152,23 @@ def along(ray: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
+def best_point(half: float, loss: float, losses: NDArray[np.float64]) -> tuple[float, float]:
+    """The objective at the best multiple of W, and that multiple.
+
+    ``half`` is half the squared norm of W, ``loss`` its losses, ``losses`` those of its multiples. At a large C the
+    length of W settles last of all: 20news at C = 1e4 came to a gap of 1e-2 in 790 epochs, and at W itself in 3,620.
+    Each point of the grid has its objective exactly, and 1 is one of them.
+    """
+    multiples = np.arange(len(losses)) / ONE
+    values = multiples**2 * half + losses
+    best = int(values.argmin())
+    if values[best] < (half + loss) * (1.0 - WORTH_SCALING):
+        return float(values[best]), float(multiples[best])
+    return half + loss, 1.0
+
+
 @njit(cache=True, nogil=True)
-def _note(margin: float, pull: float, top: float, ray: NDArray[np.float64]) -> None:
+def note(margin: float, pull: float, top: float, ray: NDArray[np.float64]) -> None:
     """Note the term ``top max(0, margin + s pull)`` at the last point of the grid where it is above 0."""
     last = ray.shape[1] - 1
     if pull < 0.0:
@@ -183,7 +199,7 @@ def rebuild(rows: Rows, labels: NDArray[np.int32], n_classes: int, alpha: NDArra
 
 
 @njit(cache=True, nogil=True)
-def _tally(
+def measure(
     g: NDArray[np.float64],
     a: NDArray[Any],
     y: int,

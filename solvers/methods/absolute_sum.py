@@ -17,7 +17,7 @@ class AbsoluteSum(SummedZeroSum[SummedParams]):
     name = "absolute_sum"
     title = "Absolute sum machine (ATS)"
     paper = "Dogan et al. 2016"
-    handles = Handles(flat=True)
+    handles = Handles(flat=True, shards=True)
     Params = SummedParams
 
     def margins(self, n_classes: int) -> Margins:

@@ -18,7 +18,7 @@ class LeeLinWahba(SummedZeroSum[SummedParams]):
     name = "lee_lin_wahba"
     title = "Lee-Lin-Wahba SVM"
     paper = "Lee, Lin and Wahba 2004; Alber et al. 2017"
-    handles = Handles(flat=True)
+    handles = Handles(flat=True, shards=True)
     Params = SummedParams
 
     def margins(self, n_classes: int) -> Margins:

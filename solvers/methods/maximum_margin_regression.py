@@ -17,7 +17,7 @@ class MaximumMarginRegression(SummedZeroSum[SummedParams]):
     name = "maximum_margin_regression"
     title = "Maximum margin regression"
     paper = "Szedmak et al. 2006; Dogan et al. 2016"
-    handles = Handles(flat=True)
+    handles = Handles(flat=True, shards=True)
     Params = SummedParams
 
     def margins(self, n_classes: int) -> Margins:

@@ -25,7 +25,7 @@ class Reinforced(SummedZeroSum[ReinforcedParams]):
     name = "reinforced"
     title = "Reinforced multi-category SVM"
     paper = "Liu and Yuan 2011"
-    handles = Handles(flat=True)
+    handles = Handles(flat=True, shards=True)
     Params = ReinforcedParams
 
     def margins(self, n_classes: int) -> Margins:

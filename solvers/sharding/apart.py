@@ -1,4 +1,4 @@
-"""Classes that need nothing of each other: every shard trains its own, and tells the others its bounds alone."""
+"""Classes, or columns, that need nothing of each other: every shard trains its own, and tells the others its bounds."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.base import Step
+from solvers.base import State, Step
 from solvers.sharding.exchange import Exchange, gather
 
 
@@ -26,19 +26,18 @@ class Lazy(Mapping[str, NDArray[Any]]):
         return len(self._makers)
 
 
-def together(
-    epochs: Iterator[Step], exchange: Exchange, state: Callable[[Step, int], Mapping[str, Callable[[], NDArray[Any]]]]
-) -> Iterator[Step]:
+def together(steps: Iterator[Step], exchange: Exchange, state: Callable[[Step, int], State]) -> Iterator[Step]:
     """The steps of all shards, each of which trains by itself, as the steps of one training.
 
     Parameters
     ----------
-    epochs : iterator of Step
-        Of this shard alone, one an epoch. It ends where its own gap is closed; then the shard waits for the others:
-        where the gap of each is at most a share of its primal, that of their sum is.
+    steps : iterator of Step
+        Of this shard alone. It ends where its own gap is closed, or at a limit; then the shard waits for the others:
+        where the gap of each is at most a share of its primal, that of their sum is. If one shard has no step at all,
+        none has.
     exchange : Exchange
     state : callable
-        From a step of this shard and the epoch of all, how to make the arrays of a state.
+        From a step of this shard and the epoch of all, the state of the shard.
 
     Raises
     ------
@@ -47,17 +46,17 @@ def together(
     """
     last: Step | None = None
     while True:
-        step = last if last is not None and last.converged else next(epochs, None)
-        mine = step or last
-        if mine is None:
+        step = None if last is not None and last.converged else next(steps, None)
+        last = step or last
+        if last is None:
             told = [np.nan, np.nan, 0.0, np.nan, 0.0, 0.0]
         else:
-            told = [mine.primal, mine.dual, mine.converged, mine.violation, mine.epoch, step is not None]
+            told = [last.primal, last.dual, last.converged, last.violation, last.epoch, step is not None]
         figures = np.array([part[0] for part in gather(exchange, [np.array(told, np.float64)])])
-        if not figures[:, 5].any() or mine is None:
+        if not figures[:, 5].any() or last is None:
             return
-        last, epoch = mine, int(figures[:, 4].max())
+        epoch, violation = int(figures[:, 4].max()), float(np.fmax.reduce(figures[:, 3]))
         primal, dual, converged = figures[:, 0].sum(), figures[:, 1].sum(), bool(figures[:, 2].all())
-        yield Step(epoch, float(primal), float(dual), float(figures[:, 3].max()), converged, Lazy(state(mine, epoch)))
+        yield Step(epoch, float(primal), float(dual), violation, converged, state(last, epoch))
         if converged:
             return

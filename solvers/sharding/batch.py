@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from solvers.kernels.blocks import box_root, simplex_root
 from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.lanes import largest, prefetch, sum_rows
+from solvers.kernels.lanes import prefetch, sum_rows
 from solvers.kernels.rows import Rows, above
 from solvers.sharding.subproblem import BOX
 
 AHEAD = 4
+TOPS = 64
 
 
 class Shard(NamedTuple):
@@ -85,7 +86,8 @@ def prepare(
     examples, indptr, indices, data, squares = batch.examples, rows.indptr, rows.indices, rows.data, rows.squares
     first, of_own, held, counts = batch.first, batch.f_y, batch.held, batch.counts
     start, listed, values = pool.start, pool.classes, pool.values
-    f, found, b = np.zeros(W.shape[1], W.dtype), np.empty(k, np.int32), np.empty(k)
+    f, found, b = np.zeros(W.shape[1], W.dtype), np.empty(k, np.int32), np.empty(k + TOPS)
+    tops = np.empty(TOPS, W.dtype)
     for e in range(begin, end):
         if e + AHEAD < end:
             i = examples[e + AHEAD]
@@ -113,16 +115,33 @@ def prepare(
                 b[m] = (1.0 - f_y + f[c]) / K - values[at + t] + S0
                 f[c] = -np.inf
                 m += 1
-        b_top, n = (1.0 - f_y + np.float64(largest(f))) / K + S0, 0
+        maxima(f, tops)
+        b_top, n = (1.0 - f_y + np.float64(tops.max())) / K + S0, 0
         floor = max(0.0, min(0.5 * b_top, C))
         if kind != BOX:
             floor = max(floor, b_top - C)
-        if m > 0:
-            floor = max(floor, box_root(b, m, C, 1.0, S0) if kind == BOX else simplex_root(b, m, C))
+        known = m
+        for t in range(TOPS):
+            b_c = (1.0 - f_y + np.float64(tops[t])) / K + S0
+            if b_c > floor:
+                b[known] = b_c
+                known += 1
+        if known > 0:
+            floor = max(floor, box_root(b, known, C, 1.0, S0) if kind == BOX else simplex_root(b, known, C))
         if b_top > floor:
             n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, 0)
             if n > width:
                 n = highest(f, found, n, width)
+            # the root of all that the shard knows lies higher still, and what is below it stays zero in all shards
+            for t in range(n):
+                b[m + t] = (1.0 - f_y + f[found[t]]) / K + S0
+            root = box_root(b, m + n, C, 1.0, S0) if kind == BOX else simplex_root(b, m + n, C)
+            kept, level = 0, f_y - 1.0 + (root - S0) * K - 1e-7 * abs(f_y)
+            for t in range(n):
+                if f[found[t]] > level:
+                    found[kept] = found[t]
+                    kept += 1
+            n = kept
         for t in range(n):
             batch.classes[e, t], batch.scores[e, t] = own_classes[found[t]], f[found[t]]
         counts[e] = n
@@ -174,6 +193,18 @@ def prepare_listed(
                     f_y[e] = f
                 else:
                     held[first[e] + places[s] - 1] = f
+
+
+@njit(cache=True, nogil=True)
+def maxima(f: NDArray[Any], tops: NDArray[Any]) -> None:
+    """The highest scores of TOPS parts of f; -inf where f is shorter."""
+    tops[:] = -np.inf
+    whole = f.shape[0] // TOPS * TOPS
+    for c in range(0, whole, TOPS):
+        for t in range(TOPS):
+            tops[t] = f[c + t] if f[c + t] > tops[t] else tops[t]
+    for c in range(whole, f.shape[0]):
+        tops[c - whole] = f[c] if f[c] > tops[c - whole] else tops[c - whole]
 
 
 @njit(cache=True, nogil=True)

@@ -2,13 +2,16 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Arrays = Sequence[NDArray[Any]]
+# what shards exchange: of every batch the scores or the sums of dual variables that its block steps need; by turns the
+# weights of half-shards; or bounds once an epoch, as they train apart
+Way = Literal["scores", "sums", "weights", "bounds"]
 
 
 class ExchangeError(RuntimeError):
@@ -35,6 +38,12 @@ class Exchange(Protocol):
 
     def collect(self, ticket: int) -> list[Arrays]:
         """What all shards have posted in that round, by rank; once a round. Raises ExchangeError."""
+
+    def swap(self, parcels: Mapping[int, Arrays]) -> dict[int, Arrays]:
+        """Send contiguous arrays to some shards, each its own, and take what others have sent to this one, by rank.
+
+        A round in which all shards take part, with or without parcels. Raises ExchangeError.
+        """
 
     def barrier(self) -> None:
         """Wait until every shard is here. Raises ExchangeError."""
@@ -64,7 +73,7 @@ class Hub:
         Seconds that a shard waits for its peers before it gives up, and with it the gang.
     """
 
-    def __init__(self, size: int, timeout: float = 60.0) -> None:
+    def __init__(self, size: int, timeout: float = 600.0) -> None:
         self.size = size
         self.timeout = timeout
         self.rounds = 0
@@ -128,11 +137,18 @@ class LocalExchange:
     def collect(self, ticket: int) -> list[Arrays]:
         return self._hub.collect(ticket)
 
+    def swap(self, parcels: Mapping[int, Arrays]) -> dict[int, Arrays]:
+        goals = np.array([to for to, arrays in parcels.items() for _ in arrays], np.int64)
+        parts = self.collect(self.post([goals, *(array for arrays in parcels.values() for array in arrays)]))
+        mine = {rank: [array for to, array in zip(part[0], part[1:], strict=True) if to == self.rank]
+                for rank, part in enumerate(parts)}  # fmt: skip
+        return {rank: arrays for rank, arrays in mine.items() if arrays}
+
     def barrier(self) -> None:
         self.collect(self.post([]))
 
 
-def run_shards(size: int, work: Callable[[Exchange], Any], timeout: float = 60.0) -> list[Any]:
+def run_shards(size: int, work: Callable[[Exchange], Any], timeout: float = 600.0) -> list[Any]:
     """Run ``work`` once a shard, each in a thread of its own, and return what they return, by rank.
 
     The first failure ends all of them: its peers are woken with ExchangeError, and it is raised here after every

@@ -20,7 +20,8 @@ def pack(batch: Batch, y: NDArray[np.int32], shard: Shard, pool: Coefficients, c
     """
     n = len(batch.examples)
     room = int(batch.counts[:n].sum())
-    classes, scores = np.empty(room, np.int32), np.empty(room, batch.scores.dtype)
+    narrow = np.uint16 if len(shard.local) <= 1 << 16 else np.int32
+    classes, scores = np.empty(room, narrow), np.empty(room, batch.scores.dtype)
     own = np.empty(n + int(batch.first[n]), batch.held.dtype)
     n_own = _pack(batch, y, shard, pool, classes, scores, own)
     return [np.array([cross]), batch.counts[:n].astype(np.uint8), classes, scores, own[:n_own]]
@@ -37,7 +38,8 @@ def unpack(
     """Fill the batch from all shards' parts; ``owner[c]`` is the rank of the shard that owns class c."""
     counts, classes, scores, own = (np.concatenate([part[t] for part in parts]) for t in range(1, 5))
     starts, own_starts = (np.cumsum([0, *(len(part[t]) for part in parts[:-1])]) for t in (2, 4))
-    _unpack(batch, y, owner, pool, counts.reshape(len(parts), -1), starts, classes, scores, own_starts, own, width)
+    counts, classes = counts.reshape(len(parts), -1), classes.astype(np.int32)
+    _unpack(batch, y, owner, pool, counts, starts, classes, scores, own_starts, own, width)
 
 
 @njit(cache=True, nogil=True)

@@ -183,9 +183,8 @@ def cross_products(shard: Shard, moves: Moves, n: int) -> float:
     return total
 
 
-def best_part(moves: Moves, cross: float) -> float:
-    """The best part of the moves to take, given the inner products between the steps of different examples."""
-    linear, square = float(moves.sums[LINEAR]), float(moves.sums[SQUARE]) + 2.0 * cross
+def best_part(linear: float, square: float) -> float:
+    """The best part of the moves to take, given the linear term and the squared length of their sum."""
     return linear / square if square > linear > 0.0 else 1.0
 
 

@@ -3,11 +3,12 @@
 Every shard holds all examples, the weights of its own classes, and the dual variables of all, which are sparse. All
 walk the same random batches. For each, a shard scores its own classes and publishes the scores of those that hold a
 dual variable and of those that may come to hold one; then every shard takes the same exact steps, all at once
-(:mod:`solvers.sharding.moves`), and adds to its weights what concerns its own classes: one message a batch. Between
-these passes over all examples each shard visits what concerns it alone (:mod:`solvers.sharding.refining`).
+(:mod:`solvers.sharding.moves`), and adds to its weights what concerns its own classes: one message a batch, or two
+where scoring takes long, so that one travels meanwhile. Between these passes over all examples come visits of those
+that gain most, looking at the classes they hold alone: all shards visit together what lies across them, and then each
+what concerns it alone (:mod:`solvers.sharding.refining`).
 """
 
-import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,20 +21,21 @@ from solvers.ascent import (
     FIRST_CANDIDATES,
     FIRST_REFINEMENTS,
     LIVE_SHARE,
-    LONGEST_REST,
     MOST_REFINEMENTS,
     WORTH,
-    pause,
+    foretold,
 )
 from solvers.base import State, Step, relative_gap
 from solvers.kernels import coefficients
 from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.rows import ALIGNMENT, arrange, square_norm, weights
+from solvers.kernels.orders import awake
+from solvers.kernels.rows import ALIGNMENT, arrange, weights
 from solvers.problem import Problem
 from solvers.sharding import refining
 from solvers.sharding.batch import Batch, Shard, empty_batch, prepare, prepare_listed, with_examples
 from solvers.sharding.certificate import Data, certify
-from solvers.sharding.crew import Crew
+from solvers.sharding.crew import Crew, pieces
+from solvers.sharding.dealing import balanced
 from solvers.sharding.exchange import Arrays, Exchange, gather
 from solvers.sharding.message import pack, unpack
 from solvers.sharding.moves import (
@@ -49,13 +51,19 @@ from solvers.sharding.moves import (
 )
 
 SLICE_PRODUCTS = 1 << 31
+# of a shard for a batch, from which on the batch goes in two messages, one of them on its way during work on the other
+SPLIT_PRODUCTS = 1 << 24
 LEAST_BATCH, FIRST_BATCH, LARGEST_BATCH = 8, 256, 1024
 WHOLE, GROW_ABOVE = 0.6, 0.9
 SHRINK, GROW = 0.7, 1.25
 # where the clock and the pace of a state keep what; batch sizes are two, of visits with listed and with all classes
 EPOCH, POSITION, CERTIFIED, REFINED, PHASE = range(5)
 WALKING, REFINING, ENDED = range(3)
-PASS_GAIN, RATE, COST, MEAN, SIZE = range(5)
+PASS_GAIN, RATE, COST, MEAN, ESTIMATE, SHARE, SIZE = range(7)
+# of a mean gain, what an example must have gained for a visit that all shards wait for; a shard's own take less
+CROSSING_SHARE = 1.0
+# of the gap that a pass lets expect, what the first certificate is ventured at
+FIRST_SHARE = 0.5
 
 
 class Plan(NamedTuple):
@@ -93,25 +101,8 @@ class Plan(NamedTuple):
 
 
 def deal(y: NDArray[np.int32], n_classes: int, size: int) -> NDArray[np.int32]:
-    """The rank that owns each class: classes by falling number of examples go to the shard with the fewest classes,
-    of equal ones to that with the fewest examples, so that both are balanced.
-
-    Raises
-    ------
-    ValueError
-        More shards than classes.
-    """
-    if size > n_classes:
-        raise ValueError(f"{size} shards for {n_classes} classes; each needs at least one")
-    counts = np.bincount(y, minlength=n_classes)
-    owner = np.empty(n_classes, np.int32)
-    load = [[0, 0] for _ in range(size)]
-    for c in np.argsort(-counts, kind="stable"):
-        rank = min(range(size), key=lambda r: (*load[r], r))
-        owner[c] = rank
-        load[rank][0] += 1
-        load[rank][1] += int(counts[c])
-    return owner
+    """The rank that owns each class, by the classes' numbers of examples; raises as :func:`balanced`."""
+    return balanced(np.bincount(y, minlength=n_classes), size)
 
 
 def train(
@@ -139,11 +130,17 @@ def train(
         yield from _Training(problem, plan, exchange, crew, state).steps()
 
 
-class _Pending(NamedTuple):
-    """A batch whose moves are in the weights while it is not known yet whether all of them may stay."""
+class _Part(NamedTuple):
+    """A batch, or one of the parts that it is sent in, with room for its moves."""
 
     batch: Batch
     moves: Moves
+
+
+class _Pending(NamedTuple):
+    """The parts of a batch whose moves are in the weights while it is not known yet whether all of them may stay."""
+
+    parts: list[_Part]
     cross: float
 
 
@@ -161,15 +158,16 @@ class _Training:
         self.mine = np.flatnonzero((local[problem.y] >= 0) & (rows.squares > 0)).astype(np.int32)
         self.lengths = np.diff(rows.indptr).astype(np.float64)
         self.largest = most = max(LARGEST_BATCH, plan.batch)
-        self.slots = [(empty_batch(most, min(plan.width, k), plan.dtype), empty_moves(most)) for _ in range(2)]
-        self.columns = _parts(len(own), crew.size)
+        room = (most, -(-most // 2), most, -(-most // 2))
+        self.slots = [_Part(empty_batch(n, min(plan.width, k), plan.dtype), empty_moves(n)) for n in room]
+        self.columns = pieces(len(own), crew.size)
         self.constant = float(self.data.bounds[rows.squares == 0].sum()) * plan.loss_at_zero
         if state is None:
             self.pool = coefficients.empty(n, 8 * n + most * (plan.width + 1))
             self.seen, self.rest, self.gains = np.zeros(n), np.zeros(n, np.uint8), np.zeros(n, np.float32)
             self.order, self.tally = np.empty(0, np.int32), np.zeros(3)
             self.clock, self.pace = np.array([0, 0, 0, 0, ENDED]), np.zeros(SIZE + 2)
-            self.pace[SIZE:] = plan.batch
+            self.pace[ESTIMATE], self.pace[SHARE], self.pace[SIZE:] = 1.0, FIRST_SHARE, plan.batch
         else:
             self.shard.W[:, : len(own)] = state["W"][:, : len(own)]
             self.pool = Coefficients(*(np.array(state[f"pool_{name}"]) for name in Coefficients._fields))
@@ -188,8 +186,7 @@ class _Training:
                     return
                 clock[[EPOCH, POSITION, REFINED, PHASE]] = clock[EPOCH] + 1, 0, 0, WALKING
                 epoch = int(clock[EPOCH])
-                awake = visited[((np.arange(n) + epoch) % pause(rest, LONGEST_REST) == 0)[visited]]
-                self.order = np.random.default_rng([plan.seed, epoch]).permutation(awake)
+                self.order = np.random.default_rng([plan.seed, epoch]).permutation(awake(visited, rest, epoch))
                 tally[:], self.pace[PASS_GAIN] = 0.0, 0.0
             if clock[PHASE] == WALKING:
                 position = int(clock[POSITION])
@@ -205,7 +202,8 @@ class _Training:
                 yield self._step(np.nan, np.nan, converged=False)
                 continue
             clock[PHASE] = ENDED
-            promising = tally[0] <= plan.tol * (tally[1] + 0.5 * self._square_norm())
+            expected = self._expected_gap()
+            promising = self.pace[SHARE] * expected <= plan.tol
             due = CERTIFY_SHARE * clock[EPOCH] >= 1 + clock[CERTIFIED] or clock[EPOCH] == plan.max_epochs
             if not (promising or due):
                 yield self._step(np.nan, np.nan, converged=False)
@@ -217,7 +215,10 @@ class _Training:
                 raise FloatingPointError(f"dual {dual} above primal {primal}: the weights have lost their precision")
             dual = min(dual, primal)
             self.seen[:] = found.f_y
-            converged = relative_gap(primal, dual) <= plan.tol
+            gap = relative_gap(primal, dual)
+            converged = gap <= plan.tol
+            # halfway, on the scale of logarithms: a certificate too many costs less than an epoch too many
+            self.pace[SHARE] = min(1.0, np.sqrt(self.pace[SHARE] * gap / expected)) if expected > 0.0 else 1.0
             rest[self.data.bounds * found.violation > 0.1 * plan.tol * primal / n] = 0
             yield self._step(primal, dual, converged=converged)
             if converged:
@@ -229,12 +230,17 @@ class _Training:
         arrays |= {f"pool_{name}": array for name, array in self.pool._asdict().items()}
         return Step(int(self.clock[0]), primal, dual, float(self.tally[2]), converged, arrays)
 
-    def _square_norm(self) -> float:
-        """Of all shards' weights."""
-        return sum(
-            float(part[0])
-            for (part,) in gather(self.exchange, [np.array([square_norm(self.shard.W, len(self.shard.own))])])
-        )
+    def _expected_gap(self) -> float:
+        """The relative gap to be expected after the pass that has ended; every shard expects the same, without a word.
+
+        The pass has told the gap and the losses at its visits. Of weights made from dual variables alpha,
+        ``|W|^2 = sum alpha - sum alpha g``, and the last sum is the losses less the gap. By how much one more pass
+        lowers the gap is taken from the two last.
+        """
+        gap, loss, _ = self.tally.tolist()
+        total = float(self.pool.values[self.pool.start[self.pool.length > 0]].sum())
+        estimate = min(1.0, 2.0 * gap / (total + gap + loss)) if gap > 0.0 else 0.0
+        return foretold(estimate, self.pace, ESTIMATE)
 
     def _walk(self, order: NDArray[np.int32], *, full: bool) -> None:
         """Steps on the examples of order, which are distinct, in batches; nothing is under way at the end.
@@ -243,65 +249,94 @@ class _Training:
         """
         at, pending = 0, None
         while at < len(order):
-            slot, moves = self.slots[0]
-            batch = with_examples(slot, self.pool, order[at : at + int(self.pace[SIZE + full])])
-            parts = self._scored(batch, 0.0 if pending is None else pending.cross, full)
-            if pending is not None and self._resolve(pending, sum(float(part[0][0]) for part in parts), full):
-                parts = self._scored(batch, 0.0, full)
-            unpack(parts, batch, self.data.y, self.data.owner, self.pool, self.width)
-            n = len(batch.examples)
-            moves = with_room(moves, int(batch.first[n] + batch.counts[:n].sum()) + n)
-            find(
-                self.plan.kind, self.data.rows.squares, self.data.y, self.data.bounds, batch, self.pool, moves,
-                self.seen, self.rest, self.gains, self.tally, full,
-            )  # fmt: skip
-            pending = _Pending(batch, moves, self._apply(batch, moves))
-            self.slots = [self.slots[1], (batch, moves)]
-            at += n
+            examples = order[at : at + int(self.pace[SIZE + full])]
+            split = np.array_split(examples, self._messages(examples, full))
+            parts = [
+                _Part(with_examples(slot, self.pool, some), moves)
+                for (slot, moves), some in zip(self.slots, split, strict=False)
+            ]
+            tickets = self._post(parts, 0.0 if pending is None else pending.cross, full)
+            told = self.exchange.collect(tickets[0])
+            if pending is not None and self._resolve(pending, sum(float(part[0][0]) for part in told), full):
+                for ticket in tickets[1:]:
+                    self.exchange.collect(ticket)
+                tickets = self._post(parts, 0.0, full)
+                told = self.exchange.collect(tickets[0])
+            cross = 0.0
+            for p, ticket in enumerate(tickets):
+                parts[p] = self._moved(parts[p], told if p == 0 else self.exchange.collect(ticket), full)
+                cross += self._apply(parts[p])
+            pending = _Pending(parts, cross)
+            self.slots = [*self.slots[2:], *parts, *self.slots[len(parts) : 2]]
+            at += len(examples)
         if pending is not None:
-            parts = gather(self.exchange, [np.array([pending.cross])])
-            self._resolve(pending, sum(float(part[0]) for (part,) in parts), full)
+            told = gather(self.exchange, [np.array([pending.cross])])
+            self._resolve(pending, sum(float(part[0]) for (part,) in told), full)
+
+    def _messages(self, examples: NDArray[np.int32], full: bool) -> int:
+        """How many messages a batch of these examples goes in."""
+        products = self.lengths[examples].sum() * len(self.data.owner) / self.exchange.size
+        return 2 if full and self.exchange.size > 1 and len(examples) > 1 and products >= SPLIT_PRODUCTS else 1
 
     @property
     def width(self) -> int:
         """Candidates of an example, at most; few as long as all classes are alike to it."""
         return min(FIRST_CANDIDATES, self.plan.width) if self.clock[EPOCH] == 1 else self.plan.width
 
-    def _scored(self, batch: Batch, cross: float, full: bool) -> list[Arrays]:
-        """What all shards have found for a batch."""
-        data, n, pool = self.data, len(batch.examples), self.pool
-        parts = _parts(n, 1 if self.crew.size == 1 else 4 * self.crew.size)
-        if full:
-            args = (data.rows, data.y, data.bounds, self.shard, pool, self.seen, batch, self.width)
-            work: Callable[[int, int], None] = partial(prepare, self.plan.kind, *args)
-        else:
-            work = partial(prepare_listed, data.rows, data.y, self.shard, pool, batch)
-        self.crew.run(partial(work, begin, end) for begin, end in parts)
-        return gather(self.exchange, pack(batch, data.y, self.shard, self.pool, cross))
+    def _post(self, parts: list[_Part], cross: float, full: bool) -> list[int]:
+        """Score a batch and send what is found, part by part; the tickets. The first message has cross, too."""
+        data, pool = self.data, self.pool
+        tickets = []
+        for batch, _ in parts:
+            if full:
+                args = (data.rows, data.y, data.bounds, self.shard, pool, self.seen, batch, self.width)
+                work: Callable[[int, int], None] = partial(prepare, self.plan.kind, *args)
+            else:
+                work = partial(prepare_listed, data.rows, data.y, self.shard, pool, batch)
+            some = pieces(len(batch.examples), 1 if self.crew.size == 1 else 4 * self.crew.size)
+            self.crew.run(partial(work, begin, end) for begin, end in some)
+            tickets.append(self.exchange.post(pack(batch, data.y, self.shard, pool, cross)))
+            cross = 0.0
+        return tickets
 
-    def _apply(self, batch: Batch, moves: Moves) -> float:
+    def _moved(self, part: _Part, told: list[Arrays], full: bool) -> _Part:
+        """The part with its moves, found from what all shards have told of it."""
+        (batch, moves), data = part, self.data
+        unpack(told, batch, data.y, data.owner, self.pool, self.width)
+        n = len(batch.examples)
+        moves = with_room(moves, int(batch.first[n] + batch.counts[:n].sum()) + n)
+        find(
+            self.plan.kind, data.rows.squares, data.y, data.bounds, batch, self.pool, moves, self.seen, self.rest,
+            self.gains, self.tally, full,
+        )  # fmt: skip
+        return _Part(batch, moves)
+
+    def _apply(self, part: _Part) -> float:
         """Add the moves to the shard's weights; its part of the inner products that :func:`best_part` asks for."""
-        self.crew.run(partial(apply, self.data.rows, self.shard, batch, moves, *part) for part in self.columns)
+        batch, moves = part
+        self.crew.run(partial(apply, self.data.rows, self.shard, batch, moves, *columns) for columns in self.columns)
         return float(cross_products(self.shard, moves, len(batch.examples)))
 
     def _resolve(self, pending: _Pending, cross: float, full: bool) -> bool:
         """Settle how much of a batch's moves to take; whether some had to be taken off the weights again."""
-        batch, moves, _ = pending
-        best = best_part(moves, cross)
+        linear, square = np.sum([moves.sums for _, moves in pending.parts], axis=0).tolist()
+        square += 2.0 * cross
+        best = best_part(linear, square)
         part = 1.0 if best >= WHOLE else best
-        if part < 1.0:
-            args = (self.data.rows, self.shard, batch, moves, 1.0 - part)
-            self.crew.run(partial(take_back, *args, begin, end) for begin, end in self.columns)
-        self.pool = coefficients.with_room(self.pool, int(moves.start[len(batch.examples)]) + len(batch.examples))
-        settle(batch, moves, self.data.y, self.pool, part)
-        linear, square = moves.sums
-        self.pace[PASS_GAIN] += part * linear - 0.5 * part**2 * (square + 2.0 * cross)
+        for batch, moves in pending.parts:
+            if part < 1.0:
+                args = (self.data.rows, self.shard, batch, moves, 1.0 - part)
+                self.crew.run(partial(take_back, *args, begin, end) for begin, end in self.columns)
+            n = len(batch.examples)
+            self.pool = coefficients.with_room(self.pool, int(moves.start[n]) + n)
+            settle(batch, moves, self.data.y, self.pool, part)
+        self.pace[PASS_GAIN] += part * linear - 0.5 * part**2 * square
         factor = SHRINK if best < WHOLE else GROW if best > GROW_ABOVE else 1.0
         self.pace[SIZE + full] = np.clip(factor * self.pace[SIZE + full], LEAST_BATCH, self.largest)
         return part < 1.0
 
     def _refine(self) -> bool:
-        """A pass of each shard over what concerns it alone, if it is worth its time; whether there was one."""
+        """A pass over what still gains, if it is worth its time, across shards and in each; whether there was one."""
         epoch, refined = int(self.clock[EPOCH]), int(self.clock[REFINED])
         if not self.plan.refine or refined >= min(FIRST_REFINEMENTS + epoch, MOST_REFINEMENTS):
             return False
@@ -313,11 +348,10 @@ class _Training:
             return False
         threshold, self.pace[PASS_GAIN] = LIVE_SHARE * self.pace[MEAN], 0.0
         price = 1.5 * self.lengths * self.pool.length
-        crossing = np.empty(0, np.int32)
-        if refined == 0:
-            crossing = refining.crossing(self.pool, self.data.y, self.data.owner, self.gains, threshold)
-            crossing = np.random.default_rng([self.plan.seed, epoch, refined]).permutation(crossing)
-            self._walk(crossing, full=False)
+        least = CROSSING_SHARE * self.pace[MEAN]
+        crossing = refining.crossing(self.pool, self.data.y, self.data.owner, self.gains, least)
+        crossing = np.random.default_rng([self.plan.seed, epoch, refined]).permutation(crossing)
+        self._walk(crossing, full=False)
         order = refining.worthwhile(self.pool, self.shard, self.gains, threshold, self.mine)
         order = np.random.default_rng([self.plan.seed, epoch, refined, self.exchange.rank]).permutation(order)
         changed, gain = refining.visit(
@@ -331,9 +365,3 @@ class _Training:
         self.pace[MEAN] = self.pace[PASS_GAIN] / max(1.0, visits.sum() + len(crossing))
         self.clock[REFINED] += 1
         return True
-
-
-def _parts(length: int, n: int) -> list[tuple[int, int]]:
-    """Up to n ranges as long as each other."""
-    stops = np.linspace(0, length, min(n, length) + 1).astype(int).tolist()
-    return list(itertools.pairwise(stops))

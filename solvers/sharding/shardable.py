@@ -1,15 +1,40 @@
-"""What a method has to offer to be trained in class shards: the steps of one shard, and its part of the model."""
+"""What a method has to offer to be trained in shards: what is whose, the steps of one shard, and its part of the model.
+
+A shard has classes of its own; or, of a method that trains something else apart, some of that: columns of a code.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.ascent import precision
 from solvers.base import State, Step
+from solvers.model import Model
 from solvers.problem import Problem
-from solvers.sharding.exchange import Exchange
+from solvers.sharded_linear_model import ShardedLinearModel, block_name
+from solvers.sharding import reshard
+from solvers.sharding.exchange import Exchange, Way
+from solvers.sharding.plan import Forecast, Rates, forecast
+from solvers.sharding.shard import deal
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class ModelPart(Protocol):
+    """What one shard holds of a model."""
+
+    @property
+    def own(self) -> NDArray[np.int32]:
+        """The shard's classes, ascending."""
+
+    def files(self, rank: int) -> Arrays:
+        """The arrays that the shard of that rank gives, by names that no other shard gives."""
+
+    def told(self) -> dict[str, Any]:
+        """What else the whole needs to know, as JSON."""
 
 
 class Part(NamedTuple):
@@ -35,24 +60,62 @@ class Part(NamedTuple):
     bias: float
     nonzero_duals: float
 
+    def files(self, rank: int) -> Arrays:
+        """The weights, and from one shard what all have alike."""
+        alike = {"features": self.features, "bias": np.array([self.bias])} if rank == 0 else {}
+        return {block_name(rank): self.W, **alike}
+
+    def told(self) -> dict[str, Any]:
+        """Of the model's report."""
+        weights = self.W[:-1] if self.bias else self.W
+        return {"nonzero_weights": int(np.count_nonzero(weights)), "nonzero_duals": self.nonzero_duals}
+
 
 class Shardable(ABC):
     """A solver that shards of one gang can run together; ``handles.shards`` says so, too.
 
     Attributes
     ----------
+    trains : str
+        What is dealt to the shards: classes, or columns of a code. Where a docstring here says classes, it is these.
     columns : tuple of str
         The arrays of a state that have a column for each class of the shard (and padding): all others are the same in
         every shard, but for ``own``, the shard's classes in ascending order. Beside ``W``, those have a row an example.
-    exchanges_scores : bool
-        Whether the shards exchange scores of every batch; otherwise they train apart, and tell their bounds each epoch.
+    ways : tuple of str
+        What the shards may exchange; the first unless another is asked for.
     """
 
+    params: Any
+    threads: int
+    trains: ClassVar[str] = "classes"
     columns: ClassVar[tuple[str, ...]] = ("W",)
-    exchanges_scores: ClassVar[bool] = True
+    ways: ClassVar[tuple[Way, ...]] = ("scores",)
+
+    def dealt(self, problem: Problem, size: int) -> NDArray[np.int32]:
+        """The rank that owns each class, shape (n_classes,); raises ValueError for more shards than classes."""
+        return deal(problem.y, problem.n_classes, size)
+
+    def most_shards(self, n_classes: int) -> int:
+        """Shards that a problem of so many classes can be trained in."""
+        return n_classes
+
+    def forecast(
+        self,
+        counts: NDArray[np.int64],
+        n_features: int,
+        nnz: int,
+        size: int,
+        rates: Rates | None = None,
+        way: Way | None = None,
+    ) -> Forecast:
+        """Predict a training in shards; parameters and errors as :func:`solvers.sharding.plan.forecast` has them."""
+        itemsize = precision(self.params).itemsize
+        return forecast(counts, n_features, nnz, size, itemsize, self.threads, rates, way=way or self.ways[0])
 
     @abstractmethod
-    def sharded(self, problem: Problem, exchange: Exchange, state: State | None = None) -> Iterator[Step]:
+    def sharded(
+        self, problem: Problem, exchange: Exchange, state: State | None = None, way: Way | None = None
+    ) -> Iterator[Step]:
         """The steps of the shard at this end of the exchange; all shards yield the same, each with its own state.
 
         Parameters
@@ -61,7 +124,9 @@ class Shardable(ABC):
             The whole problem, the same in every shard.
         exchange : Exchange
         state : mapping of str to array, optional
-            Of this shard at an earlier step; the columns may come without padding.
+            Of this shard at an earlier step by the same way; the columns may come without padding.
+        way : str
+            One of ``ways``; by default their first.
 
         Raises
         ------
@@ -71,6 +136,50 @@ class Shardable(ABC):
             More shards than classes.
         """
 
+    def split(self, state: State) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+        """What of its state the shard alone has, ``own`` among it, and what all shards have alike."""
+        return reshard.split(state, self.columns)
+
+    def gathered(self, parts: Sequence[Arrays], own: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+        """What a shard with the classes ``own`` alone has, from what those had that :meth:`split` was asked for.
+
+        Parameters
+        ----------
+        parts : sequence of mapping
+            Arrays may be memory-mapped.
+        own : int32 array, shape (n_own,)
+            Ascending.
+
+        Raises
+        ------
+        ValueError
+            A class is in no part, or the parts do not belong together.
+        """
+        return reshard.gather_columns(parts, own)
+
     @abstractmethod
-    def part(self, problem: Problem, state: State) -> Part:
+    def part(self, problem: Problem, state: State) -> ModelPart:
         """What the shard of that state holds of the model."""
+
+    def assembled(
+        self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, told: Sequence[Mapping[str, Any]]
+    ) -> Model:
+        """The model of all shards.
+
+        Parameters
+        ----------
+        problem : Problem
+        owner : int32 array
+            The rank of each class.
+        arrays : mapping
+            The files of all parts; they may be memory-mapped.
+        told : sequence of mapping
+            What they tell, by rank.
+        """
+        blocks = {**arrays, "owner": owner}
+        model = ShardedLinearModel.from_arrays(tuple(problem.classes), problem.n_features, blocks)
+        counts = np.bincount(owner)
+        duals = float(np.average([part["nonzero_duals"] for part in told], weights=counts))
+        weights = sum(part["nonzero_weights"] for part in told) / (problem.n_classes * problem.n_features)
+        model.report = {"nonzero_weights": weights, "nonzero_duals": duals}
+        return model

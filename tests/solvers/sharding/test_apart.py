@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from gangs import in_shards
 from problems import small
 
+from solvers.base import Step
 from solvers.registry import SOLVERS, parse_params
+from solvers.sharding.apart import together
 from solvers.sharding.exchange import run_shards
 from solvers.sharding.reshard import gather_columns, split
 from solvers.sharding.shard import deal
@@ -12,18 +15,6 @@ from solvers.sharding.shard import deal
 
 def machine(**params):
     return SOLVERS["one_vs_rest"](parse_params("one_vs_rest", {"tol": 1e-4, "dtype": "float64"} | params))
-
-
-def in_shards(solver, problem, size, states=None, stop=None):
-    def work(exchange):
-        found = []
-        for step in solver.sharded(problem, exchange, states[exchange.rank] if states else None):
-            found.append((step, {name: np.array(array) for name, array in step.state.items()}))
-            if len(found) == stop:
-                break
-        return found
-
-    return run_shards(size, work)
 
 
 def assembled(solver, problem, shards):
@@ -72,3 +63,22 @@ def test_it_ends_in_all_shards_at_the_limit_of_epochs():
     for steps in in_shards(machine(tol=1e-12, max_epochs=4), problem, 2):
         assert steps[-1][0].epoch == 4
         assert not steps[-1][0].converged
+
+
+def test_a_shard_that_has_converged_does_not_keep_one_that_is_at_its_limit():
+    def told(primals, converged):
+        for epoch, primal in enumerate(primals, 1):
+            yield Step(epoch, primal, 1.0, np.nan, converged and epoch == len(primals), {})
+
+    shards = [([3.0, 2.0], True), ([9.0, 8.0, 7.0, 6.0], False)]
+
+    def work(exchange):
+        return list(together(told(*shards[exchange.rank]), exchange, lambda step, epoch: step.state))
+
+    for steps in run_shards(2, work, timeout=600.0):
+        assert [(step.epoch, step.primal, step.converged) for step in steps] == [
+            (1, 12.0, False),
+            (2, 10.0, False),
+            (3, 9.0, False),
+            (4, 8.0, False),
+        ]

@@ -1,13 +1,17 @@
 """Predictions of a training in shards, held against what it took."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from held import most_held
 
 from solvers.problem import Problem
+from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.crew import Crew
-from solvers.sharding.exchange import Hub
-from solvers.sharding.plan import Rates, forecast
+from solvers.sharding.exchange import Hub, run_shards
+from solvers.sharding.plan import LEAST, MOST, Rates, forecast
 from solvers.sharding.shard import Plan, _Training
 from solvers.sharding.subproblem import BOX
 
@@ -56,27 +60,62 @@ def test_an_epoch_costs_what_the_rates_say():
     rates = Rates(batch=100.0, message=500.0, products=1e6, bandwidth=1e6, round_trip=0.01)
     found = forecast(*facts(problem), 2, 4, threads=2, rates=rates)
     assert found.rounds == 33
-    assert found.bytes == 1_500_000
-    assert found.seconds == pytest.approx(problem.X.nnz * 60 / 2e6 + 33 * 0.01 + 3.0)
+    assert found.bytes == 3_000_000
+    assert found.seconds == pytest.approx(problem.X.nnz * 60 / 2e6 + 33 * 0.01 + 6.0)
     assert forecast(*facts(problem), 2, 8, rates=rates).seconds > found.seconds
+
+
+def dots(n=1500, d=30, k=10):
+    """Dense rows whose classes overlap."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % k
+    return Problem.check(np.maximum(rng.normal(size=(k, d))[y] + rng.normal(size=(n, d)), 0.0), y)
+
+
+@pytest.mark.parametrize("machine", ["weston_watkins", "crammer_singer"])
+@pytest.mark.parametrize("made", [text, dots])
+def test_what_travels_lies_between_the_least_and_the_most(machine, made):
+    problem, epochs, size = made(n=1500), 2, 2
+    solver = SOLVERS[machine](parse_params(machine, {"max_epochs": epochs, "tol": 1e-9, "dtype": "float32"}))
+
+    def work(exchange):
+        sent, post = [], exchange.post
+        exchange.post = lambda arrays: sent.append(sum(array.nbytes for array in arrays)) or post(arrays)
+        for _ in solver.sharded(problem, exchange):
+            pass
+        return sent
+
+    told = run_shards(size, work)
+    least, most = (solver.forecast(*facts(problem), size, rates) for rates in (LEAST, MOST))
+    assert least.rounds <= len(told[0]) / epochs <= most.rounds
+    assert least.bytes <= sum(map(sum, told)) / epochs <= most.bytes
 
 
 def test_more_shards_share_the_weights_and_pay_by_the_round():
     problem = text()
-    one, four = (forecast(*facts(problem), size, 4) for size in (1, 4))
+    one, four = (forecast(*facts(problem), size, 4, rates=Rates(products=1e6)) for size in (1, 4))
     assert sum(share.classes for share in four.shares) == problem.n_classes
     assert sum(share.examples for share in four.shares) == problem.n_samples
     assert max(share.memory_bytes for share in four.shares) < one.shares[0].memory_bytes
     assert four.seconds < one.seconds
+    one, four = (forecast(*facts(problem), size, 4, rates=Rates(products=1e12)) for size in (1, 4))
+    assert four.seconds > one.seconds
     with pytest.raises(ValueError, match="121 shards for 120 classes"):
         forecast(*facts(problem), 121, 4)
 
 
 def test_shards_that_train_apart_tell_their_bounds_and_keep_every_dual_variable():
     problem = text()
-    apart = forecast(*facts(problem), 3, 4, dense_duals=1, exchanges_scores=False)
+    apart = forecast(*facts(problem), 3, 4, way="bounds")
     together = forecast(*facts(problem), 3, 4)
     assert (apart.rounds, apart.bytes) == (1, 3 * 48)
     assert apart.shares[0].memory_bytes - together.shares[0].memory_bytes < 3000 * 48 * 4
-    wide = forecast(np.full(30_000, 1), 10, 30_000, 1, 4, dense_duals=1, exchanges_scores=False)
+    wide = forecast(np.full(30_000, 1), 10, 30_000, 1, 4, way="bounds")
     assert wide.shares[0].memory_bytes > 4 * 30_000**2
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux alone tells the most memory anew")
+@pytest.mark.parametrize("machine", ["weston_watkins", "one_vs_rest"])
+def test_a_shards_process_holds_what_was_forecast_within_a_tenth(machine):
+    held, forecast = most_held(machine, n=30_000, d=60_000, k=400)
+    assert held == pytest.approx(forecast, rel=0.1)
