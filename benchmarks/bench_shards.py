@@ -1,11 +1,16 @@
 """What does training in class shards cost: epochs, rounds and bytes by the number of shards, and time in two processes?
 
-``counts`` trains all shards as threads of one process, which tells epochs and what travels, not speed. ``pools`` trains
-in processes of their own that exchange over the Redis at POLYMARGIN_TEST_REDIS_URL, beside one shard alone and the
-method as it is without shards. Both stop at the same relative duality gap; compiling is left out.
+``counts`` trains all shards as threads of one process, by each exchange that the method has, which tells epochs and
+what travels, not speed. ``alternation`` does so for Lee-Lin-Wahba, beside the alternation of Alber et al. 2017 as
+:mod:`benchmarks.bench_lee_lin_wahba` has it: its classes need nothing of each other but their mean after each tenth of
+an epoch, so that it takes the same epochs in any number of shards. ``paper`` trains nothing: it plans 64 shards of a
+set as large as LSHTC-2011. ``pools`` trains in processes of their own that exchange over the Redis at
+POLYMARGIN_TEST_REDIS_URL, beside one shard alone and the method as it is without shards. All stop at the same relative
+duality gap; compiling is left out.
 """
 
 import argparse
+import itertools
 import multiprocessing
 import os
 import statistics
@@ -19,36 +24,47 @@ from typing import Any
 import numpy as np
 
 from benchmarks import sets
+from benchmarks.bench_lee_lin_wahba import MOST_EPOCHS, MOST_SECONDS, PARTS, Point, reference, until
 from benchmarks.bench_lock_free import prepared, synthetic
 from benchmarks.results import write
 from solvers.base import Step
 from solvers.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Exchange, Hub
-from solvers.sharding.shard import Plan, train
-from solvers.sharding.subproblem import BOX, SIMPLEX
+from solvers.sharding.plan import LEAST, MOST, forecast
+from solvers.sharding.shardable import Shardable, Way
 
-KINDS = {"weston_watkins": BOX, "crammer_singer": SIMPLEX}
+MACHINES = ("weston_watkins", "crammer_singer", "lee_lin_wahba")
 GAPS = {"debian-section": 1e-2, "debian-maintainer": 4.1e-2, "synthetic": 5e-2}
 COUNTED = (1, 2, 3, 4, 8)
+ALTERNATION_GAP, ALTERNATION_SETS = 1e-2, ("20news", "debian-section")
 TIMEOUT = 300.0
+LARGE = {"n": 394_754, "d": 594_158, "k": 27_875, "nnz": 130}
+LARGE_SHARDS, NETWORK, ROUND_TRIP = 64, 1.25e9, 5e-4
 
 
 def problem_of(name: str) -> Problem:
     return synthetic(n=50_000, d=50_000, k=5_000) if name == "synthetic" else prepared(name)
 
 
-def steps(problem: Problem, machine: str, tol: float, exchange: Exchange) -> Iterable[Step]:
-    zero = problem.n_classes - 1.0 if machine == "weston_watkins" else 1.0
-    return train(problem, Plan(KINDS[machine], 1.0, tol, 1000, np.dtype(np.float32), 0, zero), exchange)
+def steps(problem: Problem, machine: str, tol: float, exchange: Exchange, way: Way | None = None) -> Iterable[Step]:
+    solver = SOLVERS[machine](parse_params(machine, {"tol": tol, "dtype": "float32"}))
+    assert isinstance(solver, Shardable)
+    return solver.sharded(problem, exchange, way=way)
 
 
-def count(problem: Problem, machine: str, tol: float, size: int) -> list[Any]:
+def ways(machine: str) -> tuple[Way, ...]:
+    solver = SOLVERS[machine]
+    assert issubclass(solver, Shardable)
+    return solver.ways
+
+
+def count(problem: Problem, machine: str, tol: float, size: int, way: Way) -> list[Any]:
     """Epochs, objective, gap, and rounds and bytes an epoch."""
     hub, ends = Hub(size, TIMEOUT), {}
 
     def work(rank: int) -> None:
-        for step in steps(problem, machine, tol, hub.seat(rank)):
+        for step in steps(problem, machine, tol, hub.seat(rank), way):
             ends[rank] = (step.epoch, step.primal, step.gap)
 
     threads = [threading.Thread(target=work, args=(rank,)) for rank in range(size)]
@@ -124,13 +140,70 @@ def alone(name: str, machine: str, tol: float, runs: int) -> list[list[float]]:
     return found[1:]
 
 
+def alternation(names: Iterable[str], sizes: Iterable[int]) -> None:
+    """Epochs of Lee-Lin-Wahba to a gap in shards, and of the alternation."""
+    rows: list[list[Any]] = []
+    for name in names:
+        problem = problem_of(name)
+        for size in sizes:
+            figures = count(problem, "lee_lin_wahba", ALTERNATION_GAP, size, "sums")
+            rows.append([name, problem.n_samples, problem.n_classes, "block ascent", size, *figures])
+            print(rows[-1], flush=True)
+        for shrink in (False, True):
+            end = until(reference(problem, shrink=shrink), ALTERNATION_GAP)[-1]
+            way = "alternation, shrinking" if shrink else "alternation"
+            rows.append([name, problem.n_samples, problem.n_classes, way, "any", *_figures(end, problem)])
+            print(rows[-1], flush=True)
+    header = ["set", "n", "k", "way", "shards", "epochs", "objective", "gap", "rounds an epoch", "MB an epoch"]
+    note = (
+        f"C = 1, to a gap of {ALTERNATION_GAP:g}; the alternation is stopped after {MOST_EPOCHS} epochs or "
+        f"{MOST_SECONDS:g} s of one process. Its bytes are those of 2 shards, each of which sends the sum of its "
+        "weights, float32, in every round."
+    )
+    write("Class shards: Lee-Lin-Wahba beside the alternation of Alber et al.", header, rows, note)
+
+
+def _figures(end: Point, problem: Problem) -> list[Any]:
+    sent = 2 * PARTS * 4 * problem.n_features / 1e6
+    reached = end.epoch if end.gap <= ALTERNATION_GAP else f"> {end.epoch}"
+    return [reached, "", f"{end.gap:.2g}", PARTS, f"{sent:.2f}"]
+
+
+def large() -> None:
+    """What an epoch of Weston-Watkins and of Lee-Lin-Wahba would take where no single machine has the memory."""
+    n, d, k = LARGE["n"], LARGE["d"], LARGE["k"]
+    # as unequal as the classes of a web directory are: a few of a thousand rows, most of a few
+    shares = 1.0 / np.arange(1.0, k + 1.0) ** 0.75
+    counts = np.maximum(np.floor((n - k) * shares / shares.sum()).astype(np.int64) + 1, 1)
+    counts[0] += n - counts.sum()
+    rows = []
+    for machine in ("weston_watkins", "lee_lin_wahba"):
+        for way in ways(machine):
+            for rates in (LEAST, MOST) if way == "scores" else (MOST,):
+                rates = rates._replace(bandwidth=NETWORK, round_trip=ROUND_TRIP)
+                found = forecast(counts, d, n * LARGE["nnz"], LARGE_SHARDS, 4, rates=rates, way=way)
+                most = max(share.memory_bytes for share in found.shares)
+                figures = [found.rounds, f"{found.bytes / 1e9:.3g}", f"{most / 1e9:.2f}", f"{found.seconds:.3g}"]
+                taken = f"{rates.batch:g} examples a round, {rates.message:g} bytes" if way == "scores" else ""
+                rows.append([machine, way, taken, *figures])
+    header = ["machine", "exchange", "taken for granted", "rounds", "GB sent", "GB a shard", "s"]
+    note = (
+        f"By the plan, not measured: one epoch over n = {n:,}, d = {d:,}, k = {k:,}, {LARGE['nnz']} entries a row in "
+        f"{LARGE_SHARDS} shards of one thread, float32, over one Redis whose link carries {NETWORK:.3g} bytes a "
+        f"second, {1e3 * ROUND_TRIP:g} ms a round. What all shards read leaves Redis once for each."
+    )
+    write("Class shards: 64 of them at the size of LSHTC-2011, by the plan", header, rows, note)
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--parts", nargs="*", default=["counts", "pools"], choices=["counts", "pools"])
+    parts = ["counts", "alternation", "paper", "pools"]
+    arguments.add_argument("--parts", nargs="*", default=parts, choices=parts)
     arguments.add_argument(
         "--sets", nargs="*", default=[name for name in GAPS if name in (*sets.available(), "synthetic")]
     )
-    arguments.add_argument("--machines", nargs="*", default=["weston_watkins"], choices=list(KINDS))
+    arguments.add_argument("--machines", nargs="*", default=["weston_watkins"], choices=MACHINES)
+    arguments.add_argument("--sizes", nargs="*", type=int, default=COUNTED)
     arguments.add_argument("--runs", type=int, default=3)
     chosen = arguments.parse_args()
     if "counts" in chosen.parts:
@@ -138,11 +211,10 @@ def main() -> None:
         for name in (name for name in chosen.sets if name != "synthetic"):
             problem = problem_of(name)
             for machine in chosen.machines:
-                for size in COUNTED:
-                    figures = count(problem, machine, GAPS[name], size)
-                    rows.append(
-                        [name, machine, problem.n_samples, problem.n_classes, f"{GAPS[name]:g}", size, *figures]
-                    )
+                for way, size in itertools.product(ways(machine), chosen.sizes):
+                    figures = count(problem, machine, GAPS[name], size, way)
+                    shape = [problem.n_samples, problem.n_classes]
+                    rows.append([name, machine, *shape, f"{GAPS[name]:g}", way, size, *figures])
                     print(rows[-1], flush=True)
         header = [
             "set",
@@ -150,6 +222,7 @@ def main() -> None:
             "n",
             "k",
             "to gap",
+            "exchange",
             "shards",
             "epochs",
             "objective",
@@ -158,14 +231,18 @@ def main() -> None:
             "MB an epoch",
         ]
         write("Class shards: epochs and what travels", header, rows, "C = 1; MB: of all shards together.")
+    if "alternation" in chosen.parts:
+        alternation([name for name in ALTERNATION_SETS if name in sets.available()], chosen.sizes)
+    if "paper" in chosen.parts:
+        large()
     if "pools" in chosen.parts:
         rows = []
         for name in chosen.sets:
             for machine in chosen.machines:
                 args = (name, machine, GAPS[name])
-                ways = {"no shards": alone(*args, chosen.runs)}
-                ways |= {f"{size} shards": in_processes(*args, size, chosen.runs) for size in (1, 2)}
-                for way, found in ways.items():
+                tried = {"no shards": alone(*args, chosen.runs)}
+                tried |= {f"{size} shards": in_processes(*args, size, chosen.runs) for size in (1, 2)}
+                for what, found in tried.items():
                     wall, epochs, gap, waited = (statistics.median(column) for column in zip(*found, strict=True))
                     figures = [
                         f"{wall:.2f}",
@@ -174,7 +251,7 @@ def main() -> None:
                         f"{wall / epochs:.2f}",
                         f"{100 * waited:.0f} %",
                     ]
-                    rows.append([name, machine, f"{GAPS[name]:g}", way, *figures, f"{os.getloadavg()[0]:.1f}"])
+                    rows.append([name, machine, f"{GAPS[name]:g}", what, *figures, f"{os.getloadavg()[0]:.1f}"])
                     print(rows[-1], flush=True)
         header = ["set", "machine", "to gap", "way", "wall s", "epochs", "gap", "s an epoch", "waited", "load"]
         write("Class shards: time in processes of their own", header, rows, f"C = 1; medians of {chosen.runs} runs.")

@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -174,6 +175,16 @@ class RedisServer:
             self._process = None
             self.socket.unlink(missing_ok=True)
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It neither answers nor closes its connections, and remembers all."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
 
 @pytest.fixture(scope="session")
 def new_redis(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], RedisServer]:
@@ -223,7 +234,7 @@ def _answers(ask: Callable[[], object], *errors: type[Exception]) -> bool:
     return True
 
 
-def _wait(ready: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 60.0) -> None:
+def _wait(ready: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 600.0) -> None:
     deadline = time.monotonic() + seconds
     while not ready():
         assert process.poll() is None, "the server ended"

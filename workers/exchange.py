@@ -1,19 +1,23 @@
-"""The exchange of a gang over Redis: what all shards have posted in a round becomes one entry that all of them read.
+"""The exchange of a gang over Redis: what a shard posts is published to all others, and Redis keeps none of it.
 
-A gang has three keys, all with a time to live. ``NAME:gang`` says that it is there; without it nothing is written, so
-that nothing is left behind by a shard that comes too late, and whoever finds it gone knows that Redis has lost its
-memory. ``NAME:parts`` holds the messages of rounds that are not complete, ``NAME:rounds`` is a stream of those that
-are: the script that stores the last message of a round adds its entry.
+A gang has two keys, both with a time to live. ``NAME:gang`` says that it is there; whoever finds it gone knows that
+Redis has lost its memory. ``NAME:parts`` holds the chunks of messages too long to be published, and nothing is written
+there without the other, so that nothing is left behind by a shard that comes too late. Channels are named after the
+gang and a token that it was given when it was opened. All that is posted before the last shard has come is held back
+until then, as Redis hands a message to those alone who listen.
 
-Posting does not wait for an answer, and the entry is asked for as soon as it is posted for. So a round costs one round
-trip, and most of that passes while the shard computes.
+Posting does not wait for an answer: that the gang is still there, a shard learns from the next one's.
 """
 
 import contextlib
+import struct
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -22,23 +26,37 @@ from solvers.sharding.exchange import Arrays, ExchangeError
 from workers import frames
 
 CHUNK_BYTES = 32 << 20
+# of all that a round publishes: what Redis keeps for a shard that does not listen is well below its limit of 8 MB
+INLINE_BYTES = 2 << 20
 TTL_SECONDS = 3600.0
+_GONE = "Redis has lost the gang's keys, or the gang has ended"
 _PULSE_SECONDS = 0.25
 _CONNECT_SECONDS = 10.0
 _READ_BYTES = 1 << 20
-_LAST = 1 << 52
-_WHOLE, _CHUNKS = b"w", b"c"
+# of a message: its kind, its shard, its round
+_HEAD = struct.Struct("<cxHxxxxQ")
+_WHOLE, _CHUNKS, _HERE, _BROKEN = b"w", b"c", b"h", b"b"
 
 _CHECK = """
 local broken = redis.call('HGET', KEYS[1], 'broken')
 if broken then return redis.error_reply('BROKEN ' .. broken) end
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply('GONE') end
 """
-# KEYS gang parts rounds, ARGV ttl
+# KEYS gang parts, ARGV ttl
 _PULSE = (
     _CHECK
     + """
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return 1
+"""
+)
+# ARGV size, channel of all, what to say there when the last one has come
+_JOIN = (
+    _CHECK
+    + """
+if redis.call('HINCRBY', KEYS[1], 'here', 1) == tonumber(ARGV[1]) then
+    redis.call('PUBLISH', ARGV[2], ARGV[3])
+end
 return 1
 """
 )
@@ -51,7 +69,7 @@ redis.call('PEXPIRE', KEYS[2], ARGV[1])
 return 1
 """
 )
-# ARGV field, size; the last reader removes it
+# ARGV field, readers; the last of them removes it
 _FETCH = (
     _CHECK
     + """
@@ -62,53 +80,23 @@ end
 return bytes
 """
 )
-# ARGV ttl, rank, size, ticket, rounds that this shard has collected, bytes
-_POST = (
-    _CHECK
-    + """
-local ttl, rank, size, ticket = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-redis.call('HSET', KEYS[1], 'collected' .. rank, ARGV[5])
-redis.call('PEXPIRE', KEYS[1], ttl)
-redis.call('HSET', KEYS[2], ticket .. ':' .. rank, ARGV[6])
-redis.call('PEXPIRE', KEYS[2], ttl)
-if redis.call('HINCRBY', KEYS[1], 'posted' .. ticket, 1) < size then return 0 end
-local entry, least = {}, nil
-for other = 0, size - 1 do
-    local field = ticket .. ':' .. other
-    entry[2 * other + 1] = other
-    entry[2 * other + 2] = redis.call('HGET', KEYS[2], field)
-    redis.call('HDEL', KEYS[2], field)
-    local collected = tonumber(redis.call('HGET', KEYS[1], 'collected' .. other))
-    if not least or collected < least then least = collected end
-end
-redis.call('HDEL', KEYS[1], 'posted' .. ticket)
-redis.call('XADD', KEYS[3], (ticket + 1) .. '-0', unpack(entry))
-redis.call('PEXPIRE', KEYS[3], ttl)
-for old = tonumber(redis.call('HGET', KEYS[1], 'removed')) + 1, least do
-    redis.call('XDEL', KEYS[3], old .. '-0')
-end
-redis.call('HSET', KEYS[1], 'removed', least)
-return 1
-"""
-)
-# ARGV ttl, reason, an entry's id above all others
+# ARGV reason, head of the message
 _BREAK = """
-if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HSETNX', KEYS[1], 'broken', ARGV[2]) == 0 then return 0 end
-redis.call('XADD', KEYS[3], ARGV[3], 'broken', ARGV[2])
-redis.call('PEXPIRE', KEYS[3], ARGV[1])
+if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HSETNX', KEYS[1], 'broken', ARGV[1]) == 0 then return 0 end
+redis.call('PUBLISH', KEYS[1] .. ':' .. redis.call('HGET', KEYS[1], 'token'), ARGV[2] .. ARGV[1])
 return 1
 """
 
 
 class RedisLostError(ExchangeError):
-    """Redis is away, or has lost what the gang had there; no shard is to blame."""
+    """Redis is away, or stands still, or has lost what the gang had there; no shard is to blame."""
 
 
 def open_gang(url: str, name: str, ttl: float = TTL_SECONDS) -> None:
     """Make the keys of a gang, so that shards can exchange under its name; raises RedisLostError."""
     with _client(url) as client:
         gang = _keys(name)[0]
-        client.hset(gang, mapping={"removed": 0})
+        client.hset(gang, "token", uuid.uuid4().hex)
         client.pexpire(gang, int(1000 * ttl))
 
 
@@ -116,13 +104,13 @@ def require_gang(url: str, name: str) -> None:
     """Raises RedisLostError where Redis is away, or no longer has the gang's keys."""
     with _client(url) as client:
         if not client.exists(_keys(name)[0]):
-            raise RedisLostError("Redis has lost the gang's keys, or the gang has ended")
+            raise RedisLostError(_GONE)
 
 
 def break_gang(url: str, name: str, reason: str) -> None:
     """Make every shard that waits, or will wait, raise ExchangeError; raises RedisLostError."""
     with _client(url) as client:
-        client.eval(_BREAK, 3, *_keys(name), int(1000 * TTL_SECONDS), reason, f"{_LAST}-0")
+        client.eval(_BREAK, 2, *_keys(name), reason, _HEAD.pack(_BROKEN, 0, 0))
 
 
 def close_gang(url: str, *names: str) -> None:
@@ -160,7 +148,9 @@ class RedisExchange:
     Raises
     ------
     RedisLostError
-        Redis is away.
+        Redis is away, or the gang is not open.
+    ExchangeError
+        The gang is broken.
     """
 
     def __init__(
@@ -178,32 +168,53 @@ class RedisExchange:
         self.rank, self.size, self.name = rank, size, name
         self.rounds, self.bytes, self.waited = 0, 0, 0.0
         self._keys = _keys(name)
-        self._timeout, self._check, self._ttl = timeout, check, int(1000 * ttl)
-        self._chunk, self._inline = chunk_bytes, max(1, chunk_bytes // size)
-        self._next, self._unanswered, self._asked = 0, 0, False
-        self._entries: dict[int, list[bytes]] = {}
-        self._read, self._collected = 0, 0
+        self._timeout, self._check, self._ttl, self._chunk = timeout, check, int(1000 * ttl), chunk_bytes
+        self._inline = max(1, min(chunk_bytes, INLINE_BYTES) // size)
+        self._next, self._unanswered = 0, deque[bool]()
+        self._rounds: dict[int, dict[int, bytes]] = defaultdict(dict)
+        self._held: list[bytes] | None = []
         with _translated():
             self._writer, self._reader = _connect(url, timeout), _connect(url, timeout)
             self._scripts = {}
-            for script in (_PULSE, _STORE, _FETCH, _POST):
-                self._writer.send_command("SCRIPT", "LOAD", script)
-                self._scripts[script] = self._writer.read_response()
+            for script in (_PULSE, _JOIN, _STORE, _FETCH):
+                self._scripts[script] = self._now("SCRIPT", "LOAD", script)
+            self._channel = self._join()
+
+    def _join(self) -> str:
+        """Listen to the others, then tell that one more is here; the channel of the gang."""
+        token = self._now("HGET", self._keys[0], "token")
+        if token is None:
+            raise RedisLostError(_GONE)
+        channel = f"{self._keys[0]}:{token.decode()}"
+        others = [f"{channel}:{rank}" for rank in range(self.size) if rank != self.rank]
+        self._reader.send_command("SUBSCRIBE", channel, *others)
+        for _ in range(self.size):
+            self._reader.read_response()
+        self._run(_JOIN, self.size, channel, _HEAD.pack(_HERE, 0, 0))
+        while self._unanswered:
+            self._answer()
+        return channel
 
     def post(self, arrays: Arrays) -> int:
         """Send contiguous arrays to every shard; they are copied. Returns the ticket of this round."""
         frame = frames.pack(arrays)
         ticket, self._next = self._next, self._next + 1
         self.bytes += len(frame)
+        message = own = _HEAD.pack(_WHOLE, self.rank, ticket) + frame
         with _translated():
-            message = _WHOLE + frame
-            if len(message) > self._inline:
+            self._drain()
+            if len(frame) > self._inline and self.size > 1:
                 stops = range(0, len(frame), self._chunk)
                 for i, at in enumerate(stops):
                     self._run(_STORE, self._ttl, self._field(ticket, self.rank, i), frame[at : at + self._chunk])
-                message = _CHUNKS + str(len(stops)).encode()
-            self._run(_POST, self._ttl, self.rank, self.size, ticket, self._collected, message)
-            self._ask()
+                message = _HEAD.pack(_CHUNKS, self.rank, ticket) + str(len(stops)).encode()
+            self._rounds[ticket][self.rank] = own
+            while self._held is not None and self._hear(0.0):
+                pass
+            if self._held is None:
+                self._publish(message)
+            else:
+                self._held.append(message)
         return ticket
 
     def collect(self, ticket: int) -> list[Arrays]:
@@ -212,15 +223,47 @@ class RedisExchange:
         try:
             with _translated():
                 self._await(ticket, started)
-                frames_ = [self._whole(ticket, rank, part) for rank, part in enumerate(self._entries.pop(ticket))]
-            parts: list[Arrays] = [frames.unpack(frame) for frame in frames_]
+                messages = self._rounds.pop(ticket)
+                parts: list[Arrays] = [
+                    frames.unpack(self._whole(ticket, rank, messages[rank])) for rank in range(self.size)
+                ]
         except frames.FrameError as error:
             raise ExchangeError(f"a message of round {ticket} cannot be read: {error}") from error
         finally:
             self.waited += time.monotonic() - started
         self.rounds += 1
-        self._collected = min(self._entries, default=self._read)
         return parts
+
+    def swap(self, parcels: Mapping[int, Arrays]) -> dict[int, Arrays]:
+        """Send contiguous arrays to some shards, each its own, and take what others have sent; raises ExchangeError.
+
+        A parcel goes by chunks that its addressee alone fetches; that it is there, the round tells all.
+        """
+        ticket = self._next
+        counts: list[tuple[int, int]] = []
+        found: dict[int, Arrays] = {}
+        with _translated():
+            for to, arrays in parcels.items():
+                frame = frames.pack(arrays)
+                self.bytes += len(frame)
+                stops = range(0, len(frame), self._chunk)
+                for i, at in enumerate(stops):
+                    field = self._parcel(ticket, self.rank, to, i)
+                    self._run(_STORE, self._ttl, field, frame[at : at + self._chunk])
+                counts.append((to, len(stops)))
+        told = self.collect(self.post([np.array(counts, np.int64).reshape(-1, 2)]))
+        began = time.monotonic()
+        try:
+            with _translated():
+                for rank, (goals,) in enumerate(told):
+                    for n in goals[goals[:, 0] == self.rank, 1]:
+                        fields = [self._parcel(ticket, rank, self.rank, i) for i in range(n)]
+                        found[rank] = frames.unpack(self._fetch(ticket, fields, 1))
+        except frames.FrameError as error:
+            raise ExchangeError(f"a parcel of round {ticket} cannot be read: {error}") from error
+        finally:
+            self.waited += time.monotonic() - began
+        return found
 
     def barrier(self) -> None:
         """Wait until every shard is here. Raises ExchangeError."""
@@ -234,14 +277,14 @@ class RedisExchange:
 
     def _await(self, ticket: int, started: float) -> None:
         pulse, deadline = started + _PULSE_SECONDS, started + self._timeout
-        while ticket not in self._entries:
-            self._drain()
-            if _readable(self._reader, max(0.0, min(pulse, deadline) - time.monotonic())):
-                self._take(self._reader.read_response())
-                self._ask()
+        while len(self._rounds[ticket]) < self.size:
+            if self._hear(max(0.0, min(pulse, deadline) - time.monotonic())):
                 continue
+            self._drain()
             now = time.monotonic()
             if now >= deadline:
+                if self._unanswered:
+                    raise RedisLostError(f"Redis has not answered for {self._timeout:g} s")
                 raise ExchangeError(f"round {ticket} was not complete after {self._timeout:g} s")
             if now >= pulse:
                 pulse = now + _PULSE_SECONDS
@@ -249,29 +292,35 @@ class RedisExchange:
                     self._check()
                 self._run(_PULSE, self._ttl)
 
-    def _take(self, reply: Any) -> None:
-        self._asked = False
-        ((_, entries),) = reply
-        for id, fields in entries:
-            if fields[0] == b"broken":
-                raise ExchangeError(fields[1].decode(errors="replace"))
-            self._read = int(id.split(b"-")[0])
-            self._entries[self._read - 1] = fields[1::2]
+    def _hear(self, wait: float) -> bool:
+        """Take one message, if one comes within so many seconds."""
+        if not _readable(self._reader, wait):
+            return False
+        message = self._reader.read_response()[2]
+        kind, rank, ticket = _HEAD.unpack_from(message)
+        if kind == _BROKEN:
+            raise ExchangeError(message[_HEAD.size :].decode(errors="replace"))
+        if kind != _HERE:
+            self._rounds[ticket][rank] = message
+        elif self._held is not None:
+            held, self._held = self._held, None
+            for late in held:
+                self._publish(late)
+        return True
 
-    def _ask(self) -> None:
-        """Have the next entry sent, if one is to come."""
-        if not self._asked and self._read < self._next:
-            self._reader.send_command("XREAD", "COUNT", 1, "BLOCK", 0, "STREAMS", self._keys[2], f"{self._read}-0")
-            self._asked = True
+    def _whole(self, ticket: int, rank: int, message: bytes) -> bytes | memoryview:
+        content = memoryview(message)[_HEAD.size :]
+        if message[:1] == _WHOLE:
+            return content
+        return self._fetch(ticket, [self._field(ticket, rank, i) for i in range(int(bytes(content)))], self.size - 1)
 
-    def _whole(self, ticket: int, rank: int, part: bytes) -> bytes:
-        if part[:1] == _WHOLE:
-            return part[1:]
+    def _fetch(self, ticket: int, fields: list[str], readers: int) -> bytes:
+        """The chunks of one message, which the last of its readers removes."""
         chunks = []
-        for i in range(int(part[1:])):
+        for field in fields:
             while self._unanswered:
                 self._answer()
-            self._send(_FETCH, self._field(ticket, rank, i), self.size)
+            self._send(_FETCH, field, readers)
             chunk = self._writer.read_response()
             if chunk is None:
                 raise RedisLostError(f"Redis has lost a message of round {ticket}")
@@ -282,26 +331,55 @@ class RedisExchange:
     def _field(ticket: int, rank: int, chunk: int) -> str:
         return f"{ticket}:{rank}:{chunk}"
 
+    @staticmethod
+    def _parcel(ticket: int, rank: int, to: int, chunk: int) -> str:
+        return f"{ticket}:{rank}>{to}:{chunk}"
+
+    def _publish(self, message: bytes) -> None:
+        """Send, and ask whether the gang is there; the answers are read later."""
+        if self.size == 1:
+            return
+        self._writer.send_packed_command(
+            [
+                _packed(b"PEXPIRE", self._keys[0], self._ttl)
+                + _packed(b"PUBLISH", f"{self._channel}:{self.rank}", message)
+            ]
+        )
+        self._unanswered += (True, False)
+
     def _run(self, script: str, *arguments: Any) -> None:
         """Send; the answer is read later."""
         self._send(script, *arguments)
-        self._unanswered += 1
-        self._drain()
+        self._unanswered.append(True)
 
     def _send(self, script: str, *arguments: Any) -> None:
-        self._writer.send_command("EVALSHA", self._scripts[script], 3, *self._keys, *arguments)
+        self._writer.send_command("EVALSHA", self._scripts[script], 2, *self._keys, *arguments)
+
+    def _now(self, *command: Any) -> Any:
+        self._writer.send_command(*command)
+        return self._writer.read_response()
 
     def _drain(self) -> None:
         while self._unanswered and _readable(self._writer, 0.0):
             self._answer()
 
     def _answer(self) -> None:
-        self._unanswered -= 1
-        self._writer.read_response()
+        asks = self._unanswered.popleft()
+        if self._writer.read_response() == 0 and asks:
+            raise RedisLostError(_GONE)
 
 
-def _keys(name: str) -> tuple[str, str, str]:
-    return f"{name}:gang", f"{name}:parts", f"{name}:rounds"
+def _keys(name: str) -> tuple[str, str]:
+    return f"{name}:gang", f"{name}:parts"
+
+
+def _packed(*arguments: str | bytes | int) -> bytes:
+    """A command as Redis reads it, in one piece."""
+    words = [word if isinstance(word, bytes) else str(word).encode() for word in arguments]
+    parts = [b"*%d\r\n" % len(words)]
+    for word in words:
+        parts += (b"$%d\r\n" % len(word), word, b"\r\n")
+    return b"".join(parts)
 
 
 @contextlib.contextmanager
@@ -345,7 +423,7 @@ def _translated() -> Iterator[None]:
         if word == "BROKEN":
             raise ExchangeError(reason) from None
         if word in {"GONE", "NOSCRIPT", "LOADING"}:
-            raise RedisLostError("Redis has lost the gang's keys, or the gang has ended") from None
+            raise RedisLostError(_GONE) from None
         raise ExchangeError(f"Redis refuses a message: {error}") from error
     except (redis.RedisError, OSError) as error:
         raise RedisLostError(f"Redis is away: {type(error).__name__}") from error

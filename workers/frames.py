@@ -1,5 +1,6 @@
 """Arrays as bytes and back: a header of dtypes and shapes before the plain bytes; nothing in it is ever executed."""
 
+import math
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -42,7 +43,7 @@ def pack(arrays: Sequence[NDArray[Any]]) -> bytes:
     return b"".join(parts)
 
 
-def unpack(frame: bytes) -> list[NDArray[Any]]:
+def unpack(frame: bytes | memoryview) -> list[NDArray[Any]]:
     """The arrays of a frame, in memory of their own: kernels are compiled for arrays that can be written to.
 
     Raises
@@ -65,7 +66,7 @@ def unpack(frame: bytes) -> list[NDArray[Any]]:
             kind = np.dtype(name.rstrip(b"\0").decode("ascii"))
             if kind.kind not in _KINDS or min(shape, default=0) < 0:
                 raise FrameError(f"an array of {kind} and shape {shape}")
-            size = int(np.prod(shape, dtype=object)) if shape else 1
+            size = math.prod(shape)
             array = np.frombuffer(content, kind, size, at) if size else np.empty(0, kind)
             arrays.append(array.reshape(shape))
             at += array.nbytes + -array.nbytes % _ALIGNMENT

@@ -8,12 +8,11 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import structlog
-from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.services.leases import Fenced
-from app.store.db import sessions
+from app.store.db import DATABASE_AWAY, sessions
 
 T = TypeVar("T")
 
@@ -87,7 +86,7 @@ class Heart(ABC):
             except Fenced:
                 self._fenced.set()
                 raise
-            except (OperationalError, InterfaceError) as error:
+            except DATABASE_AWAY as error:
                 if time.monotonic() >= self._deadline:
                     raise self._fence() from error
                 _log.warning("database_away", job_id=self._job_id, error=type(error).__name__)

@@ -10,10 +10,11 @@ from celery import signals
 from celery.apps.worker import Worker
 from celery.exceptions import SecurityWarning
 
+from app import logs
 from app.config import settings
 from app.store import migrate
 from app.store.queue import GENERAL, RUN_TASK, SHARD_TASK, make_celery
-from workers import draining, logs, sweeper
+from workers import draining, sweeper
 from workers.shard import run_shard
 from workers.tasks import run
 
@@ -28,6 +29,7 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
         Jobs that may run at the same time, one process each.
     """
     logs.configure(settings().log_level)
+    logs.adopt_libraries(settings().log_level)
     # It warns of pickled messages under root; only JSON is accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     migrate.upgrade(settings().sqlalchemy_url)

@@ -3,13 +3,13 @@
 import os
 import socket
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
-from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
+from threadpoolctl import threadpool_limits
 
 from app.config import settings
 from app.errors import InvalidInput
@@ -17,15 +17,13 @@ from app.schemas.jobs import TrainRequest
 from app.services import slots
 from app.services.fencing import Fenced
 from app.services.slots import Seat
-from app.store.db import sessions
+from app.store.db import DATABASE_AWAY, sessions
 from app.store.files import Files, files
 from solvers.base import State
 from solvers.model import write_array
 from solvers.registry import find, parse_params
-from solvers.sharded_linear_model import block_name
 from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, ExchangeError, gather
-from solvers.sharding.shard import deal
 from solvers.sharding.shardable import Shardable
 from solvers.version import VERSION
 from workers import draining, gang
@@ -48,7 +46,7 @@ def run_shard(job_id: str, rank: int) -> None:
     try:
         with sessions()() as session:
             seat = slots.claim(session, job_id, rank, f"{socket.gethostname()}:{os.getpid()}")
-    except (OperationalError, InterfaceError) as error:
+    except DATABASE_AWAY as error:
         _log.warning("claim_failed", job_id=job_id, rank=rank, error=type(error).__name__)
         return
     if seat is None:
@@ -82,7 +80,9 @@ class _Seated(Heart):
 def _attend(seat: Seat, heart: _Seated) -> str:
     url = settings().redis_url
     try:
-        _Shard(seat, heart, url).run()
+        shard = _Shard(seat, heart, url)
+        with threadpool_limits(shard.request.threads):
+            shard.run()
     except ExchangeError as error:
         return f"left: {error}"
     except Fenced:
@@ -101,13 +101,13 @@ def _attend(seat: Seat, heart: _Seated) -> str:
 class _Shard:
     def __init__(self, seat: Seat, heart: _Seated, url: str) -> None:
         self._seat, self._heart, self._store = seat, heart, files()
-        self._request = TrainRequest.model_validate(seat.request)
+        self.request = TrainRequest.model_validate(seat.request)
         self._exchange, self._control = gang.names(seat.job_id, seat.attempt)
         self._url = url
 
     def run(self) -> None:
         """From the first word to the coordinator to the last one."""
-        seat, request = self._seat, self._request
+        seat, request = self._seat, self.request
         solver = find(request.solver)(
             parse_params(request.solver, request.params), seed=request.seed, threads=request.threads
         )
@@ -118,8 +118,8 @@ class _Shard:
         wait = settings().exchange_seconds
         control = RedisExchange(self._url, self._control, seat.rank, seat.size + 1, timeout=wait, check=self._ready)
         try:
-            own = np.flatnonzero(deal(problem.y, problem.n_classes, seat.size) == seat.rank).astype(np.int32)
-            state = self._start(control, digest(problem), own)
+            own = np.flatnonzero(solver.dealt(problem, seat.size) == seat.rank).astype(np.int32)
+            state = self._start(control, digest(problem), solver, own)
             exchange = RedisExchange(
                 self._url, self._exchange, seat.rank, seat.size, timeout=wait, check=self._heart.check
             )
@@ -137,13 +137,15 @@ class _Shard:
         if draining.requested():
             raise Drained
 
-    def _start(self, control: Exchange, made: NDArray[np.uint8], own: NDArray[np.int32]) -> State | None:
+    def _start(
+        self, control: Exchange, made: NDArray[np.uint8], solver: Shardable, own: NDArray[np.int32]
+    ) -> State | None:
         order = gang.decode(gather(control, [made, gang.encode(VERSION)])[-1][0])
         if order["checkpoint"] is None:
             return None
         state: State | None = None
         try:
-            state = read_state(self._store, order["checkpoint"], order["sha256"], own)
+            state = read_state(self._store, order["checkpoint"], order["sha256"], solver, own)
         except (OSError, ValueError):
             _log.exception("checkpoint_unusable", job_id=self._seat.job_id, rank=self._seat.rank)
         usable = [part[0] for part in gather(control, [np.array([state is not None])])[:-1]]
@@ -154,7 +156,7 @@ class _Shard:
     ) -> State | None:
         """Steps until the last one, whose state it returns, or until the coordinator sends the shards away."""
         last: State | None = state
-        for step in solver.sharded(problem, exchange, state):
+        for step in solver.sharded(problem, exchange, state, self.request.exchange):
             last = step.state
             order, number = self._report(control, Report.of(step, exchange, draining.requested()))
             if step.converged:
@@ -175,7 +177,7 @@ class _Shard:
         seat = self._seat
         path = f"jobs/{seat.job_id}/{seat.attempt}-{number}-0"
         try:
-            alone, common = reshard.split(state, solver.columns)
+            alone, common = solver.split(state)
             saved = [self._store.save_arrays(f"{path}/shard-{seat.rank}", alone, {})]
             if seat.rank == 0:
                 saved.append(self._store.save_arrays(f"{path}/common", common, {}))
@@ -189,17 +191,9 @@ class _Shard:
         folder = self._store.path(model_part(seat.job_id, seat.attempt))
         folder.mkdir(parents=True, exist_ok=True)
         part = solver.part(problem, state)
-        arrays: Mapping[str, NDArray[Any]] = {block_name(seat.rank): part.W}
-        if seat.rank == 0:
-            arrays = {**arrays, "features": part.features}
-        hashes = {name: write_array(folder / f"{name}.npy", array) for name, array in arrays.items()}
-        weights = part.W[:-1] if part.bias else part.W
-        told = {
-            "bias": part.bias,
-            "nonzero_weights": int(np.count_nonzero(weights)),
-            "nonzero_duals": part.nonzero_duals,
-        }
-        gather(control, [gang.encode({"hashes": hashes, **told}), part.own])
+        files = part.files(seat.rank)
+        hashes = {name: write_array(folder / f"{name}.npy", array) for name, array in files.items()}
+        gather(control, [gang.encode({"hashes": hashes, "told": part.told()}), part.own])
 
 
 def model_part(job_id: str, attempt: int) -> str:
@@ -207,8 +201,8 @@ def model_part(job_id: str, attempt: int) -> str:
     return f"models/{job_id}.{attempt}/.model.part"
 
 
-def read_state(store: Files, path: str, sha256: str, own: NDArray[np.int32]) -> State:
-    """The state of a shard with the classes ``own``, from a checkpoint of any number of shards.
+def read_state(store: Files, path: str, sha256: str, solver: Shardable, own: NDArray[np.int32]) -> State:
+    """The state of a shard that has ``own``, from a checkpoint of any number of shards.
 
     Raises
     ------
@@ -223,4 +217,4 @@ def read_state(store: Files, path: str, sha256: str, own: NDArray[np.int32]) -> 
         classes = np.load(store.path(folder) / f"{reshard.OWN}.npy", allow_pickle=False)
         if len(np.intersect1d(own, classes)):
             parts.append(store.load_arrays(folder, sha256=digest_)[0])
-    return {**common, **reshard.gather_columns(parts, own)}
+    return {**common, **solver.gathered(parts, own)}

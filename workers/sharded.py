@@ -16,11 +16,11 @@ from app.services.leases import Checkpoint
 from app.store.files import Files
 from app.store.queue import ring
 from solvers.base import Solver, Step
-from solvers.model import write_array
-from solvers.sharded_linear_model import ShardedLinearModel, block_name
 from solvers.sharding.exchange import Arrays, ExchangeError
+from solvers.sharding.shardable import Shardable
 from solvers.version import VERSION
 from workers import draining, gang
+from workers.assembling import Assembly
 from workers.driving import Outcome, Run
 from workers.exchange import RedisExchange, open_gang, require_gang
 from workers.gang import Lost, Report, Waiting
@@ -170,35 +170,16 @@ class Coordinator:
         self._journal.phase("saving", at_once=False)
         parts = self.collect([])
         self._journal.read(lambda session: slots.give_up(session, lease.job_id))
-        told = [gang.decode(part[0]) for part in parts]
-        part = self._store.path(model_part(lease.job_id, lease.attempt))
-        owner = np.empty(problem.n_classes, np.int32)
-        for rank, (_, own) in enumerate(parts):
-            owner[own] = rank
-        hashes = {name: digest_ for shard in told for name, digest_ in shard["hashes"].items()}
-        own_arrays = {"owner": owner, "bias": np.array([told[0]["bias"]])}
-        hashes |= {name: write_array(part / f"{name}.npy", array) for name, array in own_arrays.items()}
-
-        def make() -> ShardedLinearModel:
-            arrays = {name: np.load(part / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in hashes}
-            model = ShardedLinearModel.from_arrays(tuple(problem.classes), problem.n_features, arrays)
-            weights = sum(shard["nonzero_weights"] for shard in told) / (problem.n_classes * problem.n_features)
-            duals = sum(shard["nonzero_duals"] * len(own) for shard, (_, own) in zip(told, parts, strict=True))
-            model.report = {"nonzero_weights": weights, "nonzero_duals": duals / problem.n_classes}
-            made.append(model)
-            return model
-
-        made: list[ShardedLinearModel] = []
-        shards = [
-            {"rank": rank, "classes": len(own), "sha256": hashes[block_name(rank)]}
-            for rank, (_, own) in enumerate(parts)
-        ]
+        folder = self._store.path(model_part(lease.job_id, lease.attempt))
+        assembly = Assembly(folder, [own for _, own in parts], [gang.decode(said) for said, _ in parts])
+        solver = self._solver
+        assert isinstance(solver, Shardable)
         finish = publisher.finish(
-            self._solver.params,
+            solver.params,
             outcome.reached,
-            make,
-            lambda folder, lineage: made[0].seal(part, hashes, folder, lineage),
-            {"shards": shards},
+            lambda: assembly.make(solver, problem),
+            assembly.save,
+            {"shards": [{"rank": rank, solver.trains: len(own)} for rank, own in enumerate(assembly.owns)]},
         )
         self._journal.succeed(finish)
 

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 
 import structlog
-from sqlalchemy.exc import InterfaceError, OperationalError
 
 from app.services import leases
 from app.services.leases import Fenced
-from app.store.db import sessions
+from app.store.db import DATABASE_AWAY, sessions
 from workers import draining
 from workers.failing import explain
 from workers.gang import Failed, Lost, Waiting
@@ -31,7 +30,7 @@ def run(job_id: str) -> None:
     try:
         with sessions()() as session:
             lease = leases.claim(session, job_id, f"{socket.gethostname()}:{os.getpid()}")
-    except (OperationalError, InterfaceError) as error:
+    except DATABASE_AWAY as error:
         _log.warning("claim_failed", job_id=job_id, error=type(error).__name__)
         return
     if lease is None:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from app.schemas.jobs import TrainRequest
 from app.services import versions
 from app.store.files import files
@@ -24,13 +26,15 @@ def train(journal: Journal) -> None:
     solver: Solver[Any] = find(request.solver)(
         parse_params(request.solver, request.params), seed=request.seed, threads=request.threads
     )
-    if lease.shards is not None:
-        train_sharded(journal, store, request, solver)
-    else:
-        prepared = prepare(journal, lease.job_id, lease.dataset_id, store, request)
-        publisher = Publisher(journal, store, request, prepared)
-        machines = [solver] if request.path is None else ascending(solver, request.path)
-        _follow(machines, publisher)
+    # linear algebra would otherwise take all processors, and spin where another job has them
+    with threadpool_limits(request.threads):
+        if lease.shards is not None:
+            train_sharded(journal, store, request, solver)
+        else:
+            prepared = prepare(journal, lease.job_id, lease.dataset_id, store, request)
+            publisher = Publisher(journal, store, request, prepared)
+            machines = [solver] if request.path is None else ascending(solver, request.path)
+            _follow(machines, publisher)
     store.delete(f"jobs/{lease.job_id}")
 
 

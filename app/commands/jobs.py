@@ -1,5 +1,6 @@
 """``polymargin train`` and ``polymargin jobs``: submit, list, show, watch, cancel, retry."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, cast
 
 import orjson
@@ -10,7 +11,7 @@ from app.commands.output import Json, console, number, print_json, table
 from app.commands.watching import watch as watch_job
 from app.schemas.jobs import Job, JobResult, JobState
 from app.schemas.models import ModelVersion
-from app.schemas.plans import JobPlan
+from app.schemas.plans import JobPlan, Span
 
 jobs = typer.Typer(help="Look after import and training jobs.", no_args_is_help=True)
 
@@ -32,6 +33,9 @@ def train(
     shards: Annotated[
         int | None, typer.Option(help="Train in so many class shards, each in a pool of its own.", min=1)
     ] = None,
+    exchange: Annotated[
+        str | None, typer.Option(help="What shards exchange, where not what suits the method: weights.", metavar="WHAT")
+    ] = None,
     seed: int = 0,
     threads: int = 1,
     test_fraction: Annotated[float, typer.Option(help="Held out where the dataset has no split of its own.")] = 0.2,
@@ -48,6 +52,8 @@ def train(
         options["path"] = _numbers(path)
     if shards is not None:
         options["shards"] = shards
+    if exchange is not None:
+        options["exchange"] = exchange
     with Polymargin() as client:
         if plan:
             request = {"dataset": dataset, "model": model, "solver": solver, "params": params, **options}
@@ -147,11 +153,15 @@ def _show_plan(plan: JobPlan, json: bool) -> None:
     console(json).print(table(["shard", "pool", "classes", "examples", "memory"], rows))
     totals = {
         "pools running": plan.pools,
-        "rounds an epoch": plan.rounds_per_epoch,
-        "sent an epoch": _megabytes(plan.bytes_per_epoch),
-        "seconds an epoch": number(plan.seconds_per_epoch),
+        "rounds an epoch": _span(plan.rounds_per_epoch, "{:,}".format),
+        "sent an epoch": _span(plan.bytes_per_epoch, _megabytes),
+        "seconds an epoch": plan.seconds_per_epoch and _span(plan.seconds_per_epoch, number),
     }
     console(json).print(table(["epoch", ""], totals.items()))
+
+
+def _span(span: Span[Any], shown: Callable[[Any], str | None]) -> str:
+    return " to ".join(dict.fromkeys(str(shown(end)) for end in (span.least, span.most)))
 
 
 def _megabytes(n: int | None) -> str | None:

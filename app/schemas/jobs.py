@@ -66,6 +66,11 @@ class TrainRequest(BaseModel):
         description="Train in so many class shards, each in a worker pool of its own (`shard-0`, `shard-1`, ...); "
         "by default in one worker of the general pool.",
     )
+    exchange: Literal["scores", "sums", "weights", "bounds"] | None = Field(
+        default=None,
+        description="What the shards exchange, by default what suits the method. With weights, which weston_watkins "
+        "alone takes, half-shards travel and play each other (Alber et al. 2017), at far more bytes than scores.",
+    )
     path: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = Field(
         default=None,
         min_length=1,

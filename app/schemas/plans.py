@@ -1,6 +1,10 @@
 """What a job in class shards will take."""
 
+from typing import Generic, TypeVar
+
 from pydantic import BaseModel, Field
+
+N = TypeVar("N", int, float)
 
 
 class ShardPlan(BaseModel):
@@ -8,18 +12,28 @@ class ShardPlan(BaseModel):
 
     shard: int
     pool: str | None = Field(description="The pool that comes next for it; absent where there are too few.")
-    classes: int
-    examples: int = Field(description="Training rows of these classes; every shard reads all rows.")
+    classes: int = Field(description="Of an output code: its columns.")
+    examples: int = Field(
+        description="Training rows of these classes, or the sum of those that take part in each column; every shard "
+        "reads all rows."
+    )
     memory_bytes: int | None = Field(
         description="Of the arrays of this shard; absent for texts, whose features are known only in training."
     )
 
 
+class Span(BaseModel, Generic[N]):
+    """From the least to the most; both the same where it can be counted."""
+
+    least: N
+    most: N
+
+
 class Assumptions(BaseModel):
     """What the prediction takes for granted."""
 
-    batch: float = Field(description="Rows a round, on average; depends on the data.")
-    message: float = Field(description="Bytes that all shards send of a row in an epoch; depends on the data.")
+    batch: Span[float] = Field(description="Rows a round, on average; depends on the data.")
+    message: Span[float] = Field(description="Bytes that each shard sends of a row in an epoch; depends on the data.")
     products: float = Field(description="Multiply-adds a thread does in a second.")
     bandwidth: float = Field(description="Bytes a second between a shard and Redis.")
     round_trip: float = Field(description="Seconds of a round without its bytes.")
@@ -30,7 +44,7 @@ class JobPlan(BaseModel):
 
     shards: list[ShardPlan]
     pools: int = Field(description="Pools that are running now; a job needs one for each shard.")
-    rounds_per_epoch: int = Field(description="An estimate; the job's steps tell how many there were.")
-    bytes_per_epoch: int = Field(description="Sent by all shards together; an estimate, too.")
-    seconds_per_epoch: float | None = Field(description="Computing and exchange; absent where memory_bytes is.")
+    rounds_per_epoch: Span[int] = Field(description="The job's steps tell how many there were.")
+    bytes_per_epoch: Span[int] = Field(description="Sent by all shards together.")
+    seconds_per_epoch: Span[float] | None = Field(description="Computing and exchange; absent where memory_bytes is.")
     assumptions: Assumptions

@@ -16,10 +16,11 @@ from app.services.lookup import by_id, by_ref, moment, moment_or_none, newest
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from solvers import registry
-from solvers.base import Params
+from solvers.base import Params, Solver
 from solvers.flat import FlatParams, unknown_labels
 from solvers.machine import Machine, MachineParams
 from solvers.memory import TooLargeError
+from solvers.sharding.shardable import Shardable
 
 MAX_STEPS = 10_000
 
@@ -253,9 +254,24 @@ def _check_solver(request: TrainRequest) -> Params:
             raise InvalidInput("C is given twice", [Item("give C or a path of Cs, not both", "/params/C")])
     if request.shards is not None and not solver.handles.shards:
         raise InvalidInput("the solver is not trained in shards", [Item(f"{request.solver} has no shards", "/shards")])
+    if request.exchange is not None:
+        _check_exchange(solver, request)
     if request.shards is not None and request.path is not None:
         raise InvalidInput("a path is followed in one worker", [Item("give shards or a path, not both", "/shards")])
     return params
+
+
+def _check_exchange(solver: type[Solver[Any]], request: TrainRequest) -> None:
+    if request.shards is None:
+        fault = "a job without shards exchanges nothing"
+    elif not issubclass(solver, Shardable) or request.exchange not in solver.ways:
+        ways = solver.ways if issubclass(solver, Shardable) else ()
+        fault = f"shards of {request.solver} exchange {' or '.join(ways)}, not {request.exchange}"
+        if request.exchange == "weights":
+            fault += ": a match of half-shards takes dual variables of two classes each, with bounds of their own"
+    else:
+        return
+    raise InvalidInput(f"the shards cannot exchange {request.exchange}", [Item(fault, "/exchange")])
 
 
 def _check_pools(session: Session, request: TrainRequest) -> None:
@@ -283,6 +299,15 @@ def _check_memory(
         raise InvalidInput("the job needs too much memory", [Item(str(error), "/params/memory_mb")]) from None
 
 
+def _check_shards(name: str, params: Params, shards: int, n_classes: int) -> None:
+    solver = registry.find(name)(params)
+    assert isinstance(solver, Shardable)
+    most = solver.most_shards(n_classes)
+    if shards > most:
+        fault = f"{shards} shards for {most} {solver.trains}; each needs at least one"
+        raise InvalidInput("the dataset cannot be trained on in so many shards", [Item(fault, "/shards")])
+
+
 def _check_dataset(
     session: Session,
     dataset: tables.Dataset,
@@ -294,11 +319,8 @@ def _check_dataset(
         raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
     statistics = DatasetStatistics.model_validate(dataset.statistics)
     trained = [count for count in statistics.classes if count.train]
-    if request.shards is not None and request.shards > len(trained):
-        raise InvalidInput(
-            "the dataset cannot be trained on in so many shards",
-            [Item(f"{request.shards} shards for {len(trained)} classes; each needs at least one", "/shards")],
-        )
+    if request.shards is not None:
+        _check_shards(request.solver, params, request.shards, len(trained))
     if statistics.n_features == 0:
         raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
     check_labels(session, request, statistics, hierarchy)

@@ -6,12 +6,12 @@ from sqlalchemy.orm import Session
 from app.errors import InvalidInput, Item
 from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
-from app.schemas.plans import Assumptions, JobPlan, ShardPlan
+from app.schemas.plans import Assumptions, JobPlan, ShardPlan, Span
 from app.services import jobs, slots
 from app.store.db import reading
 from solvers import registry
-from solvers.ascent import AscentParams, precision
-from solvers.sharding.plan import Rates, forecast
+from solvers.machine import MachineParams
+from solvers.sharding.plan import LEAST, MOST
 from solvers.sharding.shardable import Shardable
 
 
@@ -28,9 +28,9 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
     with reading(session):
         dataset, _, params = jobs.check(session, request)
         pools = list(slots.pools(session))
-    solver = registry.find(request.solver)
-    assert isinstance(params, AscentParams)
-    assert issubclass(solver, Shardable)
+    solver = registry.find(request.solver)(params, threads=request.threads)
+    assert isinstance(solver, Shardable)
+    assert isinstance(params, MachineParams)
     statistics = DatasetStatistics.model_validate(dataset.statistics)
     held_out = 0.0 if statistics.n_test else request.test_fraction
     every = np.array([count.train for count in sorted(statistics.classes, key=lambda count: count.label)], np.int64)
@@ -38,18 +38,15 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
     counts = np.maximum(np.rint(every * (1.0 - held_out)), 1).astype(np.int64)
     known = statistics.n_features is not None and statistics.nnz is not None
     n_features, nnz = statistics.n_features or 0, statistics.nnz or 0
-    rates = Rates()
-    found = forecast(
-        counts,
-        n_features + (params.bias > 0),
-        int(nnz * counts.sum() / max(statistics.n_rows, 1)) + int(counts.sum()) * (params.bias > 0),
-        request.shards,
-        precision(params).itemsize,
-        request.threads,
-        rates,
-        dense_duals=len(solver.columns) - 1,
-        exchanges_scores=solver.exchanges_scores,
-    )
+    n_rows = int(counts.sum())
+    entries = int(nnz * n_rows / max(statistics.n_rows, 1)) + n_rows * (params.bias > 0)
+    try:
+        least, most = (
+            solver.forecast(counts, n_features + (params.bias > 0), entries, request.shards, rates, request.exchange)
+            for rates in (LEAST, MOST)
+        )
+    except ValueError as error:
+        raise InvalidInput("the job cannot be trained so", [Item(str(error), "/params")]) from None
     shards = [
         ShardPlan(
             shard=rank,
@@ -58,13 +55,19 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
             examples=share.examples,
             memory_bytes=share.memory_bytes if known else None,
         )
-        for rank, share in enumerate(found.shares)
+        for rank, share in enumerate(most.shares)
     ]
     return JobPlan(
         shards=shards,
         pools=len(pools),
-        rounds_per_epoch=found.rounds,
-        bytes_per_epoch=found.bytes,
-        seconds_per_epoch=found.seconds if known else None,
-        assumptions=Assumptions(**rates._asdict()),
+        rounds_per_epoch=Span(least=least.rounds, most=most.rounds),
+        bytes_per_epoch=Span(least=least.bytes, most=most.bytes),
+        seconds_per_epoch=Span(least=least.seconds, most=most.seconds) if known else None,
+        assumptions=Assumptions(
+            batch=Span(least=MOST.batch, most=LEAST.batch),
+            message=Span(least=LEAST.message, most=MOST.message),
+            products=MOST.products,
+            bandwidth=MOST.bandwidth,
+            round_trip=MOST.round_trip,
+        ),
     )

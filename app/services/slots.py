@@ -72,6 +72,22 @@ def offer(session: Session, queue: str) -> None:
     )
 
 
+def deserted(session: Session) -> list[str]:
+    """Queues with slots, none of them held, whose workers are gone."""
+    with reading(session):
+        alive = _alive(session)
+        unheld = select(S.queue).group_by(S.queue).having(func.count(S.job_id) == 0).order_by(S.queue)
+        return [queue for queue in session.scalars(unheld) if queue not in alive]
+
+
+def withdraw(session: Session, queue: str) -> None:
+    """Forget the slots of a pool that is gone; it offers them again when it comes back."""
+    with writing(session):
+        session.execute(
+            delete(S).where(S.queue == queue, S.job_id.is_(None)).execution_options(synchronize_session=False)
+        )
+
+
 def reserve(session: Session, job_id: str, attempt: int, size: int) -> int | None:
     """Take one slot in each of ``size`` pools, in the caller's transaction; None where that many are not free.
 

@@ -16,7 +16,7 @@ from app.services.jobs import settle_import, worker_lost
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from app.store.files import Files
-from app.store.queue import ring, waiting
+from app.store.queue import hush, ring, waiting
 
 J = tables.Job
 _ORPHAN_SECONDS = 3600.0
@@ -37,6 +37,7 @@ def sweep(session: Session) -> Swept:
     swept = Swept()
     _expire(session, swept)
     _ring(session, swept)
+    _hush(session)
     return swept
 
 
@@ -123,6 +124,14 @@ def _ring(session: Session, swept: Swept) -> None:
             return
         missing[queue] -= 1
         swept.rung.append(id)
+
+
+def _hush(session: Session) -> None:
+    # Nobody would ever read what was rung for a pool that is gone. Should it come back, it is rung for again.
+    for queue in slots.deserted(session):
+        if not hush(queue):
+            return  # Redis is away: the next sweep asks again
+        slots.withdraw(session, queue)
 
 
 def _set(session: Session, id: str, **values: Any) -> None:

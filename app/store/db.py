@@ -9,12 +9,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, Double, Engine, create_engine, event
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.sql.functions import FunctionElement
 
 from app.config import settings
 
+# what a session raises when its database is away, or (the last) has ended a transaction that was idle
+DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 _BUSY_SECONDS = 30.0
 # A server that vanished without a word shall be noticed within the default lease.
 _POSTGRES = {
@@ -24,12 +27,13 @@ _POSTGRES = {
     "keepalives_count": 2,
     "tcp_user_timeout": 20_000,
 }
+_LEAST_IDLE_SECONDS = 5.0
 
 
 def make_engine(url: str) -> Engine:
     """An engine for ``url``: SQLite (WAL, synchronous=FULL, foreign keys) or PostgreSQL by psycopg 3."""
     if not url.startswith("sqlite"):
-        return create_engine(url, pool_pre_ping=True, connect_args=_POSTGRES)
+        return create_engine(url, pool_pre_ping=True, connect_args=_POSTGRES | {"options": _postgres_options()})
     engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False})
     event.listen(engine, "connect", _on_sqlite_connect)
     event.listen(engine, "begin", _on_sqlite_begin)
@@ -100,6 +104,13 @@ _lock = threading.Lock()
 _factories: dict[str, sessionmaker[Session]] = {}
 _inherited: list[dict[str, sessionmaker[Session]]] = []
 _last_ns = 0
+
+
+def _postgres_options() -> str:
+    # A process that is frozen within a transaction keeps its locks as long as its machine answers for it. It loses them
+    # before its lease: else a sweep, which writes to the row of the job whose lease has run out, would wait for it.
+    idle = max(_LEAST_IDLE_SECONDS, 0.5 * settings().lease_seconds)
+    return f"-c idle_in_transaction_session_timeout={int(1000 * idle)}"
 
 
 @compiles(db_now, "sqlite")

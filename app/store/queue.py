@@ -46,6 +46,7 @@ def make_celery(redis_url: str) -> Celery:
         worker_prefetch_multiplier=1,
         worker_disable_prefetch=True,
         worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
         worker_enable_remote_control=False,
         worker_send_task_events=False,
         worker_pool_start_method="fork",  # the processes share their main process's order to end
@@ -88,6 +89,16 @@ def waiting(queue: str) -> int | None:
             return size
     except _AWAY:
         return None
+
+
+def hush(queue: str) -> bool:
+    """Remove all messages that wait in ``queue``; False where Redis is away."""
+    try:
+        with _connection() as connection:
+            connection.default_channel.client.delete(queue)
+    except _AWAY:
+        return False
+    return True
 
 
 def reachable() -> bool:

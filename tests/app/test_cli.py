@@ -102,6 +102,7 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     canned.answer("GET /jobs", {"items": [JOB]})
     canned.answer("GET /jobs/j1", SUCCEEDED)
     canned.answer("GET /jobs/j1/events", EVENTS)
+    canned.answer("POST /jobs/plan", PLAN)
     canned.answer("POST /jobs/j1/cancel", JOB | {"state": "cancelling"})
     canned.answer("POST /jobs/j1/retry", JOB | {"state": "queued"})
     canned.answer("GET /models", {"items": [MODEL]})
@@ -123,6 +124,20 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return call
 
 
+PLAN = {
+    "shards": [{"shard": 0, "pool": "shard-0", "classes": 5, "examples": 90, "memory_bytes": 4096}],
+    "pools": 1,
+    "rounds_per_epoch": {"least": 84, "most": 8433},
+    "bytes_per_epoch": {"least": 1 << 20, "most": 2 << 20},
+    "seconds_per_epoch": {"least": 0.5, "most": 0.5},
+    "assumptions": {
+        "batch": {"least": 4.5, "most": 450.0},
+        "message": {"least": 15.0, "most": 800.0},
+        "products": 3e9,
+        "bandwidth": 1.25e8,
+        "round_trip": 0.001,
+    },
+}
 COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("datasets", "list"), "papers", {"items": [READY]}),
     (("datasets", "show", "papers"), "[a]", READY),
@@ -133,6 +148,8 @@ COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("hierarchies", "delete", "tree"), "tree", {"deleted": "tree"}),
     (("train", "papers", "--model", "topics"), "running", JOB),
     (("train", "papers", "--model", "topics", "--watch"), "0.25", SUCCEEDED),
+    (("train", "papers", "--model", "topics", "--shards", "2", "--plan"), "84 to 8,433", PLAN),
+    (("train", "papers", "--model", "topics", "--shards", "2", "--plan"), "1.0 MB to 2.0 MB", PLAN),
     (("jobs", "list"), "j1", {"items": [JOB]}),
     (("jobs", "show", "j1"), "topics version 3", SUCCEEDED),
     (("jobs", "watch", "j1"), "succeeded", SUCCEEDED),

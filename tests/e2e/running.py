@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 600.0
 
 
 @dataclass

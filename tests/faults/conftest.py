@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.schemas.jobs import Job, TrainRequest
 from app.services import jobs
 
-SECONDS = 120.0
+SECONDS = 600.0
 
 
 class Workers:
@@ -24,7 +24,7 @@ class Workers:
 
     def __init__(self, log: str) -> None:
         self._log = log
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._started: dict[subprocess.Popen[bytes], tuple[str, int]] = {}
 
     def start(self, concurrency: int = 1, queue: str = "general") -> subprocess.Popen[bytes]:
         """A worker, leader of a process group of its own."""
@@ -36,15 +36,26 @@ class Workers:
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
                 start_new_session=True,
             )
-        self._started.append(process)
+        self._started[process] = queue, concurrency
         return process
 
-    def end(self) -> None:
-        """Kill every group that was started."""
-        for process in self._started:
+    def end(self, queue: str | None = None) -> None:
+        """Kill every group that was started, or those of one queue."""
+        for process in [process for process, (of, _) in self._started.items() if queue in (None, of)]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            del self._started[process]
+
+    def surplus(self) -> dict[int, int]:
+        """By the leaders of groups that have more or fewer processes than a worker and its pool: how many more."""
+        found = {process.pid: -1 - concurrency for process, (_, concurrency) in self._started.items()}
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                state, _, group = stat.read_text().rsplit(")", 1)[1].split()[:3]
+                if state != "Z" and int(group) in found:
+                    found[int(group)] += 1
+        return {leader: n for leader, n in found.items() if n}
 
     def log(self) -> str:
         """What the workers wrote so far."""

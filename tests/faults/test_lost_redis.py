@@ -57,7 +57,7 @@ def test_a_worker_may_start_before_redis(
     redis_server.stop()
     workers.start()
     job_id = long_job(max_epochs=3)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     alive: dict[str, int] = {}
     while not alive:
         assert time.monotonic() < deadline, "the worker does not report itself"

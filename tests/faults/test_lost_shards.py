@@ -19,12 +19,19 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.config import settings
 from app.schemas.jobs import Job, TrainRequest
 from app.services import datasets, jobs, models, slots
+from app.services.sweeping import tidy
 from app.store import db, tables
 from app.store.files import files
 from solvers.model import load_model
+from solvers.sharded_linear_model import block_name
+from workers.shard import model_part
 from workers.tasks import run
 
-SECONDS = 120.0
+SECONDS = 600.0
+# longer than a lease, than the coordinator waits for a shard, and than a queued job waits to be rung for again
+AWAY_SECONDS = 5.0
+TOL = 3e-3
+POOLS = ("shard-0", "shard-1", "shard-2")
 QUICK = {
     "lease_seconds": 2,
     "heartbeat_seconds": 0.3,
@@ -35,20 +42,21 @@ QUICK = {
 
 
 class Service:
-    """A general worker, two pools of shards, and what tests ask of them."""
+    """A general worker, pools of shards, and what tests ask of them."""
 
-    def __init__(self, redis: Any) -> None:
-        self.redis = redis
+    def __init__(self, redis: Any, workers: Any) -> None:
+        self.redis, self.workers = redis, workers
         self._whole: Any = None
+        self._saved: dict[str, int] = {}
 
     @property
     def sessions(self) -> sessionmaker[Session]:
         return db.sessions()
 
-    def submit(self, model: str, max_epochs: int = 60) -> str:
+    def submit(self, model: str, shards: int | None = 2, **params: Any) -> str:
         """A job of some seconds, whose steps and model are always the same."""
-        params = {"tol": 1e-12, "max_epochs": max_epochs, "C": 100.0}
-        request = TrainRequest(dataset="noise", model=model, shards=2, params=params)
+        params = {"tol": 1e-12, "max_epochs": 60, "C": 100.0} | params
+        request = TrainRequest(dataset="noise", model=model, shards=shards, params=params)
         with self.sessions() as session:
             return jobs.submit(session, request).id
 
@@ -68,7 +76,11 @@ class Service:
         def saved(job: Job) -> bool:
             assert job.state in {"queued", "running"}, f"{job.state}: {job.error}"
             with self.sessions() as session:
-                return job.state == "running" and session.get(tables.Checkpoint, id) is not None
+                checkpoint = session.get(tables.Checkpoint, id)
+            if job.state != "running" or checkpoint is None:
+                return False
+            self._saved[id] = checkpoint.step
+            return True
 
         return self.until(id, saved)
 
@@ -77,6 +89,16 @@ class Service:
         with self.sessions() as session:
             held = slots.held(session, id, jobs.get(session, id).attempt)
         return _pid(held[rank].worker)
+
+    def losses(self, id: str) -> int:
+        """How many workers the job has lost."""
+        with self.sessions() as session:
+            return session.scalars(select(tables.Job.losses).where(tables.Job.id == id)).one()
+
+    def end_pool(self, queue: str) -> None:
+        """Kill all processes of a pool at once; nobody takes their place."""
+        self.workers.end(queue)
+        self.workers.end(queue)
 
     def outcome(self, model: str) -> Any:
         with self.sessions() as session:
@@ -90,10 +112,18 @@ class Service:
         )
 
     def ends_the_same(self, id: str, model: str) -> Job:
-        """The job succeeds as if nothing had happened, and leaves nothing behind."""
+        """The job succeeds as if nothing had happened, makes no step of the checkpoint twice, and leaves nothing."""
+        job = self.ends(id)
+        assert self.outcome(model) == self.whole()
+        return job
+
+    def ends(self, id: str) -> Job:
+        """The job succeeds, makes no step of the checkpoint twice, and leaves nothing."""
         job = self.until(id, lambda job: job.state in {"succeeded", "failed", "cancelled"})
         assert job.state == "succeeded", job.error
-        assert self.outcome(model) == self.whole()
+        with self.sessions() as session:
+            attempts = [step.attempt for step in jobs.steps(session, id, limit=10_000).steps]
+        assert set(attempts[: self._saved[id] + 1]) == {1}
         self.is_clean()
         return job
 
@@ -104,17 +134,35 @@ class Service:
         return self._whole
 
     def is_clean(self) -> None:
-        deadline = time.monotonic() + 10.0
-        while True:
-            with self.redis.client() as client:
-                left = [key for key in client.scan_iter() if key.startswith(b"job:")]
-            with self.sessions() as session:
-                left += session.scalars(select(tables.Slot.job_id).where(tables.Slot.job_id.is_not(None))).all()
-            left += [*files().path("jobs").glob("*"), *files().path("models").rglob("*.part")]
-            if not left:
-                return
+        """Soon no slot is held, and there is no key, file or process but those that stay."""
+        deadline = time.monotonic() + SECONDS
+        while left := [*self._keys(), *self._slots(), *self._files(), *self.workers.surplus().items()]:
             assert time.monotonic() < deadline, left
             time.sleep(0.05)
+
+    def _keys(self) -> list[Any]:
+        """All that Redis holds but the names of the queues."""
+        with self.redis.client() as client:
+            return [key for key in client.scan_iter() if not key.startswith(b"_kombu.binding")]
+
+    def _slots(self) -> list[Any]:
+        with self.sessions() as session:
+            return list(session.scalars(select(tables.Slot.job_id).where(tables.Slot.job_id.is_not(None))))
+
+    def _files(self) -> list[Path]:
+        """All that is neither a dataset's nor a version's."""
+        with self.sessions() as session:
+            versions = set(session.scalars(select(tables.ModelVersion.path)))
+            kept = versions | {f"datasets/{id}" for id in session.scalars(select(tables.Dataset.id))}
+        root = files().root
+        there = [path for folder in ("datasets", "incoming", "jobs", "models") for path in (root / folder).glob("*")]
+        strays = [path for path in there if str(path.relative_to(root)) not in kept]
+        for path in versions:
+            parts = {child.name for child in (root / path).glob("*")}
+            strays += [root / path / name for name in parts - {"features", "model"}]
+        # walked so, as what is removed meanwhile is no fault
+        every = [Path(folder, name) for folder, folders, names in os.walk(root) for name in (*folders, *names)]
+        return strays + [path for path in every if path.name.startswith(".") or path.suffix == ".part"]
 
 
 @pytest.fixture(scope="module")
@@ -137,14 +185,14 @@ def service(
         workers = new_workers(str(home / "workers.log"))
         try:
             workers.start(concurrency=2)
-            for queue in ("shard-0", "shard-1"):
+            for queue in POOLS:
                 workers.start(queue=queue)
             _upload_noise()
             deadline = time.monotonic() + SECONDS
-            while _n_pools() < 2:
+            while _n_pools() < len(POOLS):
                 assert time.monotonic() < deadline, "the pools do not report"
                 time.sleep(0.1)
-            yield Service(redis)
+            yield Service(redis, workers)
         finally:
             workers.end()
             print(workers.log())
@@ -167,7 +215,35 @@ def test_a_job_that_loses_its_coordinator_goes_on(service: Service) -> None:
     assert service.ends_the_same(id, "uncoordinated").attempt == 2
 
 
-@pytest.mark.parametrize("how", ["flushed", "restarted"])
+def test_a_job_that_loses_all_its_processes_at_once_goes_on(service: Service) -> None:
+    id = service.submit("bereft")
+    gang = [_pid(service.until_saved(id).worker), *(service.shard(id, rank) for rank in (0, 1))]
+    for process in gang:
+        os.kill(process, signal.SIGKILL)
+    service.ends_the_same(id, "bereft")
+    assert service.losses(id) == 1
+
+
+@pytest.mark.parametrize("who", ["shard", "coordinator"])
+def test_a_job_that_loses_a_process_while_its_shards_save_the_model_goes_on(service: Service, who: str) -> None:
+    id = service.submit(f"unsaved-{who}")
+    # it takes a reader to open it for writing
+    pipe = files().path(model_part(id, 1)) / f"{block_name(1)}.npy"
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    service.until_saved(id)
+    job = service.until(id, lambda job: job.progress is not None and job.progress.phase == "saving")
+    os.kill(service.shard(id, 1) if who == "shard" else _pid(job.worker), signal.SIGKILL)
+    service.until(id, lambda job: job.attempt == 2)
+    if who == "coordinator":
+        assert pipe.read_bytes().startswith(b"\x93NUMPY")
+    service.until(id, lambda job: job.state == "succeeded")
+    with service.sessions() as session:
+        tidy(session, files())
+    assert service.ends_the_same(id, f"unsaved-{who}").attempt == 2
+
+
+@pytest.mark.parametrize("how", ["flushed", "restarted", "away"])
 def test_a_job_whose_redis_forgets_everything_goes_on(service: Service, how: str) -> None:
     id = service.submit(how)
     service.until_saved(id)
@@ -178,26 +254,49 @@ def test_a_job_whose_redis_forgets_everything_goes_on(service: Service, how: str
         service.redis.stop()
         job = service.until(id, lambda job: job.state == "queued")
         assert job.attempt == 1
+        time.sleep(AWAY_SECONDS if how == "away" else 0.0)
         service.redis.start()
     service.ends_the_same(id, how)
-    with service.sessions() as session:
-        row = session.get(tables.Job, id)
-        assert row is not None
-        assert row.losses == 0
+    assert service.losses(id) == 0
 
 
-def test_a_shard_that_slept_through_its_lease_changes_nothing(service: Service) -> None:
-    id = service.submit("asleep")
+def test_a_redis_that_stands_still_for_longer_than_a_lease_ends_no_attempt(service: Service) -> None:
+    id = service.submit("still")
     service.until_saved(id)
-    sleeper = service.shard(id, 1)
+    with service.redis.frozen():
+        time.sleep(1.5 * QUICK["lease_seconds"])
+    assert service.ends_the_same(id, "still").attempt == 1
+
+
+@pytest.mark.parametrize("who", ["shard", "coordinator"])
+def test_a_process_that_slept_through_its_lease_changes_nothing(service: Service, who: str) -> None:
+    id = service.submit(f"asleep-{who}")
+    job = service.until_saved(id)
+    sleeper = service.shard(id, 1) if who == "shard" else _pid(job.worker)
     os.kill(sleeper, signal.SIGSTOP)
     try:
-        service.until(id, lambda job: job.attempt == 2)
+        # one wakes while others are at work, the other when they are done
+        service.until(id, lambda job: job.attempt == 2 if who == "shard" else job.state == "succeeded")
     finally:
         os.kill(sleeper, signal.SIGCONT)
-    service.ends_the_same(id, "asleep")
+    service.ends_the_same(id, f"asleep-{who}")
     with service.sessions() as session:
-        assert [version.version for version in models.versions(session, "asleep")] == [1]
+        assert [version.version for version in models.versions(session, f"asleep-{who}")] == [1]
+
+
+def test_a_job_whose_pool_is_gone_for_good_goes_on_in_those_that_are_left(service: Service) -> None:
+    problem = {"C": 1.0, "tol": TOL, "max_epochs": 10**6}
+    alone, id = service.submit("alone", shards=None, **problem), service.submit("fewer", shards=3, **problem)
+    service.until_saved(id)
+    service.end_pool("shard-2")
+    service.ends(id)
+    service.until(alone, lambda job: job.state == "succeeded")
+    with service.sessions() as session:
+        fewer, whole = (models.version(session, name) for name in ("fewer", "alone"))
+        _, details = load_model(models.artefact(session, fewer.id) / "model", verify=True)
+    assert [shard["classes"] for shard in details["shards"]] == [10, 10]
+    assert fewer.gap <= TOL
+    assert fewer.primal == pytest.approx(whole.primal, rel=TOL)
 
 
 def test_a_cancelled_gang_ends_and_two_jobs_share_the_pools(service: Service) -> None:

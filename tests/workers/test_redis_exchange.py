@@ -21,14 +21,15 @@ def gang(redis_url):
     """``gang(size, work)`` runs work on every seat of a gang, each in a thread, and returns results or errors."""
     ends: list[RedisExchange] = []
 
-    def run(size: int, work: Work, **options: Any) -> list[Any]:
+    def run(size: int, work: Work, end: type[RedisExchange] = RedisExchange, **options: Any) -> list[Any]:
         open_gang(redis_url, NAME)
         results: list[Any] = [None] * size
 
         def one(rank: int) -> None:
             try:
-                ends.append(RedisExchange(redis_url, NAME, rank, size, **({"timeout": 30.0} | options)))
-                results[rank] = work(ends[-1])
+                seat = end(redis_url, NAME, rank, size, **({"timeout": 30.0} | options))
+                ends.append(seat)
+                results[rank] = work(seat)
             except ExchangeError as error:
                 results[rank] = error
 
@@ -42,6 +43,12 @@ def gang(redis_url):
     yield run
     for end in ends:
         end.close()
+
+
+def barriers(exchange):
+    """Some rounds more than it may take to notice that a gang is over."""
+    for _ in range(10):
+        exchange.barrier()
 
 
 def posted_ahead(exchange):
@@ -111,6 +118,17 @@ def test_a_silent_peer_is_given_up_after_the_timeout(gang):
     assert time.monotonic() - started < 5
 
 
+def test_a_redis_that_stands_still_is_blamed_and_no_peer(gang, redis_server):
+    def work(exchange):
+        if exchange.rank == 0:
+            with redis_server.frozen():
+                exchange.barrier()
+
+    error, _ = gang(2, work, timeout=0.6)
+    assert isinstance(error, RedisLostError)
+    assert "has not answered for 0.6 s" in str(error)
+
+
 def test_whoever_waits_can_be_called_away(gang, redis_url):
     class Called(Exception):
         pass
@@ -134,7 +152,7 @@ def test_a_broken_gang_wakes_all_at_once_with_the_reason_and_takes_nobody_in(gan
         if exchange.rank == 2:
             break_gang(redis_url, NAME, "shard 2 is lost")
             break_gang(redis_url, NAME, "another reason")
-        exchange.barrier()
+        barriers(exchange)
 
     errors = gang(3, work, timeout=600.0)
     assert [str(error) for error in errors] == ["shard 2 is lost"] * 3
@@ -146,7 +164,7 @@ def test_whoever_loses_redis_notices_within_seconds(gang, redis_server, redis_ur
     def work(exchange):
         exchange.barrier()
         if exchange.rank == 0:
-            return exchange.barrier()
+            return barriers(exchange)
         time.sleep(0.3)
         if how == "flush":
             with redis_server.client() as client:
@@ -157,7 +175,7 @@ def test_whoever_loses_redis_notices_within_seconds(gang, redis_server, redis_ur
             redis_server.stop()
             if how == "restart":
                 redis_server.start()
-        return exchange.barrier()
+        return barriers(exchange)
 
     started = time.monotonic()
     errors = gang(2, work, timeout=600.0)
@@ -169,10 +187,15 @@ def test_whoever_loses_redis_notices_within_seconds(gang, redis_server, redis_ur
 
 
 def test_nothing_is_written_where_no_gang_is_open(redis_server, redis_url):
-    exchange = RedisExchange(redis_url, NAME, 0, 1, chunk_bytes=100)
     with pytest.raises(RedisLostError):
-        gather(exchange, [np.zeros(100)])
-    exchange.close()
+        RedisExchange(redis_url, NAME, 0, 2)
+    open_gang(redis_url, NAME)
+    exchanges = [RedisExchange(redis_url, NAME, rank, 2, chunk_bytes=100) for rank in range(2)]
+    close_gang(redis_url, NAME)
+    for exchange in exchanges:
+        with pytest.raises(RedisLostError):
+            gather(exchange, [np.zeros(100)])
+        exchange.close()
     with redis_server.client() as client:
         assert client.keys() == []
 
@@ -183,3 +206,58 @@ def test_without_redis_there_is_no_exchange(redis_server, redis_url):
         open_gang(redis_url, NAME)
     with pytest.raises(RedisLostError):
         RedisExchange(redis_url, NAME, 0, 1)
+
+
+def swapped(exchange):
+    """Each shard sends to the next, and rank 0 to itself too; in the second round only rank 1 sends, to rank 2."""
+    after = (exchange.rank + 1) % exchange.size
+    parcels = {after: [np.full((3, 50), exchange.rank, np.float32), np.arange(exchange.rank)]}
+    if exchange.rank == 0:
+        parcels[0] = [np.array([7.0])]
+    found = exchange.swap(parcels)
+    again = exchange.swap({2: [np.ones(1)]} if exchange.rank == 1 else {})
+    exchange.barrier()
+    return found, again
+
+
+@pytest.mark.parametrize("chunk", [64, 1 << 20])
+def test_parcels_reach_their_addressees_alone_and_are_gone_then(gang, redis_server, chunk):
+    results = gang(3, swapped, chunk_bytes=chunk)
+    for rank, (found, again) in enumerate(results):
+        before = (rank - 1) % 3
+        assert set(found) == ({before} if rank else {before, 0})
+        matrix, numbers = found[before]
+        np.testing.assert_array_equal(matrix, np.full((3, 50), before, np.float32))
+        np.testing.assert_array_equal(numbers, np.arange(before))
+        assert set(again) == ({1} if rank == 2 else set())
+    assert results[0][0][0][0].tolist() == [7.0]
+    with redis_server.client() as client:
+        assert not [field for field in client.hkeys(f"{NAME}:parts") if b">" in field]
+
+
+class Late(RedisExchange):
+    """The last shard comes late."""
+
+    def __init__(self, url: str, name: str, rank: int, size: int, **options: Any) -> None:
+        if rank == size - 1:
+            time.sleep(0.5)
+        super().__init__(url, name, rank, size, **options)
+
+
+def test_what_is_posted_before_the_last_shard_has_come_reaches_it(gang):
+    def work(exchange):
+        return [part.tolist() for (part,) in gather(exchange, [np.array([exchange.rank])])]
+
+    assert gang(3, work, end=Late) == [[[0], [1], [2]]] * 3
+
+
+def test_gangs_of_one_name_in_two_databases_do_not_hear_each_other(redis_url):
+    urls = [f"{redis_url}?db={number}" for number in range(2)]
+    for url in urls:
+        open_gang(url, NAME)
+    ends = [[RedisExchange(url, NAME, rank, 2, timeout=30.0) for rank in range(2)] for url in urls]
+    tickets = [[end.post([np.array([number, end.rank])]) for end in pair] for number, pair in enumerate(ends)]
+    for number, pair in enumerate(ends):
+        for end, ticket in zip(pair, tickets[number], strict=True):
+            assert [part[0].tolist() for part in end.collect(ticket)] == [[number, 0], [number, 1]]
+            end.close()

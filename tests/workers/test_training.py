@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from app.features.load import load_features
 from app.schemas.jobs import TextRecipe, TrainRequest
@@ -52,6 +53,27 @@ def test_a_job_ends_with_a_version_that_can_be_traced(
     assert version.report == model.report
     assert set(version.report) == {"nonzero_weights", "nonzero_duals"}
     assert not files().path(f"jobs/{job.id}").exists()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_linear_algebra_takes_no_more_threads_than_the_job(
+    database: sessionmaker[Session], dataset: Callable[..., str], monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    dataset()
+    method, taken = SOLVERS["weston_watkins"], []
+    fitted = method.model
+
+    def model(self, *arguments):
+        taken.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return fitted(self, *arguments)
+
+    monkeypatch.setattr(method, "model", model)
+    with threadpool_limits(3), database() as session:
+        job = jobs.submit(session, TrainRequest(dataset="digits", model="m", threads=threads))
+        run(job.id)
+        session.expire_all()
+        assert jobs.get(session, job.id).state == "succeeded"
+    assert max(taken) == threads  # a library that was loaded meanwhile may stand at one
 
 
 def test_steps_tell_the_measures_of_their_method(

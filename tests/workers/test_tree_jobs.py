@@ -20,7 +20,7 @@ from app.store.files import files
 from solvers.hierarchical_metrics import hierarchical
 from solvers.model import load_model
 from solvers.problem import Problem
-from solvers.registry import SOLVERS
+from solvers.registry import SOLVERS, parse_params
 from solvers.taxonomy import Taxonomy
 from workers.rows import split_rows
 from workers.tasks import run
@@ -46,13 +46,19 @@ def _trained(session: Session, **changes: Any) -> str:
     return job.id
 
 
-@pytest.mark.parametrize("solver", ["orthogonal_transfer", "tree_loss"])
+@pytest.mark.parametrize(
+    ("solver", "params"), [("orthogonal_transfer", {}), ("tree_loss", {}), ("transfer", {"kernel": "rbf", "C": 2.0})]
+)
 def test_a_model_along_a_tree_is_that_of_the_library_with_measures_of_each_level(
-    solver: str, database: sessionmaker[Session], dataset: Callable[..., str], hierarchy: Callable[..., str]
+    solver: str,
+    params: dict[str, Any],
+    database: sessionmaker[Session],
+    dataset: Callable[..., str],
+    hierarchy: Callable[..., str],
 ) -> None:
     dataset_id, hierarchy_id = dataset(_rows()), hierarchy(EDGES)
     with database() as session:
-        job = jobs.get(session, _trained(session, solver=solver))
+        job = jobs.get(session, _trained(session, solver=solver, params=params))
         assert (job.state, job.error, job.hierarchy) == ("succeeded", None, hierarchy_id)
         version = models.version(session, "m")
         folder = models.artefact(session, version.id)
@@ -71,7 +77,7 @@ def test_a_model_along_a_tree_is_that_of_the_library_with_measures_of_each_level
     rows = split_rows(corpus, TrainRequest(dataset="digits", model="m"), TREE)
     assert corpus.X is not None
     X = corpus.X[rows.train]
-    machine = SOLVERS[solver](SOLVERS[solver].Params())
+    machine = SOLVERS[solver](parse_params(solver, params))
     problem = Problem.check(X, rows.y_train, rows.classes, taxonomy=TREE)
     *_, last = machine.steps(problem)
     same = machine.model(problem, last.state)
@@ -88,13 +94,17 @@ def test_a_model_along_a_tree_is_that_of_the_library_with_measures_of_each_level
         assert set(measures) == {"error", "precision", "recall", "f1", "macro_f1"}
 
 
+@pytest.mark.parametrize("params", [{}, {"kernel": "rbf"}], ids=["linear", "rbf"])
 def test_a_prediction_tells_the_path_with_the_margin_at_each_level(
-    database: sessionmaker[Session], dataset: Callable[..., str], hierarchy: Callable[..., str]
+    params: dict[str, Any],
+    database: sessionmaker[Session],
+    dataset: Callable[..., str],
+    hierarchy: Callable[..., str],
 ) -> None:
     dataset(_rows())
     hierarchy(EDGES)
     with database() as session:
-        _trained(session)
+        _trained(session, params=params)
     loaded = ModelCache(database, 1 << 30).get(("m", None, None))
     instances = [[3.0, 0, 0, 0, 0, 0], [0, 0, 0, 3.0, 0, 0]]
     answer = PredictResponse.model_validate(predict(loaded, {"instances": instances, "top_k": 3}, 10))

@@ -15,6 +15,7 @@ from app.services.fencing import Fenced
 from app.services.sweeping import sweep
 from app.store import tables
 from app.store.db import db_now, writing
+from app.store.queue import ring, waiting
 
 
 @pytest.fixture
@@ -135,6 +136,31 @@ def test_a_second_attempt_makes_do_with_the_pools_that_are_left(session: Session
 def test_pools_that_shrink_lose_their_free_slots(session: Session, pools: list[str]) -> None:
     fleet.report(session, "host:shard-2", "shard-2", 1)
     assert sorted(session.scalars(select(tables.Slot.queue))) == ["shard-0", "shard-10", "shard-2"]
+
+
+def test_a_pool_that_is_gone_leaves_neither_slots_nor_messages_once_its_slot_is_given_back(
+    session: Session, submit: Callable[..., str], redis_server: Any
+) -> None:
+    id = submit(3)
+    lease = leases.claim(session, id, "w")
+    assert lease is not None
+    for queue in ("shard-0", "shard-10"):
+        assert ring(id, queue, 0)
+    fleet.leave(session, "host:shard-10")
+    sweep(session)
+    assert (waiting("shard-0"), waiting("shard-10")) == (1, 1), "its slot is held"
+    leases.give_back(session, lease)
+    redis_server.stop()
+    sweep(session)
+    assert "shard-10" in session.scalars(select(tables.Slot.queue)).all(), "Redis is away"
+    redis_server.start()
+    for queue in ("shard-0", "shard-10"):
+        assert ring(id, queue, 0)
+    sweep(session)
+    assert (waiting("shard-0"), waiting("shard-10")) == (1, 0)
+    assert set(session.scalars(select(tables.Slot.queue))) == {"shard-0", "shard-2"}
+    fleet.report(session, "host:shard-10", "shard-10", 1)
+    assert "shard-10" in session.scalars(select(tables.Slot.queue)).all()
 
 
 def test_jobs_that_are_claimed_at_once_never_share_a_slot_and_never_deadlock(

@@ -1,6 +1,7 @@
 """Sessions: the same promises on both databases."""
 
 import os
+import signal
 import threading
 import time
 import warnings
@@ -94,3 +95,36 @@ def test_a_forked_child_makes_connections_of_its_own(
         os._exit(0 if fresh else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert db.sessions() is database
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_a_process_that_is_stopped_within_a_transaction_keeps_no_lock_for_longer_than_half_a_lease(
+    database: sessionmaker[Session], configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(db, "_LEAST_IDLE_SECONDS", 0.1)
+    configure(lease_seconds=0.6)
+    with database() as session, writing(session):
+        session.add(tables.Model(id=new_id(), name="m", created_at=0.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the numerics may have threads, and hold no lock
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with db.sessions()() as session:
+                session.scalars(select(tables.Model).with_for_update()).one()
+                os.kill(os.getpid(), signal.SIGSTOP)
+                session.execute(select(db_now()))
+        except db.DATABASE_AWAY:
+            status = 7
+        finally:
+            os._exit(status)
+    assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
+    try:
+        with database() as session, writing(session):
+            session.execute(text("SET LOCAL lock_timeout = '60s'"))
+            session.scalars(select(tables.Model).with_for_update()).one().name = "free"
+    finally:
+        os.kill(child, signal.SIGCONT)
+        ended = os.waitpid(child, 0)[1]
+    assert os.waitstatus_to_exitcode(ended) == 7
