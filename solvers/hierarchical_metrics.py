@@ -40,21 +40,21 @@ def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np
     told = {
         "error": float(1 - right.mean()),
         "tree_loss": float(tree.distance(y_true, y_pred).mean()),
-        "micro_f1": _ratio(2 * hits.sum(), has_true.sum() + has_predicted.sum()),
+        "micro_f1": ratio(2 * hits.sum(), has_true.sum() + has_predicted.sum()),
     }
     on_path = [
         np.bincount(of[where], minlength=tree.n_nodes) for of, where in ((true, has_true), (predicted, has_predicted))
     ]
     common, total = np.bincount(true[hits], minlength=tree.n_nodes), on_path[0] + on_path[1]
-    told["macro_f1"] = _mean_f1(common, total)
+    told["macro_f1"] = mean_f1(common, total)
     for level in range(tree.depth):
         hit, real, said = (int(part[:, level].sum()) for part in (hits, has_true, has_predicted))
-        told[f"precision_{level + 1}"] = _ratio(hit, said)
-        told[f"recall_{level + 1}"] = _ratio(hit, real)
-        told[f"f1_{level + 1}"] = _ratio(2 * hit, real + said)
-        told[f"error_{level + 1}"] = _ratio(real - hit, real)
+        told[f"precision_{level + 1}"] = ratio(hit, said)
+        told[f"recall_{level + 1}"] = ratio(hit, real)
+        told[f"f1_{level + 1}"] = ratio(2 * hit, real + said)
+        told[f"error_{level + 1}"] = ratio(real - hit, real)
         nodes = tree.level_range(level + 1)
-        told[f"macro_f1_{level + 1}"] = _mean_f1(common[nodes.start : nodes.stop], total[nodes.start : nodes.stop])
+        told[f"macro_f1_{level + 1}"] = mean_f1(common[nodes.start : nodes.stop], total[nodes.start : nodes.stop])
     return told
 
 
@@ -66,10 +66,12 @@ def _ancestry(tree: Taxonomy, nodes: NDArray[np.integer]) -> NDArray[np.int32]:
     return np.asarray(paths[nodes])
 
 
-def _mean_f1(common: NDArray[np.integer], total: NDArray[np.integer]) -> float:
+def mean_f1(common: NDArray[np.integer], total: NDArray[np.integer]) -> float:
+    """The mean F1 of labels that occur, of how often each is hit and is in either; 0 where none does."""
     seen = total > 0
     return float((2 * common[seen] / total[seen]).mean()) if seen.any() else 0.0
 
 
-def _ratio(part: int, whole: int) -> float:
+def ratio(part: int, whole: int) -> float:
+    """What part is of the whole, 0 of nothing."""
     return float(part / whole) if whole else 0.0

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.hierarchical_metrics import mean_f1, ratio
 from solvers.taxonomy import Taxonomy, Weighting
 
 
@@ -25,8 +26,9 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
         Means over the examples: ``error``, 1 where the two sets are not the same; ``symmetric_difference``, the number
         of labels in one of them alone; ``h_uniform``, ``h_sibling`` and ``h_subtree``, the weights of the highest
         labels that differ (:meth:`Taxonomy.loss_weights`). Over all labels of all examples ``precision``, ``recall``
-        and ``micro_f1``; ``macro_f1``, the mean over the nodes that occur in either; and for every level l
-        ``precision_l``, ``recall_l`` and ``f1_l``; 0 where there is nothing to divide by.
+        and ``micro_f1``; ``macro_f1``, the mean over the nodes that occur in either. For every level l ``error_l``,
+        the share of examples whose labels of that level are not the same, and ``precision_l``, ``recall_l``, ``f1_l``
+        and ``macro_f1_l`` of the labels of that level; 0 where there is nothing to divide by.
 
     Raises
     ------
@@ -51,19 +53,22 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
     hit, real, said = (
         np.bincount(keys % tree.n_nodes, minlength=tree.n_nodes) for keys in (hits, real_keys, said_keys)
     )
-    seen = (real + said) > 0
     told |= {
-        "precision": _ratio(hit.sum(), said.sum()),
-        "recall": _ratio(hit.sum(), real.sum()),
-        "micro_f1": _ratio(2 * hit.sum(), real.sum() + said.sum()),
-        "macro_f1": float((2 * hit[seen] / (real + said)[seen]).mean()) if seen.any() else 0.0,
+        "precision": ratio(hit.sum(), said.sum()),
+        "recall": ratio(hit.sum(), real.sum()),
+        "micro_f1": ratio(2 * hit.sum(), real.sum() + said.sum()),
+        "macro_f1": mean_f1(hit, real + said),
     }
     for level in range(1, tree.depth + 1):
         nodes = tree.level_range(level)
-        right, labels, answers = (int(part[nodes.start : nodes.stop].sum()) for part in (hit, real, said))
-        told[f"precision_{level}"] = _ratio(right, answers)
-        told[f"recall_{level}"] = _ratio(right, labels)
-        told[f"f1_{level}"] = _ratio(2 * right, labels + answers)
+        there = slice(nodes.start, nodes.stop)
+        right, labels, answers = (int(part[there].sum()) for part in (hit, real, said))
+        wrong = np.unique(row[(node >= nodes.start) & (node < nodes.stop)])
+        told[f"error_{level}"] = ratio(len(wrong), shape[0])
+        told[f"precision_{level}"] = ratio(right, answers)
+        told[f"recall_{level}"] = ratio(right, labels)
+        told[f"f1_{level}"] = ratio(2 * right, labels + answers)
+        told[f"macro_f1_{level}"] = mean_f1(hit[there], real[there] + said[there])
     return told
 
 
@@ -72,7 +77,3 @@ def _keys(sets: sp.csr_matrix) -> NDArray[np.int64]:
     entries = sp.coo_matrix(sets)
     held = entries.data != 0
     return np.unique(entries.row[held].astype(np.int64) * sets.shape[1] + entries.col[held])
-
-
-def _ratio(part: int, whole: int) -> float:
-    return float(part / whole) if whole else 0.0

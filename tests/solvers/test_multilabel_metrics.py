@@ -42,6 +42,21 @@ def test_losses_are_those_of_the_paper_whose_two_hierarchical_ones_agree_on_clos
     assert told["micro_f1"] == pytest.approx(2 * hit / (said + real))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_measures_of_a_level_are_those_of_its_labels_alone(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, 12)
+    Y, U = random_sets(rng, tree, 20), random_sets(rng, tree, 20)
+    told = multilabel(tree, sp.csr_matrix(Y), sp.csr_matrix(U))
+    for level in range(1, tree.depth + 1):
+        at = tree.level == level
+        y, u = Y[:, at], U[:, at]
+        f1 = [2 * (a & b).sum() / (a.sum() + b.sum()) for a, b in zip(y.T, u.T, strict=True) if a.any() or b.any()]
+        assert told[f"error_{level}"] == pytest.approx(np.mean([(a != b).any() for a, b in zip(y, u, strict=True)]))
+        assert told[f"macro_f1_{level}"] == pytest.approx(np.mean(f1) if f1 else 0.0)
+        assert told[f"f1_{level}"] == pytest.approx(2 * (y & u).sum() / max(1, y.sum() + u.sum()))
+
+
 def test_a_table_worked_by_hand():
     tree = Taxonomy.from_edges([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d")])
     true, _ = of_names(tree, [["c"], ["b"], []])
@@ -61,9 +76,13 @@ def test_a_table_worked_by_hand():
             "precision_1": 2 / 3,
             "recall_1": 1.0,
             "f1_1": 0.8,
+            "error_1": 1 / 3,
+            "macro_f1_1": (1.0 + 2 / 3) / 2,
             "precision_2": 0.0,
             "recall_2": 0.0,
             "f1_2": 0.0,
+            "error_2": 1 / 3,
+            "macro_f1_2": 0.0,
         }
     )
 
