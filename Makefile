@@ -23,7 +23,7 @@ serve: $(VENV)/installed-run
 	@$(BIN)/polymargin up
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(PYTEST_ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
