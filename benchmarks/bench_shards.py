@@ -30,7 +30,7 @@ from benchmarks.results import write
 from solvers.base import Step
 from solvers.problem import Problem
 from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.exchange import Exchange, Hub
+from solvers.sharding.exchange import Exchange, Hub, gather
 from solvers.sharding.plan import LEAST, MOST, forecast
 from solvers.sharding.shardable import Shardable, Way
 
@@ -79,6 +79,8 @@ def count(problem: Problem, machine: str, tol: float, size: int, way: Way) -> li
 def shard(url: str, gang: str, rank: int, size: int, name: str, machine: str, tol: float, pipe: Connection) -> None:
     """One shard in a process of its own; it trains as often as the parent opens gangs, and tells its figures."""
     from workers.exchange import RedisExchange
+    from workers.gang import decode, encode
+    from workers.processors import kept_apart, place
 
     problem = problem_of(name)
     pipe.send(None)
@@ -86,12 +88,13 @@ def shard(url: str, gang: str, rank: int, size: int, name: str, machine: str, to
         exchange: Any = Hub(1).seat(0)
         if size > 1:
             exchange = RedisExchange(url, f"{gang}{number}", rank, size, timeout=TIMEOUT)
-            exchange.barrier()
-            exchange.waited = 0.0
-        began = time.perf_counter()
-        for step in steps(problem, machine, tol, exchange):  # noqa: B007
-            pass
-        wall = time.perf_counter() - began
+        places = [decode(part[0]) for part in gather(exchange, [encode(place())])]
+        exchange.waited = 0.0
+        with kept_apart(places, rank):
+            began = time.perf_counter()
+            for step in steps(problem, machine, tol, exchange):  # noqa: B007
+                pass
+            wall = time.perf_counter() - began
         pipe.send((wall, step.epoch, step.gap, getattr(exchange, "waited", 0.0) / wall))
 
 
@@ -205,16 +208,18 @@ def main() -> None:
     arguments.add_argument("--machines", nargs="*", default=["weston_watkins"], choices=MACHINES)
     arguments.add_argument("--sizes", nargs="*", type=int, default=COUNTED)
     arguments.add_argument("--runs", type=int, default=3)
+    arguments.add_argument("--gap", type=float, help="of counts and pools, in place of each set's own")
     chosen = arguments.parse_args()
+    gaps = {name: chosen.gap or gap for name, gap in GAPS.items()}
     if "counts" in chosen.parts:
         rows = []
         for name in (name for name in chosen.sets if name != "synthetic"):
             problem = problem_of(name)
             for machine in chosen.machines:
                 for way, size in itertools.product(ways(machine), chosen.sizes):
-                    figures = count(problem, machine, GAPS[name], size, way)
+                    figures = count(problem, machine, gaps[name], size, way)
                     shape = [problem.n_samples, problem.n_classes]
-                    rows.append([name, machine, *shape, f"{GAPS[name]:g}", way, size, *figures])
+                    rows.append([name, machine, *shape, f"{gaps[name]:g}", way, size, *figures])
                     print(rows[-1], flush=True)
         header = [
             "set",
@@ -239,7 +244,7 @@ def main() -> None:
         rows = []
         for name in chosen.sets:
             for machine in chosen.machines:
-                args = (name, machine, GAPS[name])
+                args = (name, machine, gaps[name])
                 tried = {"no shards": alone(*args, chosen.runs)}
                 tried |= {f"{size} shards": in_processes(*args, size, chosen.runs) for size in (1, 2)}
                 for what, found in tried.items():
@@ -251,7 +256,7 @@ def main() -> None:
                         f"{wall / epochs:.2f}",
                         f"{100 * waited:.0f} %",
                     ]
-                    rows.append([name, machine, f"{GAPS[name]:g}", what, *figures, f"{os.getloadavg()[0]:.1f}"])
+                    rows.append([name, machine, f"{gaps[name]:g}", what, *figures, f"{os.getloadavg()[0]:.1f}"])
                     print(rows[-1], flush=True)
         header = ["set", "machine", "to gap", "way", "wall s", "epochs", "gap", "s an epoch", "waited", "load"]
         write("Class shards: time in processes of their own", header, rows, f"C = 1; medians of {chosen.runs} runs.")

@@ -31,6 +31,7 @@ INLINE_BYTES = 2 << 20
 TTL_SECONDS = 3600.0
 _GONE = "Redis has lost the gang's keys, or the gang has ended"
 _PULSE_SECONDS = 0.25
+_KNOCK_SECONDS = 0.02
 _CONNECT_SECONDS = 10.0
 _READ_BYTES = 1 << 20
 # of a message: its kind, its shard, its round
@@ -105,6 +106,17 @@ def require_gang(url: str, name: str) -> None:
     with _client(url) as client:
         if not client.exists(_keys(name)[0]):
             raise RedisLostError(_GONE)
+
+
+def await_gang(url: str, name: str, timeout: float, check: Callable[[], None]) -> None:
+    """Wait until a gang is open; ``check`` is called meanwhile, and may raise. Raises RedisLostError."""
+    deadline = time.monotonic() + timeout
+    with _client(url) as client:
+        while not client.exists(_keys(name)[0]):
+            if time.monotonic() >= deadline:
+                raise RedisLostError(_GONE)
+            check()
+            time.sleep(_KNOCK_SECONDS)
 
 
 def break_gang(url: str, name: str, reason: str) -> None:

@@ -26,8 +26,8 @@ from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, ExchangeError, gather
 from solvers.sharding.shardable import Shardable
 from solvers.version import VERSION
-from workers import draining, gang
-from workers.exchange import RedisExchange
+from workers import draining, gang, processors
+from workers.exchange import RedisExchange, await_gang
 from workers.failing import explain
 from workers.gang import Report
 from workers.heart import Heart
@@ -116,15 +116,19 @@ class _Shard:
         problem = prepare(self._heart, seat.job_id, seat.dataset_id, self._store, request).problem
         self._ready()
         wait = settings().exchange_seconds
+        # the seat is there as soon as the job is claimed, and an old ring may have led here before the gang is open
+        await_gang(self._url, self._control, wait, self._ready)
         control = RedisExchange(self._url, self._control, seat.rank, seat.size + 1, timeout=wait, check=self._ready)
         try:
             own = np.flatnonzero(solver.dealt(problem, seat.size) == seat.rank).astype(np.int32)
-            state = self._start(control, digest(problem), solver, own)
+            first = gather(control, [digest(problem), gang.encode(VERSION), gang.encode(processors.place())])
+            state = self._start(control, gang.decode(first[-1][0]), solver, own)
             exchange = RedisExchange(
                 self._url, self._exchange, seat.rank, seat.size, timeout=wait, check=self._heart.check
             )
             try:
-                last = self._train(control, exchange, solver, problem, state)
+                with processors.kept_apart([gang.decode(part[2]) for part in first[:-1]], seat.rank):
+                    last = self._train(control, exchange, solver, problem, state)
                 if last is not None:
                     self._finish(control, solver, problem, last)
             finally:
@@ -138,9 +142,8 @@ class _Shard:
             raise Drained
 
     def _start(
-        self, control: Exchange, made: NDArray[np.uint8], solver: Shardable, own: NDArray[np.int32]
+        self, control: Exchange, order: dict[str, Any], solver: Shardable, own: NDArray[np.int32]
     ) -> State | None:
-        order = gang.decode(gather(control, [made, gang.encode(VERSION)])[-1][0])
         if order["checkpoint"] is None:
             return None
         state: State | None = None

@@ -115,7 +115,7 @@ class Coordinator:
         if resumed is not None and checkpoint is not None:
             start = {"checkpoint": checkpoint.path, "sha256": checkpoint.sha256}
         made = digest(prepared.problem)
-        for rank, (other, version) in enumerate(self.collect([gang.encode(start)])):
+        for rank, (other, version, _) in enumerate(self.collect([gang.encode(start)])):
             if gang.decode(version) != VERSION:
                 raise InvalidInput(f"shard {rank} is of version {gang.decode(version)}, the coordinator of {VERSION}")
             if not np.array_equal(made, other):

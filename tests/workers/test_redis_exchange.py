@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from solvers.sharding.exchange import ExchangeError, gather, reduce
-from workers.exchange import RedisExchange, RedisLostError, break_gang, close_gang, open_gang
+from workers.exchange import RedisExchange, RedisLostError, await_gang, break_gang, close_gang, open_gang
 
 NAME = "job:1:a1:x"
 Work = Callable[[RedisExchange], Any]
@@ -261,3 +261,21 @@ def test_gangs_of_one_name_in_two_databases_do_not_hear_each_other(redis_url):
         for end, ticket in zip(pair, tickets[number], strict=True):
             assert [part[0].tolist() for part in end.collect(ticket)] == [[number, 0], [number, 1]]
             end.close()
+
+
+def test_a_shard_that_comes_before_the_gang_waits_for_it(redis_url):
+    opening = threading.Timer(0.2, open_gang, (redis_url, NAME))
+    opening.start()
+    await_gang(redis_url, NAME, 600.0, lambda: None)
+    opening.join()
+    RedisExchange(redis_url, NAME, 0, 1).close()
+
+
+def test_waiting_for_a_gang_ends_with_the_seat_and_with_patience(redis_url):
+    def fenced():
+        raise LookupError("the seat is another's")
+
+    with pytest.raises(LookupError):
+        await_gang(redis_url, NAME, 600.0, fenced)
+    with pytest.raises(RedisLostError):
+        await_gang(redis_url, NAME, 0.05, lambda: None)

@@ -20,7 +20,7 @@ from solvers import single_columns
 from solvers.methods.weston_watkins import WestonWatkins
 from solvers.model import Model, load_model
 from solvers.sharded_linear_model import ShardedLinearModel
-from workers import draining
+from workers import draining, sharded
 from workers.sharded import Coordinator
 from workers.tasks import run
 
@@ -119,6 +119,23 @@ def test_any_number_of_shards_reaches_the_same_objective_with_the_same_kind_of_m
     for name, share in one.report.items():
         assert three.report[name] == pytest.approx(share, abs=close), name
     assert three.metrics["train"]["error"] == pytest.approx(one.metrics["train"]["error"], abs=close)
+
+
+def test_shards_that_take_their_seats_before_the_gang_is_open_wait_for_it(
+    database: Database, submit: Callable[..., str], monkeypatch: Any
+) -> None:
+    opened = sharded.open_gang
+
+    def late(*args: Any) -> None:
+        time.sleep(0.3)
+        opened(*args)
+
+    monkeypatch.setattr(sharded, "open_gang", late)
+    with pools(database, 2):
+        id = submit()
+        run(id)
+    job = shown(database, id)
+    assert (job.state, job.attempt) == ("succeeded", 1)
 
 
 def test_steps_tell_what_travelled(database: Database, submit: Callable[..., str]) -> None:

@@ -1,0 +1,51 @@
+"""Shards on one machine keep to processors of their own.
+
+Two processes that wake each other in every round look to Linux like one that works, so it often leaves both on one
+processor while another rests.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def place() -> str:
+    """The machine, and which of its processors this thread may use; equal for processes that share them."""
+    if not hasattr(os, "sched_getaffinity"):
+        return ""
+    try:
+        machine = _BOOT.read_text().strip()
+    except OSError:
+        return ""
+    return " ".join([machine, *map(str, sorted(os.sched_getaffinity(0)))])
+
+
+@contextmanager
+def kept_apart(places: Sequence[str], rank: int) -> Iterator[None]:
+    """Meanwhile, this thread and those that it starts use their share of the processors of all shards at one place.
+
+    Where these are fewer than the shards, or the system does not tell, nothing changes.
+
+    Parameters
+    ----------
+    places : sequence of str
+        What :func:`place` is for every shard, by rank.
+    rank : int
+        The caller's own.
+    """
+    together = [other for other, at in enumerate(places) if at == places[rank]]
+    allowed = [int(word) for word in places[rank].split()[1:]]
+    if len(together) == 1 or len(allowed) < len(together):
+        yield
+        return
+    # which processors a process may use can change at any time
+    with suppress(OSError):
+        os.sched_setaffinity(0, allowed[together.index(rank) :: len(together)])
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setaffinity(0, allowed)
