@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from solvers.kernels.blocks import box_root, simplex_root
 from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.lanes import prefetch, sum_rows
+from solvers.kernels.lanes import largest, prefetch, sum_rows
 from solvers.kernels.rows import Rows, above
 from solvers.sharding.subproblem import BOX
 
@@ -96,6 +96,10 @@ def prepare(
                 prefetch(data, p)
             prefetch(listed, start[i])
             prefetch(values, start[i])
+            prefetch(seen, i)
+            prefetch(bounds, i)
+            prefetch(squares, i)
+            prefetch(y, i)
         i = examples[e]
         sum_rows(W, indices, data, indptr[i], indptr[i + 1], f)
         own, C, K, f_y = local[y[i]], bounds[i], squares[i], seen[i]
@@ -103,7 +107,8 @@ def prepare(
             of_own[e] = f[own]
             f_y = np.float64(f[own])
             f[own] = -np.inf
-        f[k:] = -np.inf
+        for c in range(k, f.shape[0]):
+            f[c] = -np.inf
         at, m, S0 = start[i] + 1, 0, 0.0
         n_held = first[e + 1] - first[e]
         for t in range(n_held):
@@ -115,23 +120,25 @@ def prepare(
                 b[m] = (1.0 - f_y + f[c]) / K - values[at + t] + S0
                 f[c] = -np.inf
                 m += 1
-        maxima(f, tops)
-        b_top, n = (1.0 - f_y + np.float64(tops.max())) / K + S0, 0
+        b_top, n = (1.0 - f_y + np.float64(largest(f))) / K + S0, 0
         floor = max(0.0, min(0.5 * b_top, C))
         if kind != BOX:
             floor = max(floor, b_top - C)
-        known = m
-        for t in range(TOPS):
-            b_c = (1.0 - f_y + np.float64(tops[t])) / K + S0
-            if b_c > floor:
-                b[known] = b_c
-                known += 1
-        if known > 0:
-            floor = max(floor, box_root(b, known, C, 1.0, S0) if kind == BOX else simplex_root(b, known, C))
+        if m > 0:
+            floor = max(floor, box_root(b, m, C, 1.0, S0) if kind == BOX else simplex_root(b, m, C))
         if b_top > floor:
             n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, 0)
-            if n > width:
-                n = highest(f, found, n, width)
+        if n > TOPS:
+            # the root over the best class of every so many lies higher, and leaves far fewer
+            maxima(f, tops)
+            for t in range(TOPS):
+                b[m + t] = (1.0 - f_y + np.float64(tops[t])) / K + S0
+            known = m + TOPS
+            floor = max(floor, box_root(b, known, C, 1.0, S0) if kind == BOX else simplex_root(b, known, C))
+            n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, 0)
+        if n > width:
+            n = highest(f, found, n, width)
+        if n > 0:
             # the root of all that the shard knows lies higher still, and what is below it stays zero in all shards
             for t in range(n):
                 b[m + t] = (1.0 - f_y + f[found[t]]) / K + S0

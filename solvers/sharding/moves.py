@@ -163,6 +163,15 @@ def apply(rows: Rows, shard: Shard, batch: Batch, moves: Moves, begin: int, end:
         if n == 0:
             continue
         i = examples[e]
+        if n == 1:
+            c, step, total = columns[0], values[0], 0.0
+            for p in range(indptr[i], indptr[i + 1]):
+                at, x = np.uint64(indices[p]) * width + c, data[p]
+                before = cells[at]
+                total += x * before
+                cells[at] = before + step * x
+            found[places[0]] = total
+            continue
         for p in range(indptr[i], indptr[i + 1]):
             base, x = np.uint64(indices[p]) * width, data[p]
             for t in range(n):
