@@ -5,7 +5,7 @@ what travels, not speed. ``alternation`` does so for Lee-Lin-Wahba, beside the a
 :mod:`benchmarks.bench_lee_lin_wahba` has it: its classes need nothing of each other but their mean after each tenth of
 an epoch, so that it takes the same epochs in any number of shards. ``paper`` trains nothing: it plans 64 shards of a
 set as large as LSHTC-2011. ``pools`` trains in processes of their own that exchange over the Redis at
-POLYMARGIN_TEST_REDIS_URL, beside one shard alone and the method as it is without shards. All stop at the same relative
+POLYMARGIN_TEST_REDIS_URL, in turns with one shard alone and the method as it is without shards. All stop at the same relative
 duality gap; compiling is left out.
 """
 
@@ -17,7 +17,8 @@ import statistics
 import threading
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -98,49 +99,64 @@ def shard(url: str, gang: str, rank: int, size: int, name: str, machine: str, to
         pipe.send((wall, step.epoch, step.gap, getattr(exchange, "waited", 0.0) / wall))
 
 
-def in_processes(name: str, machine: str, tol: float, size: int, runs: int) -> list[list[float]]:
-    """Wall-clock seconds, epochs, gap and share of time waited of each run after a first that compiles."""
-    from workers.exchange import close_gang, open_gang
+class Gang:
+    """Shards in processes of their own, with everything loaded, which train as often as they are asked to."""
 
-    url = os.environ.get("POLYMARGIN_TEST_REDIS_URL", "")
-    gang, context = f"bench-{uuid.uuid4().hex[:8]}-", multiprocessing.get_context("spawn")
-    pipes = [context.Pipe() for _ in range(size)]
-    members = [
-        context.Process(target=shard, args=(url, gang, rank, size, name, machine, tol, pipes[rank][1]))
-        for rank in range(size)
-    ]
-    for member in members:
-        member.start()
-    try:
-        for pipe, _ in pipes:
+    def __init__(self, name: str, machine: str, tol: float, size: int) -> None:
+        self._url = os.environ.get("POLYMARGIN_TEST_REDIS_URL", "")
+        self._name, context = f"bench-{uuid.uuid4().hex[:8]}-", multiprocessing.get_context("spawn")
+        self._pipes = [context.Pipe() for _ in range(size)]
+        args = [(self._url, self._name, rank, size, name, machine, tol) for rank in range(size)]
+        self._members = [
+            context.Process(target=shard, args=(*some, pipe)) for some, (_, pipe) in zip(args, self._pipes, strict=True)
+        ]
+        self._runs = itertools.count()
+        for member in self._members:
+            member.start()
+        for pipe, _ in self._pipes:
             pipe.recv()
-        found = []
-        for number in range(runs + 1):
-            if size > 1:
-                open_gang(url, f"{gang}{number}")
-            for pipe, _ in pipes:
-                pipe.send(number)
-            first, *_ = [pipe.recv() for pipe, _ in pipes]
-            found.append(first)
-            if size > 1:
-                close_gang(url, f"{gang}{number}")
-        for pipe, _ in pipes:
+
+    def train(self) -> list[float]:
+        """Wall-clock seconds, epochs, gap and share of time waited."""
+        from workers.exchange import close_gang, open_gang
+
+        number = next(self._runs)
+        if len(self._members) > 1:
+            open_gang(self._url, f"{self._name}{number}")
+        for pipe, _ in self._pipes:
+            pipe.send(number)
+        first, *_ = [pipe.recv() for pipe, _ in self._pipes]
+        if len(self._members) > 1:
+            close_gang(self._url, f"{self._name}{number}")
+        return list(first)
+
+    def end(self) -> None:
+        for pipe, _ in self._pipes:
             pipe.send(None)
-        return found[1:]
-    finally:
-        for member in members:
+        for member in self._members:
             member.join(TIMEOUT)
 
 
-def alone(name: str, machine: str, tol: float, runs: int) -> list[list[float]]:
+def alone(problem: Problem, machine: str, tol: float) -> list[float]:
     """The same figures of the method without shards."""
-    problem, found = problem_of(name), []
-    for _ in range(runs + 1):
-        began = time.perf_counter()
-        for step in SOLVERS[machine](parse_params(machine, {"tol": tol, "dtype": "float32"})).steps(problem):  # noqa: B007
-            pass
-        found.append([time.perf_counter() - began, step.epoch, step.gap, 0.0])
-    return found[1:]
+    began = time.perf_counter()
+    for step in SOLVERS[machine](parse_params(machine, {"tol": tol, "dtype": "float32"})).steps(problem):  # noqa: B007
+        pass
+    return [time.perf_counter() - began, step.epoch, step.gap, 0.0]
+
+
+def in_turns(name: str, machine: str, tol: float, runs: int) -> dict[str, list[list[float]]]:
+    """Figures of each run of each way, one after the other, and again: the speed of a machine comes and goes."""
+    problem, gangs = problem_of(name), {size: Gang(name, machine, tol, size) for size in (1, 2)}
+    ways: dict[str, Callable[[], list[float]]] = {"no shards": partial(alone, problem, machine, tol)}
+    ways |= {f"{size} shard{'s' * (size > 1)}": gang.train for size, gang in gangs.items()}
+    try:
+        found = [{what: way() for what, way in ways.items()} for _ in range(runs + 1)]
+        # the first run compiles
+        return {what: [run[what] for run in found[1:]] for what in ways}
+    finally:
+        for gang in gangs.values():
+            gang.end()
 
 
 def alternation(names: Iterable[str], sizes: Iterable[int]) -> None:
@@ -244,9 +260,7 @@ def main() -> None:
         rows = []
         for name in chosen.sets:
             for machine in chosen.machines:
-                args = (name, machine, gaps[name])
-                tried = {"no shards": alone(*args, chosen.runs)}
-                tried |= {f"{size} shards": in_processes(*args, size, chosen.runs) for size in (1, 2)}
+                tried = in_turns(name, machine, gaps[name], chosen.runs)
                 for what, found in tried.items():
                     wall, epochs, gap, waited = (statistics.median(column) for column in zip(*found, strict=True))
                     figures = [
@@ -259,7 +273,12 @@ def main() -> None:
                     rows.append([name, machine, f"{gaps[name]:g}", what, *figures, f"{os.getloadavg()[0]:.1f}"])
                     print(rows[-1], flush=True)
         header = ["set", "machine", "to gap", "way", "wall s", "epochs", "gap", "s an epoch", "waited", "load"]
-        write("Class shards: time in processes of their own", header, rows, f"C = 1; medians of {chosen.runs} runs.")
+        write(
+            "Class shards: time in processes of their own",
+            header,
+            rows,
+            f"C = 1; medians of {chosen.runs} runs, in turns.",
+        )
 
 
 if __name__ == "__main__":
