@@ -5,8 +5,8 @@ what travels, not speed. ``alternation`` does so for Lee-Lin-Wahba, beside the a
 :mod:`benchmarks.bench_lee_lin_wahba` has it: its classes need nothing of each other but their mean after each tenth of
 an epoch, so that it takes the same epochs in any number of shards. ``paper`` trains nothing: it plans 64 shards of a
 set as large as LSHTC-2011. ``pools`` trains in processes of their own that exchange over the Redis at
-POLYMARGIN_TEST_REDIS_URL, in turns with one shard alone and the method as it is without shards. All stop at the same relative
-duality gap; compiling is left out.
+POLYMARGIN_TEST_REDIS_URL, in turns with one shard alone and the method as it is without shards. All stop at the same
+relative duality gap; compiling is left out.
 """
 
 import argparse
