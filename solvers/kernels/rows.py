@@ -68,11 +68,17 @@ def score(rows: Rows, i: int, W: NDArray[Any], f: NDArray[Any]) -> None:
 
 
 @njit(cache=True, nogil=True)
-def above(f: NDArray[Any], n_classes: int, threshold: float, found: NDArray[np.int32], n: int) -> int:
-    """Append to found the classes whose score exceeds the threshold; f is padded to whole vectors."""
+def above(f: NDArray[Any], n_classes: int, threshold: float, found: NDArray[np.int32], most: int) -> int:
+    """The classes whose score exceeds the threshold, to found: how many; f is padded to whole vectors.
+
+    Stops looking once there are more than ``most``.
+    """
     lanes = ALIGNMENT // f.itemsize
     level = f.dtype.type(threshold)
+    n = 0
     for begin in range(0, n_classes, lanes):
+        if n > most:
+            break
         mask = above_mask(f, begin, level)
         while mask:
             c = begin + lowest_bit(mask)

@@ -127,15 +127,18 @@ def prepare(
         if m > 0:
             floor = max(floor, box_root(b, m, C, 1.0, S0) if kind == BOX else simplex_root(b, m, C))
         if b_top > floor:
-            n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, 0)
+            n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, TOPS)
         if n > TOPS:
             # the root over the best class of every so many lies higher, and leaves far fewer
             maxima(f, tops)
+            known = m
             for t in range(TOPS):
-                b[m + t] = (1.0 - f_y + np.float64(tops[t])) / K + S0
-            known = m + TOPS
+                b_c = (1.0 - f_y + np.float64(tops[t])) / K + S0
+                if b_c > floor:
+                    b[known] = b_c
+                    known += 1
             floor = max(floor, box_root(b, known, C, 1.0, S0) if kind == BOX else simplex_root(b, known, C))
-            n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, 0)
+            n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, k)
         if n > width:
             n = highest(f, found, n, width)
         if n > 0:

@@ -64,7 +64,11 @@ class Crew:
 
     def run(self, pieces: Iterable[Callable[[], None]]) -> None:
         """Do all pieces and return when the last is done."""
-        self.start(pieces).finish()
+        if self._pool is not None:
+            self.start(pieces).finish()
+            return
+        for piece in pieces:
+            piece()
 
 
 class Phase:
@@ -83,6 +87,8 @@ class Phase:
 
 def pieces(length: int, n: int) -> list[tuple[int, int]]:
     """Up to n ranges as long as each other, none of them empty."""
+    if n == 1 and length > 0:
+        return [(0, length)]
     stops = np.linspace(0, length, min(n, length) + 1).astype(int).tolist()
     return list(itertools.pairwise(stops))
 

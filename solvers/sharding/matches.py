@@ -98,7 +98,7 @@ def play(
         floor = max(0.0, min(0.5 * b_top, bound))
         n = m
         if b_top > floor:
-            n_found = above(f, n_other, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, 0)
+            n_found = above(f, n_other, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, n_other)
             for t in range(n_found):
                 c = found[t]
                 columns[n], old[n] = c, 0.0

@@ -250,7 +250,7 @@ class _Training:
         at, pending = 0, None
         while at < len(order):
             examples = order[at : at + int(self.pace[SIZE + full])]
-            split = np.array_split(examples, self._messages(examples, full))
+            split = [examples] if self._messages(examples, full) == 1 else np.array_split(examples, 2)
             parts = [
                 _Part(with_examples(slot, self.pool, some), moves)
                 for (slot, moves), some in zip(self.slots, split, strict=False)

@@ -72,13 +72,15 @@ def test_arranged_rows_hold_the_same_numbers_in_the_order_of_the_new_features(in
 
 
 @settings(deadline=None, max_examples=100, derandomize=True)
-@given(st.lists(st.floats(-2, 2), min_size=1, max_size=200), st.floats(-2, 2))
-def test_above_finds_exactly_the_classes_above(f, threshold):
+@given(st.lists(st.floats(-2, 2), min_size=1, max_size=200), st.floats(-2, 2), st.integers(0, 200))
+def test_above_finds_exactly_the_classes_above_or_more_than_asked_for(f, threshold, most):
     scores = np.full(-(-len(f) // 8) * 8, 5.0)
     scores[: len(f)] = f
-    found = np.empty(len(f) + 3, np.int32)
-    n = above(scores, len(f), threshold, found, 3)
-    assert found[3:n].tolist() == np.flatnonzero(np.array(f) > threshold).tolist()
+    found = np.empty(len(f), np.int32)
+    n = above(scores, len(f), threshold, found, most)
+    expected = np.flatnonzero(np.array(f) > threshold).tolist()
+    assert found[:n].tolist() == expected[:n]
+    assert n == len(expected) or n > most
 
 
 def test_lists_survive_growth_and_compaction():
