@@ -118,7 +118,7 @@ class Gang:
 
     def train(self) -> list[float]:
         """Wall-clock seconds, epochs, gap and share of time waited."""
-        from workers.exchange import close_gang, open_gang
+        from workers.gang_keys import close_gang, open_gang
 
         number = next(self._runs)
         if len(self._members) > 1:

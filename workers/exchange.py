@@ -1,20 +1,15 @@
 """The exchange of a gang over Redis: what a shard posts is published to all others, and Redis keeps none of it.
 
-A gang has two keys, both with a time to live. ``NAME:gang`` says that it is there; whoever finds it gone knows that
-Redis has lost its memory. ``NAME:parts`` holds the chunks of messages too long to be published, and nothing is written
-there without the other, so that nothing is left behind by a shard that comes too late. Channels are named after the
-gang and a token that it was given when it was opened. All that is posted before the last shard has come is held back
-until then, as Redis hands a message to those alone who listen.
+The gang's keys and channels are those of :mod:`workers.gang_keys`. All that is posted before the last shard has come is
+held back until then, as Redis hands a message to those alone who listen.
 
 Posting does not wait for an answer: that the gang is still there, a shard learns from the next one's.
 """
 
 import contextlib
-import struct
 import time
-import uuid
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,19 +19,15 @@ from redis.retry import Retry
 
 from solvers.sharding.exchange import Arrays, ExchangeError
 from workers import frames
+from workers.gang_keys import BROKEN, CONNECT_SECONDS, GONE, HEAD, TTL_SECONDS, RedisLostError, keys, translated
 
 CHUNK_BYTES = 32 << 20
 # of all that a round publishes: what Redis keeps for a shard that does not listen is well below its limit of 8 MB
 INLINE_BYTES = 2 << 20
-TTL_SECONDS = 3600.0
-_GONE = "Redis has lost the gang's keys, or the gang has ended"
 _PULSE_SECONDS = 0.25
-_KNOCK_SECONDS = 0.02
-_CONNECT_SECONDS = 10.0
 _READ_BYTES = 1 << 20
-# of a message: its kind, its shard, its round
-_HEAD = struct.Struct("<cxHxxxxQ")
-_WHOLE, _CHUNKS, _HERE, _BROKEN = b"w", b"c", b"h", b"b"
+# kinds of messages, beside BROKEN
+_WHOLE, _CHUNKS, _HERE = b"w", b"c", b"h"
 
 _CHECK = """
 local broken = redis.call('HGET', KEYS[1], 'broken')
@@ -81,54 +72,6 @@ end
 return bytes
 """
 )
-# ARGV reason, head of the message
-_BREAK = """
-if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HSETNX', KEYS[1], 'broken', ARGV[1]) == 0 then return 0 end
-redis.call('PUBLISH', KEYS[1] .. ':' .. redis.call('HGET', KEYS[1], 'token'), ARGV[2] .. ARGV[1])
-return 1
-"""
-
-
-class RedisLostError(ExchangeError):
-    """Redis is away, or stands still, or has lost what the gang had there; no shard is to blame."""
-
-
-def open_gang(url: str, name: str, ttl: float = TTL_SECONDS) -> None:
-    """Make the keys of a gang, so that shards can exchange under its name; raises RedisLostError."""
-    with _client(url) as client:
-        gang = _keys(name)[0]
-        client.hset(gang, "token", uuid.uuid4().hex)
-        client.pexpire(gang, int(1000 * ttl))
-
-
-def require_gang(url: str, name: str) -> None:
-    """Raises RedisLostError where Redis is away, or no longer has the gang's keys."""
-    with _client(url) as client:
-        if not client.exists(_keys(name)[0]):
-            raise RedisLostError(_GONE)
-
-
-def await_gang(url: str, name: str, timeout: float, check: Callable[[], None]) -> None:
-    """Wait until a gang is open; ``check`` is called meanwhile, and may raise. Raises RedisLostError."""
-    deadline = time.monotonic() + timeout
-    with _client(url) as client:
-        while not client.exists(_keys(name)[0]):
-            if time.monotonic() >= deadline:
-                raise RedisLostError(_GONE)
-            check()
-            time.sleep(_KNOCK_SECONDS)
-
-
-def break_gang(url: str, name: str, reason: str) -> None:
-    """Make every shard that waits, or will wait, raise ExchangeError; raises RedisLostError."""
-    with _client(url) as client:
-        client.eval(_BREAK, 2, *_keys(name), reason, _HEAD.pack(_BROKEN, 0, 0))
-
-
-def close_gang(url: str, *names: str) -> None:
-    """Remove all keys of gangs; a shard that is still there raises ExchangeError. Raises RedisLostError."""
-    with _client(url) as client:
-        client.delete(*(key for name in names for key in _keys(name)))
 
 
 class RedisExchange:
@@ -179,13 +122,13 @@ class RedisExchange:
     ) -> None:
         self.rank, self.size, self.name = rank, size, name
         self.rounds, self.bytes, self.waited = 0, 0, 0.0
-        self._keys = _keys(name)
+        self._keys = keys(name)
         self._timeout, self._check, self._ttl, self._chunk = timeout, check, int(1000 * ttl), chunk_bytes
         self._inline = max(1, min(chunk_bytes, INLINE_BYTES) // size)
         self._next, self._unanswered = 0, deque[bool]()
         self._rounds: dict[int, dict[int, bytes]] = defaultdict(dict)
         self._held: list[bytes] | None = []
-        with _translated():
+        with translated():
             self._writer, self._reader = _connect(url, timeout), _connect(url, timeout)
             self._scripts = {}
             for script in (_PULSE, _JOIN, _STORE, _FETCH):
@@ -196,13 +139,13 @@ class RedisExchange:
         """Listen to the others, then tell that one more is here; the channel of the gang."""
         token = self._now("HGET", self._keys[0], "token")
         if token is None:
-            raise RedisLostError(_GONE)
+            raise RedisLostError(GONE)
         channel = f"{self._keys[0]}:{token.decode()}"
         others = [f"{channel}:{rank}" for rank in range(self.size) if rank != self.rank]
         self._reader.send_command("SUBSCRIBE", channel, *others)
         for _ in range(self.size):
             self._reader.read_response()
-        self._run(_JOIN, self.size, channel, _HEAD.pack(_HERE, 0, 0))
+        self._run(_JOIN, self.size, channel, HEAD.pack(_HERE, 0, 0))
         while self._unanswered:
             self._answer()
         return channel
@@ -212,14 +155,14 @@ class RedisExchange:
         frame = frames.pack(arrays)
         ticket, self._next = self._next, self._next + 1
         self.bytes += len(frame)
-        message = own = _HEAD.pack(_WHOLE, self.rank, ticket) + frame
-        with _translated():
+        message = own = HEAD.pack(_WHOLE, self.rank, ticket) + frame
+        with translated():
             self._drain()
             if len(frame) > self._inline and self.size > 1:
                 stops = range(0, len(frame), self._chunk)
                 for i, at in enumerate(stops):
                     self._run(_STORE, self._ttl, self._field(ticket, self.rank, i), frame[at : at + self._chunk])
-                message = _HEAD.pack(_CHUNKS, self.rank, ticket) + str(len(stops)).encode()
+                message = HEAD.pack(_CHUNKS, self.rank, ticket) + str(len(stops)).encode()
             self._rounds[ticket][self.rank] = own
             while self._held is not None and self._hear(0.0):
                 pass
@@ -233,7 +176,7 @@ class RedisExchange:
         """What all shards have posted in that round, by rank; once a round. Raises ExchangeError."""
         started = time.monotonic()
         try:
-            with _translated():
+            with translated():
                 self._await(ticket, started)
                 messages = self._rounds.pop(ticket)
                 parts: list[Arrays] = [
@@ -254,7 +197,7 @@ class RedisExchange:
         ticket = self._next
         counts: list[tuple[int, int]] = []
         found: dict[int, Arrays] = {}
-        with _translated():
+        with translated():
             for to, arrays in parcels.items():
                 frame = frames.pack(arrays)
                 self.bytes += len(frame)
@@ -266,7 +209,7 @@ class RedisExchange:
         told = self.collect(self.post([np.array(counts, np.int64).reshape(-1, 2)]))
         began = time.monotonic()
         try:
-            with _translated():
+            with translated():
                 for rank, (goals,) in enumerate(told):
                     for n in goals[goals[:, 0] == self.rank, 1]:
                         fields = [self._parcel(ticket, rank, self.rank, i) for i in range(n)]
@@ -309,9 +252,9 @@ class RedisExchange:
         if not _readable(self._reader, wait):
             return False
         message = self._reader.read_response()[2]
-        kind, rank, ticket = _HEAD.unpack_from(message)
-        if kind == _BROKEN:
-            raise ExchangeError(message[_HEAD.size :].decode(errors="replace"))
+        kind, rank, ticket = HEAD.unpack_from(message)
+        if kind == BROKEN:
+            raise ExchangeError(message[HEAD.size :].decode(errors="replace"))
         if kind != _HERE:
             self._rounds[ticket][rank] = message
         elif self._held is not None:
@@ -321,7 +264,7 @@ class RedisExchange:
         return True
 
     def _whole(self, ticket: int, rank: int, message: bytes) -> bytes | memoryview:
-        content = memoryview(message)[_HEAD.size :]
+        content = memoryview(message)[HEAD.size :]
         if message[:1] == _WHOLE:
             return content
         return self._fetch(ticket, [self._field(ticket, rank, i) for i in range(int(bytes(content)))], self.size - 1)
@@ -378,11 +321,7 @@ class RedisExchange:
     def _answer(self) -> None:
         asks = self._unanswered.popleft()
         if self._writer.read_response() == 0 and asks:
-            raise RedisLostError(_GONE)
-
-
-def _keys(name: str) -> tuple[str, str]:
-    return f"{name}:gang", f"{name}:parts"
+            raise RedisLostError(GONE)
 
 
 def _packed(*arguments: str | bytes | int) -> bytes:
@@ -394,24 +333,12 @@ def _packed(*arguments: str | bytes | int) -> bytes:
     return b"".join(parts)
 
 
-@contextlib.contextmanager
-def _client(url: str) -> Iterator[redis.Redis]:
-    retry = Retry(NoBackoff(), 0)
-    with (
-        _translated(),
-        redis.Redis.from_url(
-            url, socket_timeout=_CONNECT_SECONDS, socket_connect_timeout=_CONNECT_SECONDS, retry=retry
-        ) as client,
-    ):
-        yield client
-
-
 def _connect(url: str, timeout: float) -> Any:
     pool = redis.ConnectionPool.from_url(
         url,
         protocol=2,
         socket_timeout=timeout,
-        socket_connect_timeout=_CONNECT_SECONDS,
+        socket_connect_timeout=CONNECT_SECONDS,
         socket_read_size=_READ_BYTES,
         retry=Retry(NoBackoff(), 0),
     )
@@ -424,18 +351,3 @@ def _readable(connection: Any, wait: float) -> bool:
     if not connection.is_connected:
         raise redis.ConnectionError("the connection was closed")
     return bool(connection.can_read(timeout=wait))
-
-
-@contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except redis.ResponseError as error:
-        word, _, reason = str(error).partition(" ")
-        if word == "BROKEN":
-            raise ExchangeError(reason) from None
-        if word in {"GONE", "NOSCRIPT", "LOADING"}:
-            raise RedisLostError(_GONE) from None
-        raise ExchangeError(f"Redis refuses a message: {error}") from error
-    except (redis.RedisError, OSError) as error:
-        raise RedisLostError(f"Redis is away: {type(error).__name__}") from error

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from solvers.base import Step
 from solvers.sharding.exchange import ExchangeError
-from workers.exchange import RedisExchange, RedisLostError, break_gang, close_gang
+from workers.exchange import RedisExchange
+from workers.gang_keys import RedisLostError, break_gang, close_gang
 
 GO, SAVE, LEAVE = 0, 1, 2
 _DRAINED = "a worker ends"

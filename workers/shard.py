@@ -27,9 +27,10 @@ from solvers.sharding.exchange import Exchange, ExchangeError, gather
 from solvers.sharding.shardable import Shardable
 from solvers.version import VERSION
 from workers import draining, gang, processors
-from workers.exchange import RedisExchange, await_gang
+from workers.exchange import RedisExchange
 from workers.failing import explain
 from workers.gang import Report
+from workers.gang_keys import await_gang
 from workers.heart import Heart
 from workers.journal import Drained
 from workers.preparing import digest, prepare

@@ -22,8 +22,9 @@ from solvers.version import VERSION
 from workers import draining, gang
 from workers.assembling import Assembly
 from workers.driving import Outcome, Run
-from workers.exchange import RedisExchange, open_gang, require_gang
+from workers.exchange import RedisExchange
 from workers.gang import Lost, Report, Waiting
+from workers.gang_keys import open_gang, require_gang
 from workers.journal import Drained, Journal
 from workers.preparing import Prepared, digest, prepare
 from workers.publishing import Publisher

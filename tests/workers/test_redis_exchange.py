@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from solvers.sharding.exchange import ExchangeError, gather, reduce
-from workers.exchange import RedisExchange, RedisLostError, await_gang, break_gang, close_gang, open_gang
+from workers.exchange import RedisExchange
+from workers.gang_keys import RedisLostError, await_gang, break_gang, close_gang, open_gang
 
 NAME = "job:1:a1:x"
 Work = Callable[[RedisExchange], Any]
