@@ -21,14 +21,16 @@ from scipy.optimize import fmin_l_bfgs_b
 from benchmarks import sets
 from benchmarks.results import write
 from solvers.kernels.coordinates import SUMS
-from solvers.methods.multiboost_cw import BEYOND, CHUNK, TURNS, WORST_SHARE, MultiboostCw, MultiboostCwParams
+from solvers.master_problem import MasterProblem
+from solvers.methods.multiboost_cw import MultiboostCw, MultiboostCwParams
 from solvers.pair_loss import PairLoss
 from solvers.problem import Problem
 from solvers.sharding.crew import Crew
+from solvers.variables import Variables
 
 SHARES = (1e-2, 1e-3, 1e-4)
 EPS = 1e-4
-SWEEPS = 1000
+TURNS = 1000
 ALONE = Crew(1)
 
 
@@ -54,7 +56,6 @@ class Master:
         self.sides, self.start = sides * signs[:, None], signs * variables.weights
         self.wrong = self.task.y != np.arange(self.task.n_classes)[:, None]
         self.of_class = [np.flatnonzero(self.owners == c) for c in range(self.task.n_classes)]
-        self.by_class = np.concatenate(self.of_class)
         self.matrices = [np.asfortranarray(self.sides[own].T.astype(np.float64)) for own in self.of_class]
 
     def loss(self) -> PairLoss:
@@ -65,37 +66,32 @@ class Master:
         return loss
 
     def descend(self, eps: float) -> tuple[list[float], list[float]]:
-        """Seconds and objectives of coordinate descent, after each sweep."""
-        loss, weights, rng = self.loss(), self.start.copy(), np.random.default_rng(0)
-        order, share, seconds, values, spent = self.new, 1.0, [], [], 0.0
-        while len(order) and len(values) < SWEEPS:
-            began = time.process_time()
-            for at in range(0, len(order), CHUNK):
-                part = order[at : at + CHUNK]
-                moved = weights[part]
-                loss.sweep(ALONE, self.sides[part], self.owners[part], moved, share, signed=False)
-                weights[part] = moved
+        """Seconds and objectives of coordinate descent, after each turn."""
+        loss, variables = self.loss(), Variables()
+        variables.admit(np.arange(len(self.owners)), self.owners.astype(np.int64))
+        variables.weights[:] = variables.told[:] = self.start
+        master = MasterProblem(loss, variables, lambda part: self.sides[part], signed=False)
+        seconds: list[float] = []
+        values: list[float] = []
+        spent = 0.0
+        while len(values) < TURNS:
+            began, gradients = time.process_time(), None
+            if not values:
+                master.step(ALONE, self.new)
+            else:
+                if master.left == 0:
+                    gradients = master.gradients()
+                    if not master.look(master.violations(gradients), eps):
+                        break
+                master.turn(ALONE, gradients, [0, len(values)])
             spent += time.process_time() - began
             seconds.append(spent)
-            values.append(float(weights.sum()) + loss.rate * float((loss.e * loss.r)[self.wrong].sum()))
-            began = time.process_time()
-            if (len(values) - 1) % TURNS == 0:
-                working = self._violators(loss, weights, eps)
-            order, turns, share = rng.permutation(working), rng.permutation(self.task.n_classes), BEYOND
-            order = order[np.argsort(turns[self.owners[order]], kind="stable")]
-            spent += time.process_time() - began
+            values.append(float(variables.weights.sum()) + loss.rate * float((loss.e * loss.r)[self.wrong].sum()))
         began = time.process_time()
-        loss.shift(ALONE, self.sides, self.owners, weights - self.start)
+        late = variables.changed(variables.told, None)
+        loss.shift(ALONE, self.sides[late], self.owners[late], variables.weights[late] - variables.told[late])
         told = time.process_time() - began
         return [second + told for second in seconds], values
-
-    def _violators(self, loss: PairLoss, weights: NDArray[np.float64], eps: float) -> NDArray[np.int64]:
-        pull = np.empty(len(weights))
-        for part in np.array_split(self.by_class, -(-len(weights) // CHUNK)):
-            pull[part] = loss.gradients(self.sides[part], self.owners[part])
-        slope = 1.0 - loss.rate * pull
-        bad = np.where(weights > 0, np.abs(slope), np.maximum(-slope, 0.0))
-        return np.flatnonzero(bad > max(eps, WORST_SHARE * bad.max()))
 
     def quasi_newton(self, *, compiled: bool) -> tuple[list[float], list[float]]:
         """Seconds and best objectives of L-BFGS-B, after each evaluation."""

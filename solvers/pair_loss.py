@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from solvers.base import relative_gap
 from solvers.kernels import coordinates as kernels
+from solvers.kernels import newton
 from solvers.sharding.crew import Crew
 from solvers.weak_learners import Channels, Found
 
@@ -113,10 +114,20 @@ class PairLoss:
         )  # fmt: skip
 
     def shift(
-        self, crew: Crew, sides: NDArray[np.int8], classes: NDArray[np.int32], steps: NDArray[np.float64]
+        self,
+        crew: Crew,
+        sides: NDArray[np.int8],
+        classes: NDArray[np.int32],
+        steps: NDArray[np.float64],
+        F: NDArray[np.float64] | None = None,
     ) -> None:
-        """Let the scores follow: ``steps`` of the weights were made since they were last told."""
-        kernels.shift(crew.board, sides, classes, steps, self.F)
+        """Let the scores follow: ``steps`` of the weights were made since they were last told. Or others than these."""
+        kernels.shift(crew.board, sides, classes, steps, self.F if F is None else F)
+
+    def follow(self, crew: Crew, ways: NDArray[np.float64], share: float) -> float:
+        """Let mu follow as the scores grow by ``share ways``, of which they are not told; returns the sum of mu."""
+        self.way[:] = 0.0
+        return float(newton.advance(crew.board, self.starts, self.y, ways, share, self.e, self.r, self.E))
 
     def gradients(self, sides: NDArray[np.int8], classes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Minus the derivative of the loss after the weight of each learner of a class, over ``rate``."""

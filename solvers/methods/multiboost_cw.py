@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers import boosting, pair_loss
+from solvers import boosting, newton_step, pair_loss
 from solvers.base import Handles, relative_gap
 from solvers.boosting import Boosting, BoostingParams, Report, Run, Task
+from solvers.master_problem import MasterProblem
 from solvers.pair_loss import Level, PairLoss
 from solvers.sharding.crew import Crew
 from solvers.variables import Variables
@@ -32,9 +33,6 @@ from solvers.weak_learners import Channels, Found, Stumps
 CHUNK = 64
 REFRESH = 100
 LEAST_EPS = 1e-12
-WORST_SHARE = 0.03
-BEYOND = 1.6
-TURNS = 3
 SEARCH = 1.0
 
 
@@ -75,22 +73,23 @@ class MultiboostCw(Boosting[MultiboostCwParams]):
         return _Run(task, self.params, self.seed)
 
     def bytes_needed(self, n_samples: int, n_classes: int) -> int:
-        return pair_loss.estimate_bytes(n_samples, n_classes)
+        more = newton_step.estimate_bytes(n_samples, n_classes) if self.params.tau_max > 1 else 0
+        return pair_loss.estimate_bytes(n_samples, n_classes) + more
 
 
 class _View(NamedTuple):
-    """What there is to do at the current scores: channels, the best learners, violations of the known variables."""
+    """What there is to do at the current scores: channels, the best learners, gradients of the known variables."""
 
     channels: Channels
     found: Found | None
-    violations: NDArray[np.float64]
+    values: NDArray[np.float64]
 
 
 class _Run(Run):
     """Scores, the weights of all learners found, and where in a round we are.
 
-    ``tau`` counts the sweeps of the round under way, 0 between rounds; ``working`` are the variables to be moved, and
-    no others than ``touched`` have been in this round, None where that could be any.
+    ``tau`` counts the sweeps of the round under way, 0 between rounds; no other variables than ``touched`` have been
+    moved in this round, None where that could be any.
     """
 
     def __init__(self, task: Task, params: MultiboostCwParams, seed: int) -> None:
@@ -98,7 +97,7 @@ class _Run(Run):
         self.params: MultiboostCwParams = params
         self.loss = PairLoss(task.y, task.omega, task.n_classes, params.C)
         self.variables = Variables()
-        self.working = np.empty(0, np.int64)
+        self.master = MasterProblem(self.loss, self.variables, self._sides, shrinkage=params.shrinkage)
         self.tau, self.violation = 0, 0.0
         self.level = Level(params.eps)
         self._touched: NDArray[np.int64] | None = None
@@ -120,21 +119,21 @@ class _Run(Run):
                     return None
                 self.epoch += 1
                 order = self._touched = self._admit(found)
+                self.master.step(crew, order)
+                work += len(self.task.y) * len(order)
             else:
-                if (self.tau - 1) % TURNS == 0 and self.tau < self.params.tau_max:
-                    self.working = self._violators(crew)
-                if self.tau == self.params.tau_max or len(self.working) == 0:
+                if self.tau == self.params.tau_max:
                     return self._finish(self._look(crew))
-                order, self._touched = self._shuffled(), None
-            share = self.params.shrinkage * (1.0 if self.tau == 0 else BEYOND)
-            for at in range(0, len(order), CHUNK):
-                part = order[at : at + CHUNK]
-                weights = variables.weights[part]
-                self.loss.sweep(crew, self._sides(part), variables.owners[part], weights, share)
-                variables.weights[part] = weights
+                values = None
+                if self.master.left == 0:
+                    values = self._values(crew)
+                    if not self.master.look(self.master.violations(values), self.level.eps):
+                        return self._finish(self._look(crew))
+                self._touched = None
+                work += self.master.turn(crew, values, [self.seed, self.epoch, self.tau])
             self._view = None
             self.tau += 1
-            work += len(self.task.y) * len(order) + self.task.learners.work * self.task.n_classes
+            work += self.task.learners.work * self.task.n_classes
             if work >= boosting.SLICE_PRODUCTS:
                 return None
 
@@ -145,12 +144,6 @@ class _Run(Run):
         if key != self._last[0]:
             self._last = key, self.task.learners.sides(learners)
         return self._last[1]
-
-    def _shuffled(self) -> NDArray[np.int64]:
-        """The working set in random order, class after class."""
-        rng = np.random.default_rng([self.seed, self.epoch, self.tau])
-        order, turns = rng.permutation(self.working), rng.permutation(self.task.n_classes)
-        return np.asarray(order[np.argsort(turns[self.variables.owners[order]], kind="stable")])
 
     def _look(self, crew: Crew) -> _View:
         """Learners and violations at the current weights, of which the scores are told."""
@@ -168,34 +161,16 @@ class _Run(Run):
             if isinstance(self.task.learners, Stumps):
                 found, values = self.task.learners.survey(channels, crew, learners, owners.astype(np.int64))
             else:
-                values = self._gradients(learners, owners)
-            self._view = _View(channels, found, self._violations(values, variables.weights[known]))
+                values = self.master.gradients() if len(owners) else np.empty(0)
+            self._view = _View(channels, found, values)
         return self._view
 
-    def _violators(self, crew: Crew) -> NDArray[np.int64]:
-        """Variables to be moved: they violate the conditions by more than eps, and not by far less than the worst."""
-        variables, n_visits = self.variables, len(self.task.y) * len(self.variables)
+    def _values(self, crew: Crew) -> NDArray[np.float64]:
+        """The gradients of all variables: by the way of a search, where that takes less time."""
+        n_visits = len(self.task.y) * len(self.variables)
         if isinstance(self.task.learners, Stumps) and n_visits > SEARCH * self.task.learners.work * self.task.n_classes:
-            violations = self._look(crew).violations
-        else:
-            violations = self._violations(self._gradients(variables.learners, variables.owners), variables.weights)
-        return np.flatnonzero(violations > max(self.level.eps, WORST_SHARE * float(violations.max(initial=0.0))))
-
-    def _violations(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Equation 16, with weights of either sign."""
-        if len(values) == 0:
-            return values
-        pull = self.loss.rate * values
-        idle = np.maximum(0.0, np.abs(pull) - 1.0)
-        return np.where(weights == 0, idle, np.abs(np.sign(weights) - pull))
-
-    def _gradients(self, learners: NDArray[np.int64], owners: NDArray[np.int32]) -> NDArray[np.float64]:
-        values = np.empty(len(learners))
-        order = np.argsort(owners, kind="stable")
-        for at in range(0, len(order), CHUNK):
-            part = order[at : at + CHUNK]
-            values[part] = self.loss.gradients(self.task.learners.sides(learners[part]), owners[part])
-        return values
+            return self._look(crew).values
+        return self.master.gradients()
 
     def _admit(self, found: Found) -> NDArray[np.int64]:
         """Make variables of the best learners, where they are not yet; returns those that violate."""
@@ -212,13 +187,13 @@ class _Run(Run):
         norm = float(np.abs(variables.weights).sum())
         primal, dual = self.level.certify(self.loss, norm, view.channels, view.found)
         violation = self.violation if view.found is None else self._largest(view.found)
-        if len(view.violations):
-            violation = max(violation, float(view.violations.max()))
+        if len(view.values):
+            violation = max(violation, float(self.master.violations(view.values).max()))
         moved = np.sort(variables.changed(variables.before, self._touched))
         deltas = variables.weights[moved] - variables.before[moved]
         self.vote(variables.learners[moved], variables.owners[moved], deltas)
         variables.before[moved] = variables.weights[moved]
-        self.tau = 0
+        self.tau = self.master.left = 0
         if self.epoch % REFRESH == 0:
             self.loss.refresh()
             self._view = None
@@ -239,15 +214,14 @@ class _Run(Run):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         own: dict[str, NDArray[Any]] = {
-            "working": self.working,
             "level": self.level.numbers,
             "clock": np.array([self.tau, self.violation]),
         }
-        return own | self.variables.arrays() | {f"loss_{name}": array for name, array in self.loss.arrays().items()}
+        return own | self.master.arrays() | self.variables.arrays() | {f"loss_{name}": array for name, array in self.loss.arrays().items()}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.variables.restore(arrays)
-        self.working = np.array(arrays["working"])
+        self.master.restore(arrays)
         self.level.numbers[:] = arrays["level"]
         self.tau, self.violation = int(arrays["clock"][0]), float(arrays["clock"][1])
         self.loss.restore({name.removeprefix("loss_"): array for name, array in arrays.items()})
