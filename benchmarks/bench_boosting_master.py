@@ -2,11 +2,12 @@
 
 Both start from the weights of the round before, with the new weak learners at weight 0, on the same columns; the
 seconds are those until the objective is within a share of the optimum. One thread, processor seconds, C = 1e4.
-Coordinate descent is that of the product: sweeps over violated variables, between them a pass that finds these; in its
-seconds is the pass that tells the scores at the end. It copies the columns that it is about to read, where the product
-makes them from the bins, which takes as long. L-BFGS-B evaluates objective and gradient in one of two ways: as a
-user of SciPy would, through BLAS on one dense matrix of floats a class; or in compiled loops over columns of one byte a
-row, the zero weights left out, which nobody but us would have.
+Coordinate descent is that of the product: a sweep over the new variables, then turns over all, each of them coordinate
+descent on a quadratic model or on the violated variables, between them passes that find these; in its seconds is the
+pass that tells the scores at the end. It copies the columns that it is about to read, where the product makes them from
+the bins, which takes as long. L-BFGS-B evaluates objective and gradient in one of two ways: as a user of SciPy would,
+through BLAS on one dense matrix of floats a class; or in compiled loops over columns of one byte a row, the zero
+weights left out, which nobody but us would have.
 """
 
 import argparse
@@ -73,7 +74,7 @@ class Master:
         master = MasterProblem(loss, variables, lambda part: self.sides[part], signed=False)
         seconds: list[float] = []
         values: list[float] = []
-        spent = 0.0
+        spent, scores = 0.0, loss.F.copy()
         while len(values) < TURNS:
             began, gradients = time.process_time(), None
             if not values:
@@ -85,13 +86,13 @@ class Master:
                         break
                 master.turn(ALONE, gradients, [0, len(values)])
             spent += time.process_time() - began
-            seconds.append(spent)
+            # the scores are told once a round; steps on all weights have told them of themselves
+            began, late = time.process_time(), variables.changed(variables.told, None)
+            steps = variables.weights[late] - variables.told[late]
+            loss.shift(ALONE, self.sides[late], self.owners[late], steps, scores)
+            seconds.append(spent + time.process_time() - began)
             values.append(float(variables.weights.sum()) + loss.rate * float((loss.e * loss.r)[self.wrong].sum()))
-        began = time.process_time()
-        late = variables.changed(variables.told, None)
-        loss.shift(ALONE, self.sides[late], self.owners[late], variables.weights[late] - variables.told[late])
-        told = time.process_time() - began
-        return [second + told for second in seconds], values
+        return seconds, values
 
     def quasi_newton(self, *, compiled: bool) -> tuple[list[float], list[float]]:
         """Seconds and best objectives of L-BFGS-B, after each evaluation."""

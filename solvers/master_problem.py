@@ -123,10 +123,9 @@ class MasterProblem:
         )
         if step is None:
             return False, False
-        told = variables.told[part]
-        after = weights + step
+        told, after = variables.told[part], weights + step
         if not self._signed:
-            # a weight that goes to zero may miss it by its rounding
+            # the rounding of a weight that goes to zero
             np.maximum(after, 0.0, out=after)
         variables.weights[part] = after
         variables.told[part] = np.where(told == weights, after, told + step)

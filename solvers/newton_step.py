@@ -87,7 +87,7 @@ class NewtonStep:
         bool
             Whether the model was right about it, more or less.
         """
-        loss, n = self.loss, len(self.loss.r)
+        loss = self.loss
         counts = np.bincount(classes, minlength=len(loss.F))
         offsets = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(-(-counts // curvature.FOUR) * curvature.FOUR, out=offsets[1:])
@@ -100,7 +100,7 @@ class NewtonStep:
         filled[positions], padded[positions] = weights, gradient
         order = rng.permutation(positions)
         promised = newton.least(H, padded, filled, order, self._signed, SWEEPS, ENOUGH, step)
-        return self._follow(crew, part, classes, weights, step[positions], mass, promised, share, n)
+        return self._follow(crew, part, classes, weights, step[positions], mass, promised, share)
 
     def _wanted(self, m: int) -> int:
         k, n = self.loss.F.shape
@@ -157,11 +157,10 @@ class NewtonStep:
         mass: float,
         promised: float,
         share: float,
-        n: int,
     ) -> tuple[NDArray[np.float64] | None, bool]:
         """Go as far as the objective falls."""
         loss = self.loss
-        ways = self._room("ways", len(loss.F) * n, np.float64).reshape(-1, n)
+        ways = self._room("ways", loss.F.size, np.float64).reshape(loss.F.shape)
         ways[:] = 0.0
         for at in range(0, len(part), CHUNK):
             some = slice(at, at + CHUNK)

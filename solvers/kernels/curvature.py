@@ -1,8 +1,8 @@
 """Second derivatives of the loss of pairs after the weights of learners, from a sample of the pairs.
 
-The loss ``mu_iq`` of a row and a wrong class has second derivatives ``mu_iq z z'``, with z_j = h_j(x_i) for learners of
-class q, ``-h_j(x_i)`` for those of the row's own class, 0 for all others. So classes are coupled through their own rows,
-and steps that know of one class alone creep.
+The loss ``mu_iq`` of a row and a wrong class has second derivatives ``mu_iq z z'``, with z_j = h_j(x_i) for learners
+of class q, ``-h_j(x_i)`` for those of the row's own class, 0 for all others. So classes are coupled through their own
+rows, and steps that know of one class alone creep.
 
 Learners are grouped by class, each group filled up to a multiple of four by learners that say 0, as products are formed
 for four by four of them at once. What a class's learners say of its columns, see

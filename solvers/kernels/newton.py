@@ -17,12 +17,6 @@ FARTHEST = 700.0
 
 
 @njit(cache=True, nogil=True)
-def _follow(step: np.float32, row: NDArray[np.float32], slopes: NDArray[np.float32]) -> None:
-    for j in range(len(slopes)):
-        slopes[j] += step * row[j]
-
-
-@njit(cache=True, nogil=True)
 def least(
     H: NDArray[np.float32],
     gradient: NDArray[np.float64],
@@ -38,28 +32,33 @@ def least(
     Coordinate descent in the given order, until a sweep has lowered it by less than ``share`` of the whole. Returns how
     much that is.
     """
-    slopes, steepness = np.zeros(len(gradient), np.float32), np.empty(len(gradient))
-    for j in range(len(gradient)):
-        steepness[j] = 1.0 / H[j, j] if H[j, j] > 0.0 else 0.0
+    n, slopes, at = len(gradient), gradient.astype(np.float32), weights.copy()
+    curvature, inverse = np.empty(n), np.zeros(n)
+    for j in range(n):
+        curvature[j] = H[j, j]
+        if curvature[j] > 0.0:
+            inverse[j] = 1.0 / curvature[j]
     total, gain = 0.0, np.inf
-    step[:] = 0.0
     for _ in range(sweeps):
         if gain <= share * total:
             break
         gain = 0.0
         for j in order:
-            if steepness[j] == 0.0:
-                continue
-            slope, here = gradient[j] + slopes[j], weights[j] + step[j]
-            best = here - (slope + 1.0) * steepness[j]
+            # without curvature nothing moves
+            slope, here = np.float64(slopes[j]), at[j]
+            best = here - (slope + 1.0) * inverse[j]
             if best < 0.0:
-                best = min(0.0, here - (slope - 1.0) * steepness[j]) if signed else 0.0
-            if best != here:
-                way = best - here
-                gain -= abs(best) - abs(here) + slope * way + 0.5 * H[j, j] * way * way
-                step[j] += way
-                _follow(np.float32(way), H[j], slopes)
+                best = min(0.0, here - (slope - 1.0) * inverse[j]) if signed else 0.0
+            way = best - here
+            if way != 0.0:
+                gain -= abs(best) - abs(here) + way * (slope + 0.5 * curvature[j] * way)
+                at[j] = best
+                small, row = np.float32(way), H[j]
+                for m in range(n):
+                    slopes[m] += small * row[m]
         total += gain
+    for j in range(n):
+        step[j] = at[j] - weights[j]
     return total
 
 
@@ -74,7 +73,7 @@ def _exp(x: float) -> float:
     p = 1.0 / 120 + f * (1.0 / 720 + f * (1.0 / 5040 + f * p))
     p = 0.5 + f * (1.0 / 6 + f * (1.0 / 24 + f * p))
     p = 1.0 + f * (1.0 + f * p)
-    return p * np.int64(np.float64(n + SHIFTER).view(np.int64) << 52).view(np.float64)
+    return float(p * np.int64(np.float64(n + SHIFTER).view(np.int64) << 52).view(np.float64))
 
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)

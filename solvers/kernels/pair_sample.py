@@ -1,9 +1,9 @@
 """A sample of the pairs of an example and a wrong class, and what weak learners say of it.
 
-Few pairs carry most of the loss, ``mu_iq`` in :mod:`solvers.kernels.coordinates`. Those above a level are all taken, the
-others with a probability in proportion to mu, and with the level in its place: ``level`` is the sum of all mu over the
-number of pairs wanted. Which are taken is decided by fractional parts of multiples of irrational numbers, spread more
-evenly than random numbers are.
+Few pairs carry most of the loss, ``mu_iq`` in :mod:`solvers.kernels.coordinates`. Those above a level are all taken,
+the others with a probability in proportion to mu, and with the level in its place: ``level`` is the sum of all mu over
+the number of pairs wanted. Which are taken is decided by fractional parts of multiples of irrational numbers, spread
+more evenly than random numbers are.
 """
 
 import numpy as np
@@ -57,7 +57,7 @@ def draw(
             for i in range(starts[c], starts[c + 1]):
                 # without a branch, which would be guessed wrong for every other pair drawn
                 rows[many], mass[many] = i, mu[i]
-                many = min(many + np.int64(drawn[i]), most)
+                many = int(min(many + int(drawn[i]), most))
     ends[k * k] = many
     return many
 

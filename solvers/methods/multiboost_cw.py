@@ -8,10 +8,9 @@ weights. The paper's h and its negative are here one learner whose weight may ha
 
 A round finds, for each class, the weak learner that violates the optimality conditions most (equation 4), and moves the
 weights of all that were found by exact coordinate steps (equation 12). With ``tau_max = 1`` that is all: stage-wise
-boosting. With more, up to tau_max - 1 sweeps follow over the weights that violate the conditions by more than eps
-(equation 17), and not by far less than the worst. Such a working set is good for three sweeps, one class after the
-other, and its steps go beyond the minimum where that still gains. The dual has no use for equation 3c, which belongs to
-another loss; the bound, :meth:`solvers.pair_loss.PairLoss.bound`, is over all weak learners, found or not.
+boosting. With more, up to tau_max - 1 turns over all weights follow, until none violates the conditions by more than
+eps (equation 17): :mod:`solvers.master_problem`. The dual has no use for equation 3c, which belongs to another loss;
+the bound, :meth:`solvers.pair_loss.PairLoss.bound`, is over all weak learners, found or not.
 """
 
 from collections.abc import Mapping
@@ -109,7 +108,7 @@ class _Run(Run):
         return self.tau > 0
 
     def advance(self, crew: Crew) -> Report | None:
-        work, variables = 0, self.variables
+        work = 0
         while True:
             if self.tau == 0:
                 view = self._look(crew)
@@ -217,7 +216,12 @@ class _Run(Run):
             "level": self.level.numbers,
             "clock": np.array([self.tau, self.violation]),
         }
-        return own | self.master.arrays() | self.variables.arrays() | {f"loss_{name}": array for name, array in self.loss.arrays().items()}
+        return (
+            own
+            | self.master.arrays()
+            | self.variables.arrays()
+            | {f"loss_{name}": array for name, array in self.loss.arrays().items()}
+        )
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.variables.restore(arrays)
