@@ -46,7 +46,7 @@ class MultiboostCwParams(BoostingParams):
         default=1,
         ge=1,
         le=10_000,
-        description="Sweeps over weights in a round: 1 moves only those of the new weak learners (stage-wise), more "
+        description="Turns over weights in a round: 1 moves only those of the new weak learners (stage-wise), more "
         "correct the others too.",
     )
     eps: float = Field(
