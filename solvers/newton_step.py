@@ -50,7 +50,8 @@ class NewtonStep:
         """Whether a model of m weights is worth its making, and has room."""
         k, n = self.loss.F.shape
         drawn = self._wanted(m)
-        if not 0 < m <= MOST or 4 * k > MOST:
+        # the sweeps over the model visit weights, each of them m others, where sweeps over the rows visit n
+        if not 0 < m <= min(MOST, n // 2) or 4 * k > MOST:
             return False
         return drawn * m <= min(PRODUCTS * n * k**2, ROOM * k // 2)
 

@@ -145,8 +145,8 @@ def objective_of_books(problem: MasterProblem) -> float:
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_on_fixed_weak_learners_the_turns_reach_the_optimum_of_a_convex_solver(signed):
-    loss = random_loss(n=80, k=4, C=60.0)
-    sides, classes = learners(80, 48), (np.arange(48) % 4).astype(np.int32)
+    loss = random_loss(n=100, k=4, C=60.0)
+    sides, classes = learners(100, 48), (np.arange(48) % 4).astype(np.int32)
     problem, turns = master(loss, sides, classes, signed=signed), 0
     problem.step(ALONE, np.arange(48))
     for turns in range(40):
@@ -198,3 +198,6 @@ def test_where_a_model_would_be_too_dear_sweeps_take_its_place(monkeypatch):
     monkeypatch.setattr(newton_step, "MOST", 2048)
     monkeypatch.setattr(newton_step, "ROOM", 4)
     assert not NewtonStep(problem.loss, lambda part: sides[part], signed=True).fits(20)
+    monkeypatch.setattr(newton_step, "ROOM", 1 << 23)
+    assert NewtonStep(problem.loss, lambda part: sides[part], signed=True).fits(30)
+    assert not NewtonStep(problem.loss, lambda part: sides[part], signed=True).fits(31)
