@@ -11,6 +11,7 @@ from solvers.boosting import Boosting, split
 from solvers.estimator import PolymarginClassifier
 from solvers.problem import Problem, ProblemError
 from solvers.registry import SOLVERS, ParamsError, parse_params
+from solvers.sharding.crew import Crew
 
 METHODS = [name for name, method in SOLVERS.items() if issubclass(method, Boosting)]
 everywhere = pytest.mark.parametrize("name", METHODS)
@@ -238,3 +239,23 @@ def test_scikit_learn_sees_stages_importances_and_measures(depth):
     for ask in (lambda: linear.feature_importances_, lambda: next(linear.staged_predict(problem.X))):
         with pytest.raises(AttributeError, match="one_vs_rest"):
             ask()
+
+
+@pytest.mark.parametrize("C", [1e4, 1e10])
+def test_a_round_resumed_between_its_turns_goes_on_bit_by_bit(C, monkeypatch):
+    monkeypatch.setattr("solvers.boosting.SLICE_PRODUCTS", 1)
+    method, crew = boost("multiboost_cw", C=C, tau_max=8, eps=1e-3, max_epochs=12, tol=1e-9), Crew(1)
+    task = method.task(noisy())
+    straight, resumed = method.run(task), method.run(task)
+    pauses = 0
+    while straight.epoch < 12:
+        straight.advance(crew)
+        resumed.advance(crew)
+        state = {key: np.array(array) for key, array in resumed.arrays().items()}
+        epoch, resumed = resumed.epoch, method.run(task)
+        resumed.restore(state)
+        resumed.epoch = epoch
+        pauses += resumed.under_way
+    assert pauses > 20
+    for key, array in straight.arrays().items():
+        np.testing.assert_array_equal(resumed.arrays()[key], array, err_msg=key)
