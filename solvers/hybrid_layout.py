@@ -20,7 +20,7 @@ from solvers.kernels.rows import ALIGNMENT, Rows, arrange, weights
 from solvers.layouts import SparseLayout
 from solvers.memory import limit_bytes, refuse
 
-DENSE_CLASSES = 4096
+DENSE_CLASSES = 8192
 FREQUENT = 0.01
 DENSE_SHARE, HOT_SHARE = 0.75, 0.25
 FIND, OPEN = 12.0, 10.0
