@@ -13,7 +13,7 @@ from solvers.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 MACHINES = ["weston_watkins", "crammer_singer"]
-COMPILE = Shape(6000, 3000, 4200, 10)
+COMPILE = Shape(12_000, 3000, 8400, 10)
 GB = 1e9
 
 

@@ -166,7 +166,7 @@ def test_lists_that_outgrow_the_memory_allowed_are_told_with_an_estimate(name):
 
 
 def test_rare_features_of_very_many_classes_have_lists_whatever_the_memory():
-    n, k = 6000, 5000
+    n, k = 6000, 10_000
     common = sp.csr_matrix((np.ones(n), (np.arange(n), np.arange(n) % 3)), (n, 3))
     X = sp.hstack([common, sp.random(n, 500, density=0.004, random_state=0)], format="csr")
     layout = HybridLayout.within(X, k, np.dtype(np.float32), 1 << 16)
