@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.newton_step import NewtonStep, Sides
-from solvers.pair_loss import PairLoss
+from solvers.pair_loss import PairLoss, chunks
 from solvers.sharding.crew import Crew
 from solvers.variables import Variables
 
-CHUNK = 64
 WORST_SHARE = 0.03
 BEYOND = 1.6
 TURNS = 3
@@ -58,8 +57,8 @@ class MasterProblem:
         """Minus the derivative of the loss after the weight of each variable, over its rate."""
         owners = self.variables.owners
         values, order = np.empty(len(owners)), np.argsort(owners, kind="stable")
-        for at in range(0, len(order), CHUNK):
-            part = order[at : at + CHUNK]
+        for some in chunks(len(order), len(self.loss.y)):
+            part = order[some]
             values[part] = self.loss.gradients(self._sides(part), owners[part])
         return values
 
@@ -72,8 +71,8 @@ class MasterProblem:
     def step(self, crew: Crew, order: NDArray[np.int64], share: float = 1.0) -> None:
         """One coordinate step after the other, each ``share`` of its way, times the shrinkage."""
         variables = self.variables
-        for at in range(0, len(order), CHUNK):
-            part = order[at : at + CHUNK]
+        for some in chunks(len(order), len(self.loss.y)):
+            part = order[some]
             weights = variables.weights[part]
             self.loss.sweep(
                 crew, self._sides(part), variables.owners[part], weights, self._shrinkage * share, signed=self._signed

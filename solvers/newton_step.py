@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.kernels import curvature, newton, pair_sample
-from solvers.pair_loss import PairLoss
+from solvers.pair_loss import PairLoss, chunks
 from solvers.sharding.crew import Crew
 
-CHUNK = 64
 # pairs drawn for each weight, and at least; sweeps over the model, and the share of its gain that ends them
-SAMPLE, LEAST_SAMPLE = 32, 4000
-SWEEPS, ENOUGH = 200, 2e-3
+SAMPLE, LEAST_SAMPLE = 24, 4000
+SWEEPS, ENOUGH = 200, 5e-3
 # weights at most, entries of their learners' tables, and products for each example and pair of classes
 MOST, ROOM, PRODUCTS = 2048, 1 << 23, 100
 HALVINGS = 6
@@ -136,8 +135,7 @@ class NewtonStep:
             return None
         tables = self._room("tables", int(begins[-1]), np.float32)
         tables[:] = 0.0
-        for at in range(0, len(part), CHUNK):
-            some = slice(at, at + CHUNK)
+        for some in chunks(len(part), len(loss.y)):
             pair_sample.tabulate(
                 self._sides(part[some]), classes[some], positions[some], columns, bases, begins, offsets, tables
             )
@@ -163,8 +161,7 @@ class NewtonStep:
         loss = self.loss
         ways = self._room("ways", loss.F.size, np.float64).reshape(loss.F.shape)
         ways[:] = 0.0
-        for at in range(0, len(part), CHUNK):
-            some = slice(at, at + CHUNK)
+        for some in chunks(len(part), len(loss.y)):
             loss.shift(crew, self._sides(part[some]), classes[some], step[some], ways)
         reach = 2.0 * float(np.bincount(classes, np.abs(step)).max())
         went, goes = 0.0, share * min(1.0, REACH / reach) if reach > 0.0 else 0.0

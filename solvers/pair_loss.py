@@ -5,7 +5,7 @@
 is the loss of Lin et al. 2012, equation 2, and of Shen and Hao 2011. Rows must be sorted by class.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,19 @@ from solvers.weak_learners import Channels, Found
 NAMES = ("F", "e", "r", "E", "way")
 FINE_SHARE = 0.01
 CLOSER = 0.3
+# learners whose sides are laid out together, at least, and bytes of them
+CHUNK, CHUNK_BYTES = 64, 1 << 18
 
 
 def estimate_bytes(n_samples: int, n_classes: int) -> int:
     """What scores, factors of mu and whole-number weights of n_samples rows take, beside the binned features."""
     return n_samples * (2 * 8 * n_classes + 4 * 16 * -(-n_classes // 16) + 64)
+
+
+def chunks(many: int, n: int) -> Iterator[slice]:
+    """Cut so many learners into parts, whose sides of n rows stay in the cache."""
+    size = max(CHUNK, CHUNK_BYTES // max(n, 1))
+    return (slice(at, at + size) for at in range(0, many, size))
 
 
 class PairLoss:

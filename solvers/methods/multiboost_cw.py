@@ -24,12 +24,11 @@ from solvers import boosting, newton_step, pair_loss
 from solvers.base import Handles, relative_gap
 from solvers.boosting import Boosting, BoostingParams, Report, Run, Task
 from solvers.master_problem import MasterProblem
-from solvers.pair_loss import Level, PairLoss
+from solvers.pair_loss import Level, PairLoss, chunks
 from solvers.sharding.crew import Crew
 from solvers.variables import Variables
 from solvers.weak_learners import Channels, Found, Stumps
 
-CHUNK = 64
 REFRESH = 100
 LEAST_EPS = 1e-12
 SEARCH = 1.0
@@ -149,8 +148,8 @@ class _Run(Run):
         if self._view is None:
             variables = self.variables
             moved = variables.changed(variables.told, self._touched)
-            for at in range(0, len(moved), CHUNK):
-                part = moved[at : at + CHUNK]
+            for some in chunks(len(moved), len(self.loss.y)):
+                part = moved[some]
                 steps = variables.weights[part] - variables.told[part]
                 self.loss.shift(crew, self._sides(part), variables.owners[part], steps)
             variables.told[moved] = variables.weights[moved]
