@@ -14,7 +14,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from solvers.kernels.lanes import prefetch, sum_rows
+from solvers.kernels.lanes import prefetch
+from solvers.kernels.row_sums import sum_rows
 from solvers.kernels.rows import ALIGNMENT, Rows
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)

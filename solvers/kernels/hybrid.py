@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from solvers.kernels.class_lists import AHEAD, BITS, LANES, LIMIT, Lists, add_scores, capacity, directory, end_at, index
 from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.lanes import lowest_bit, prefetch, sum_rows
+from solvers.kernels.lanes import lowest_bit, prefetch
+from solvers.kernels.row_sums import sum_rows
 from solvers.kernels.rows import Rows
 
 BATCH = 1 << 22

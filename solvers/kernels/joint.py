@@ -15,14 +15,15 @@ from solvers.kernels import class_lists, hybrid
 from solvers.kernels.blocks import box_root, simplex_root
 from solvers.kernels.class_lists import BITS, END, LACKING, LIMIT, Lists
 from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.lanes import above_mask, largest, lowest_bit, prefetch, sum_rows
-from solvers.kernels.rows import ALIGNMENT, Rows
+from solvers.kernels.lanes import above_mask, largest, lowest_bit, prefetch
+from solvers.kernels.row_sums import sum_rows
+from solvers.kernels.rows import ALIGNMENT, PARTS, Rows, best_of_parts
 
 NEGLIGIBLE = 1e-12
 AHEAD = 4
 SLOTS = 1 << 14
 # of more than so many candidates, those are sought anew that a better bound leaves, by the best of so many parts
-MANY = PARTS = 64
+MANY = 64
 
 
 @njit(cache=True, nogil=True)
@@ -269,10 +270,8 @@ def _candidates(
 @njit(cache=True, nogil=True)
 def _best_of_parts(f: NDArray[Any], f_y: float, K: float, S0: float, b: NDArray[np.float64], m: int) -> int:
     """b from the highest score of each of PARTS parts of the classes, behind the first m; returns the end."""
-    best = np.full(PARTS, -np.inf, f.dtype)
-    for begin in range(0, f.shape[0], PARTS):
-        for t in range(min(PARTS, f.shape[0] - begin)):
-            best[t] = max(best[t], f[begin + t])
+    best = np.empty(PARTS, f.dtype)
+    best_of_parts(f, best)
     for t in range(PARTS):
         b[m + t] = (1.0 - f_y + best[t]) / K + S0
     return m + PARTS

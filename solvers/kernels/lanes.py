@@ -15,11 +15,12 @@ _BLOCKS = (8, 4, 2, 1)
 
 
 @intrinsic
-def sum_rows(typing: Any, W: Any, indices: Any, data: Any, begin: Any, end: Any, f: Any) -> Any:
+def sum_narrow_rows(typing: Any, W: Any, indices: Any, data: Any, begin: Any, end: Any, f: Any) -> Any:
     """f = sum of data[p] W[indices[p]] over begin <= p < end.
 
     W is C-contiguous with rows of whole vectors, of the same floats as data and f. The sums of eight vectors stay in
-    registers while the rows go by; a loop that adds row after row to f would load and store f for each of them.
+    registers while the rows go by; a loop that adds row after row to f would load and store f for each of them. Where
+    rows are longer, see :func:`solvers.kernels.row_sums.sum_rows`.
     """
     signature = types.void(W, indices, data, types.int64, types.int64, f)
     real, lanes = _vector_of(W)
@@ -77,7 +78,7 @@ def sum_rows(typing: Any, W: Any, indices: Any, data: Any, begin: Any, end: Any,
 
 @intrinsic
 def multiply_add(typing: Any, x: Any, y: Any, z: Any) -> Any:
-    """x y + z, rounded as in :func:`sum_rows`; all three of one kind of floats."""
+    """x y + z, rounded as in :func:`sum_narrow_rows`; all three of one kind of floats."""
     signature = z(x, y, z)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

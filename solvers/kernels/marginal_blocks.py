@@ -16,8 +16,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.kernels.coefficients import Coefficients, put
-from solvers.kernels.lanes import sum_rows
 from solvers.kernels.order_blocks import Forest, Sets, rebuild
+from solvers.kernels.row_sums import sum_rows
 from solvers.kernels.rows import Rows
 
 __all__ = ["certify", "rebuild", "square", "to_nodes", "visit"]

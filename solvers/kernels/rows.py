@@ -7,9 +7,12 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels.lanes import above_mask, lowest_bit, sum_rows
+from solvers.kernels.lanes import above_mask, lowest_bit
+from solvers.kernels.row_sums import sum_rows
 
 ALIGNMENT = 64
+# of scores, for a bound on how many are high
+PARTS = 64
 
 
 class Rows(NamedTuple):
@@ -87,6 +90,15 @@ def above(f: NDArray[Any], n_classes: int, threshold: float, found: NDArray[np.i
                 found[n] = c
                 n += 1
     return n
+
+
+@njit(cache=True, nogil=True)
+def best_of_parts(f: NDArray[Any], best: NDArray[Any]) -> None:
+    """best[t] = the highest of f[t], f[t + PARTS], f[t + 2 PARTS] and so on; -inf where f is shorter."""
+    best[:] = -np.inf
+    for begin in range(0, f.shape[0], PARTS):
+        for t in range(min(PARTS, f.shape[0] - begin)):
+            best[t] = f[begin + t] if f[begin + t] > best[t] else best[t]
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.kernels.coefficients import Coefficients, put
-from solvers.kernels.lanes import sum_rows
+from solvers.kernels.row_sums import sum_rows
 from solvers.kernels.rows import Rows
 from solvers.kernels.tree_factor import inverse
 

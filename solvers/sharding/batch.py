@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from solvers.kernels.blocks import box_root, simplex_root
 from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.lanes import largest, prefetch, sum_rows
-from solvers.kernels.rows import Rows, above
+from solvers.kernels.lanes import largest, prefetch
+from solvers.kernels.row_sums import sum_rows
+from solvers.kernels.rows import PARTS, Rows, above, best_of_parts
 from solvers.sharding.subproblem import BOX
 
 AHEAD = 4
-TOPS = 64
 
 
 class Shard(NamedTuple):
@@ -86,8 +86,8 @@ def prepare(
     examples, indptr, indices, data, squares = batch.examples, rows.indptr, rows.indices, rows.data, rows.squares
     first, of_own, held, counts = batch.first, batch.f_y, batch.held, batch.counts
     start, listed, values = pool.start, pool.classes, pool.values
-    f, found, b = np.zeros(W.shape[1], W.dtype), np.empty(k, np.int32), np.empty(k + TOPS)
-    tops = np.empty(TOPS, W.dtype)
+    f, found, b = np.zeros(W.shape[1], W.dtype), np.empty(k, np.int32), np.empty(k + PARTS)
+    tops = np.empty(PARTS, W.dtype)
     for e in range(begin, end):
         if e + AHEAD < end:
             i = examples[e + AHEAD]
@@ -127,18 +127,23 @@ def prepare(
         if m > 0:
             floor = max(floor, box_root(b, m, C, 1.0, S0) if kind == BOX else simplex_root(b, m, C))
         if b_top > floor:
-            n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, TOPS)
-        if n > TOPS:
+            n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, PARTS)
+        if n > PARTS:
             # the root over the best class of every so many lies higher, and leaves far fewer
-            maxima(f, tops)
+            best_of_parts(f, tops)
             known = m
-            for t in range(TOPS):
+            for t in range(PARTS):
                 b_c = (1.0 - f_y + np.float64(tops[t])) / K + S0
                 if b_c > floor:
                     b[known] = b_c
                     known += 1
             floor = max(floor, box_root(b, known, C, 1.0, S0) if kind == BOX else simplex_root(b, known, C))
-            n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, k)
+            level = f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y)
+            if width < PARTS:
+                # as many lie no lower as are kept
+                least = np.partition(tops, PARTS - width)[PARTS - width]
+                level = max(level, np.float64(np.nextafter(least, f.dtype.type(-np.inf))))
+            n = above(f, k, level, found, k)
         if n > width:
             n = highest(f, found, n, width)
         if n > 0:
@@ -203,18 +208,6 @@ def prepare_listed(
                     f_y[e] = f
                 else:
                     held[first[e] + places[s] - 1] = f
-
-
-@njit(cache=True, nogil=True)
-def maxima(f: NDArray[Any], tops: NDArray[Any]) -> None:
-    """The highest scores of TOPS parts of f; -inf where f is shorter."""
-    tops[:] = -np.inf
-    whole = f.shape[0] // TOPS * TOPS
-    for c in range(0, whole, TOPS):
-        for t in range(TOPS):
-            tops[t] = f[c + t] if f[c + t] > tops[t] else tops[t]
-    for c in range(whole, f.shape[0]):
-        tops[c - whole] = f[c] if f[c] > tops[c - whole] else tops[c - whole]
 
 
 @njit(cache=True, nogil=True)

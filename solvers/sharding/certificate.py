@@ -13,7 +13,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.rows import Rows, score
+from solvers.kernels.lanes import largest
+from solvers.kernels.rows import Rows, above, score
 from solvers.sharding.batch import Shard
 from solvers.sharding.crew import Crew
 from solvers.sharding.exchange import Exchange, gather
@@ -129,7 +130,7 @@ def _margins(
 ) -> None:
     """Losses a class, the highest score that could still gain, the lowest of a variable that is not zero."""
     k = shard.own.shape[0]
-    f = np.empty(shard.W.shape[1], shard.W.dtype)
+    f, found = np.empty(shard.W.shape[1], shard.W.dtype), np.empty(k, np.int32)
     for i in range(begin, end):
         if rows.squares[i] == 0.0:
             continue
@@ -137,9 +138,12 @@ def _margins(
         own, bound = shard.local[y[i]], bounds[i]
         if own >= 0:
             f[own] = -np.inf
+        f[k:] = -np.inf
         base = 1.0 - np.float64(f_y[i])
         if kind == BOX:
-            for c in range(k):
+            # a little below the margin, as the level is rounded
+            for t in range(above(f, k, -base - 1e-6 * (1.0 + abs(base)), found, k)):
+                c = found[t]
                 losses[c] += bound * max(0.0, base + np.float64(f[c]))
         for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
             c = shard.local[pool.classes[t]]
@@ -147,10 +151,7 @@ def _margins(
                 low[i] = min(low[i], np.float64(f[c]))
                 if kind == BOX and -pool.values[t] >= bound:
                     f[c] = -np.inf
-        highest = f[0]
-        for c in range(1, k):
-            highest = max(highest, f[c])
-        up[i] = highest
+        up[i] = largest(f)
 
 
 @njit(cache=True, nogil=True)

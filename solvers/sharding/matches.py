@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from solvers.kernels import coefficients
 from solvers.kernels.coefficients import Coefficients, put
 from solvers.kernels.joint import NEGLIGIBLE
-from solvers.kernels.lanes import largest, sum_rows
+from solvers.kernels.lanes import largest
+from solvers.kernels.row_sums import sum_rows
 from solvers.kernels.rows import Rows, above
 from solvers.sharding.exchange import Arrays
 from solvers.sharding.subproblem import BOX, solve
