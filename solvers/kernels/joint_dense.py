@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from solvers.kernels import dense_lanes
 from solvers.kernels.coefficients import Coefficients
 from solvers.kernels.dense_lanes import dot, dots
-from solvers.kernels.joint import NEGLIGIBLE, PARTS, _candidates, _solve, _summed, _violation
+from solvers.kernels.joint import NEGLIGIBLE, _candidates, _solve, _summed, _violation
 from solvers.kernels.lanes import largest
 from solvers.kernels.orders import live
+from solvers.kernels.rows import PARTS
 
 
 class DenseRows(NamedTuple):

@@ -7,13 +7,14 @@ each product rounded with its addition where the processor has such an instructi
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels.lanes import sum_narrow_rows
+from solvers.kernels.lanes import prefetch, sum_narrow_rows
 
-# bytes of a row, from which on it is long
-LONG = 1536
+# bytes of a row, from which on it is long; those at its beginning that are asked for ahead; those of a cache line
+LONG, AHEAD, LINE = 1536, 256, 64
 
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath={"contract"})
@@ -55,8 +56,13 @@ def _sum_long_rows(
     W: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], begin: int, end: int, f: NDArray[Any]
 ) -> None:
     f[:] = 0
+    cells, width = W.reshape(-1), W.shape[1]
     p = begin
     while p + 8 <= end:
+        for later in range(p + 8, min(p + 16, end)):
+            # where a row begins nothing foretells
+            for c in range(0, AHEAD // W.itemsize, LINE // W.itemsize):
+                prefetch(cells, np.int64(indices[later]) * width + c)
         i = indices[p : p + 8]
         _add_eight(f, W[i[0]], W[i[1]], W[i[2]], W[i[3]], W[i[4]], W[i[5]], W[i[6]], W[i[7]], data[p : p + 8])
         p += 8
