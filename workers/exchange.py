@@ -7,6 +7,7 @@ Posting does not wait for an answer: that the gang is still there, a shard learn
 """
 
 import contextlib
+import os
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
@@ -25,6 +26,8 @@ CHUNK_BYTES = 32 << 20
 # of all that a round publishes: what Redis keeps for a shard that does not listen is well below its limit of 8 MB
 INLINE_BYTES = 2 << 20
 _PULSE_SECONDS = 0.25
+# a processor that has been put to sleep takes longer to wake than a message to come
+_AWAKE_SECONDS = 0.01
 _READ_BYTES = 1 << 20
 # kinds of messages, beside BROKEN
 _WHOLE, _CHUNKS, _HERE = b"w", b"c", b"h"
@@ -232,7 +235,12 @@ class RedisExchange:
 
     def _await(self, ticket: int, started: float) -> None:
         pulse, deadline = started + _PULSE_SECONDS, started + self._timeout
+        awake = started + _AWAKE_SECONDS
         while len(self._rounds[ticket]) < self.size:
+            if time.monotonic() < awake:
+                if not self._hear(0.0):
+                    os.sched_yield()
+                continue
             if self._hear(max(0.0, min(pulse, deadline) - time.monotonic())):
                 continue
             self._drain()
