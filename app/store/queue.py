@@ -16,8 +16,9 @@ RUN_TASK = "polymargin.run"
 SHARD_TASK = "polymargin.run_shard"
 GENERAL = "general"
 
-# Longer than any message may wait unacknowledged; a redelivered one finds its job claimed and does nothing.
-_VISIBILITY_SECONDS = 3600
+# A message is acknowledged as soon as a process takes it. One that a connection lost meanwhile is delivered again after
+# so long; it finds its job claimed and does nothing.
+_VISIBILITY_SECONDS = 120
 _RING_SECONDS = 2.0
 _AWAY = (KombuError, redis.RedisError, OSError)
 
