@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -257,11 +258,18 @@ def test_gangs_of_one_name_in_two_databases_do_not_hear_each_other(redis_url):
     for url in urls:
         open_gang(url, NAME)
     ends = [[RedisExchange(url, NAME, rank, 2, timeout=30.0) for rank in range(2)] for url in urls]
-    tickets = [[end.post([np.array([number, end.rank])]) for end in pair] for number, pair in enumerate(ends)]
-    for number, pair in enumerate(ends):
-        for end, ticket in zip(pair, tickets[number], strict=True):
-            assert [part[0].tolist() for part in end.collect(ticket)] == [[number, 0], [number, 1]]
-            end.close()
+
+    def told(number: int, rank: int) -> list[Any]:
+        end = ends[number][rank]
+        found = [part[0].tolist() for part in end.collect(end.post([np.array([number, rank])]))]
+        end.close()
+        return found
+
+    # at once: what is posted before word has come that all are there leaves when its sender collects
+    with ThreadPoolExecutor(4) as threads:
+        answers = [threads.submit(told, number, rank) for number in range(2) for rank in range(2)]
+        found = [answer.result() for answer in answers]
+    assert found == [[[number, 0], [number, 1]] for number in range(2) for _ in range(2)]
 
 
 def test_a_shard_that_comes_before_the_gang_waits_for_it(redis_url):
