@@ -18,13 +18,15 @@ import scipy.sparse as sp
 
 from benchmarks import sets
 from benchmarks.results import write
-from solvers.ascent import DualAscent, Task
+from solvers.ascent import Task
 from solvers.base import relative_gap
-from solvers.kernels import coefficients
+from solvers.kernels import coefficients, joint, ray
 from solvers.kernels.coefficients import Coefficients
+from solvers.kernels.hybrid import Weights
 from solvers.kernels.rows import arrange, square_norm, weights
 from solvers.problem import Problem
 from solvers.registry import SOLVERS, parse_params
+from solvers.relative_margins import RelativeMargins
 from solvers.sharding.exchange import Hub
 from solvers.sharding.shard import Plan, train
 from solvers.sharding.subproblem import BOX, SIMPLEX
@@ -37,11 +39,12 @@ REST_AFTER, REFINEMENTS = 3, 4
 def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Iterator[tuple[int, float]]:
     """Epoch and gap of a machine whose threads write to one W without asking each other."""
     solver = SOLVERS[machine](parse_params(machine, {"tol": tol}))
-    assert isinstance(solver, DualAscent)
+    assert isinstance(solver, RelativeMargins)
     rows, _ = arrange(problem.X, np.dtype(np.float32))
     n, k, bounds = problem.n_samples, problem.n_classes, problem.weights
     task = Task(rows, problem.y, bounds, k)
     W, rest = weights(int(rows.indices.max()) + 1, k, np.dtype(np.float32)), np.zeros(n, np.uint8)
+    shared = Weights(W, None)
     pools = [coefficients.empty(n, 1 << 17) for _ in range(threads)]
     parts = [np.arange(t, n, threads, dtype=np.int32) for t in range(threads)]
     parts = [part[rows.squares[part] > 0] for part in parts]
@@ -55,7 +58,7 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
             order, at = rng.permutation(awake), 0
             while at < len(order):
                 pools[t] = coefficients.with_room(pools[t], 1 << 16)
-                at = solver.visit(task, order, at, len(order), turn == 0, k, W, pools[t], rest, gains, tallies[t])
+                at = solver.visit(task, order, at, len(order), turn == 0, k, shared, pools[t], rest, gains, tallies[t])
 
     with ThreadPoolExecutor(threads) as crew:
         for epoch in range(1, 1000):
@@ -67,9 +70,10 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
             certified += 1
             whole = _united(pools)
             coefficients.rebuild(rows, whole, W)
-            loss, total = solver.certify(task, W, whole, gaps)
+            terms = ray.blank()
+            loss, total = joint.certify(*task, solver.largest_loss, *shared, whole, gaps, terms)
             half = 0.5 * square_norm(W, k)
-            primal = half + loss
+            primal, _ = ray.best_point(half, loss, terms, ray.ONE)
             yield epoch, relative_gap(primal, total - half)
             rest[gaps > 0.1 * tol * primal / n] = 0
             if promising:

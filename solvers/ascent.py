@@ -101,14 +101,12 @@ class DualAscent(LinearMachine[A]):
         """
 
     @abstractmethod
-    def certify(self, task: Task, W: Any, duals: Any, gaps: NDArray[np.float64]) -> tuple[float, float]:
-        """The sum of the weighted losses at W, the sum of the dual variables, and each example's part of the gap."""
-
     def measure(self, task: Task, run: "Run", gaps: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Objective and dual value without the empty examples, and the multiple of W that the objective is of."""
-        loss, total = self.certify(task, run.W, run.duals, gaps)
-        half = 0.5 * run.layout.square_norm(run.W)
-        return half + loss, total - half, 1.0
+        """Objective and dual value without the empty examples, and the multiple of W that the objective is of.
+
+        That is the best of many multiples, as the length of W settles late: see :mod:`solvers.kernels.ray`. Each
+        example's part of the gap at W itself goes to ``gaps``.
+        """
 
     def duals(self, task: Task) -> Any:
         """Dual variables that all vanish: a named tuple of arrays, here the coefficients in a pool of sparse lists."""

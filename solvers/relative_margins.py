@@ -10,7 +10,7 @@ from solvers.ascent import LIVE_SHARE, WORTH, A, DualAscent, Run, Task, order_of
 from solvers.base import State, Step
 from solvers.flat import filled, share
 from solvers.hybrid_layout import DENSE_SHARE, HybridLayout
-from solvers.kernels import coefficients, conjugate, hybrid, joint, joint_dense
+from solvers.kernels import coefficients, conjugate, hybrid, joint, joint_dense, ray
 from solvers.kernels.coefficients import Coefficients
 from solvers.kernels.joint_dense import DenseRows
 from solvers.kernels.settling import settle
@@ -68,7 +68,9 @@ class RelativeMargins(DualAscent[A], Shardable):
         layout = self.layout(problem)
         if not isinstance(layout, HybridLayout) or len(state["W"]) == len(layout.features):
             return super().fitted(problem, state)
-        return SparseLinearModel(problem.classes, layout.csr(state, problem.n_features, order_of_classes(problem)))
+        W = layout.csr(state, problem.n_features, order_of_classes(problem))
+        W.data *= W.dtype.type(state["scale"][0])
+        return SparseLinearModel(problem.classes, W)
 
     def sharded(
         self, problem: Problem, exchange: Exchange, state: State | None = None, way: Way | None = None
@@ -86,6 +88,7 @@ class RelativeMargins(DualAscent[A], Shardable):
         features = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
         ascending = np.argsort(features)
         W = np.ascontiguousarray(state["W"][np.ix_(ascending, np.arange(len(own)))])
+        W *= W.dtype.type(state["scale"][0])
         named = np.maximum(state["pool_length"].astype(np.int64) - 1, 0).sum()
         duals = share(named, int(filled(prepared).sum()) * (prepared.n_classes - 1))
         return Part(features[ascending], own, W, self.params.bias, duals)
@@ -141,7 +144,13 @@ class RelativeMargins(DualAscent[A], Shardable):
             return int(joint_dense.visit(*fixed, W, *changing))
         return int(joint.visit(*fixed, *W, *changing))
 
-    def certify(self, task: Task, W: Any, duals: Coefficients, gaps: NDArray[np.float64]) -> tuple[float, float]:
+    def measure(self, task: Task, run: Run, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
+        terms = ray.blank()
         if isinstance(task.rows, DenseRows):
-            return joint_dense.certify(*task, self.largest_loss, W, duals, gaps)  # type: ignore[no-any-return]
-        return joint.certify(*task, self.largest_loss, *W, duals, gaps)  # type: ignore[no-any-return]
+            loss, total = joint_dense.certify(*task, self.largest_loss, run.W, run.duals, gaps, terms)
+        else:
+            loss, total = joint.certify(*task, self.largest_loss, *run.W, run.duals, gaps, terms)
+        half = 0.5 * run.layout.square_norm(run.W)
+        # what violates no margin at W violates none at a larger multiple: smaller ones would take all margins
+        primal, multiple = ray.best_point(half, loss, terms, ray.ONE)
+        return primal, total - half, multiple

@@ -17,7 +17,7 @@ from solvers import interior
 from solvers.ascent import A, AscentParams, DualAscent, Run, Task, precision
 from solvers.base import State, Step, relative_gap
 from solvers.flat import filled, settled, share
-from solvers.kernels import absolute
+from solvers.kernels import absolute, ray
 from solvers.kernels.absolute import Alpha, Margins
 from solvers.kernels.rows import arrange
 from solvers.model import LinearModel
@@ -30,7 +30,6 @@ from solvers.sparse_linear_model import SparseLinearModel
 AUTO_FEATURES = 300
 CHUNK = 256
 NEXT_TO_NOTHING = 1e-6
-LARGEST_MULTIPLE = 2
 
 
 class ZeroSum(DualAscent[A]):
@@ -104,24 +103,12 @@ class ZeroSum(DualAscent[A]):
         absolute.visit(*task, margins, order, begin, end, W, duals.values, rest, tally)
         return end
 
-    def certify(self, task: Task, W: NDArray[Any], duals: Alpha, gaps: NDArray[np.float64]) -> tuple[float, float]:
-        return self._certify(task, W, duals, gaps)[:2]
-
     def measure(self, task: Task, run: Run, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
-        """The same, at the best of many multiples of W."""
-        loss, total, losses = self._certify(task, run.W, run.duals, gaps)
+        margins, terms = self.margins(task.n_classes), ray.blank()
+        loss, total = absolute.certify(*task, margins, run.W, run.duals.values, gaps, terms)
         half = 0.5 * run.layout.square_norm(run.W)
-        primal, multiple = absolute.best_point(half, loss, losses)
+        primal, multiple = (half + loss, 1.0) if margins.shared else ray.best_point(half, loss, terms)
         return primal, total - half, multiple
-
-    def _certify(
-        self, task: Task, W: NDArray[Any], duals: Alpha, gaps: NDArray[np.float64]
-    ) -> tuple[float, float, NDArray[np.float64]]:
-        """Losses and sum of the dual variables, and the losses of multiples of W where examples sum theirs."""
-        margins = self.margins(task.n_classes)
-        ray = np.empty((2, int(LARGEST_MULTIPLE * absolute.ONE) + 1))
-        loss, total = absolute.certify(*task, margins, W, duals.values, gaps, ray)
-        return loss, total, np.full(1, np.inf) if margins.shared else absolute.along(ray)
 
 
 class SummedParams(AscentParams):
@@ -190,7 +177,7 @@ class SummedZeroSum(ZeroSum[S], Shardable):
         problem, params, k = self.prepared(problem), self.params, problem.n_classes
         plan = Plan(
             self.margins(k), params.C, params.tol, params.max_epochs, precision(params), self.seed,
-            self.loss_at_zero(k), LARGEST_MULTIPLE,
+            self.loss_at_zero(k),
         )  # fmt: skip
         return train(problem, plan, exchange, self.threads, state)
 

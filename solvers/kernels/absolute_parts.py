@@ -11,7 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels.absolute import Margins, measure, note
+from solvers.kernels.absolute import Margins, measure
+from solvers.kernels.ray import note
 from solvers.kernels.rows import Rows, score
 
 

@@ -16,6 +16,7 @@ from solvers.kernels.blocks import box_root, simplex_root
 from solvers.kernels.class_lists import BITS, END, LACKING, LIMIT, Lists
 from solvers.kernels.coefficients import Coefficients
 from solvers.kernels.lanes import above_mask, largest, lowest_bit, prefetch
+from solvers.kernels.ray import note
 from solvers.kernels.row_sums import sum_rows
 from solvers.kernels.rows import ALIGNMENT, PARTS, Rows, best_of_parts
 
@@ -187,8 +188,12 @@ def certify(
     lists: Lists | None,
     pool: Coefficients,
     gaps: NDArray[np.float64],
+    ray: NDArray[np.float64],
 ) -> tuple[float, float]:
-    """Weighted losses and dual variables summed over all examples that are not empty; each one's gap in gaps."""
+    """Weighted losses and dual variables summed over all examples that are not empty; each one's gap in gaps.
+
+    ``ray`` is told the terms that are above zero at W or at a larger multiple.
+    """
     f = np.zeros(W.shape[1], W.dtype)
     losses, total = 0.0, 0.0
     for i in range(labels.shape[0]):
@@ -198,14 +203,35 @@ def certify(
         f_y = np.float64(f[labels[i]])
         f[labels[i]] = -np.inf
         f[n_classes:] = -np.inf
-        loss = max(0.0, 1.0 - f_y + largest(f)) if largest_loss else _summed(f, f_y)
-        gaps[i] = bounds[i] * loss
-        losses += bounds[i] * loss
+        gaps[i] = told(f, f_y, bounds[i], largest_loss, ray)
+        losses += gaps[i]
         first = pool.start[i]
         for t in range(first + 1, first + pool.length[i]):
             total -= pool.values[t]
             gaps[i] += pool.values[t] * (1.0 - f_y + f[pool.classes[t]])
     return losses, total
+
+
+@njit(inline="always")
+def told(f: NDArray[Any], f_y: float, C: float, largest_loss: bool, ray: NDArray[np.float64]) -> float:
+    """The weighted loss of an example, whose terms the ray is told; f without its own class."""
+    if largest_loss:
+        pull = np.float64(largest(f)) - f_y
+        if 1.0 + pull > 0.0:
+            note(1.0, pull, C, ray)
+        return C * max(0.0, 1.0 + pull)
+    lanes = ALIGNMENT // f.itemsize
+    level = f.dtype.type(f_y - 1.0)
+    loss = 0.0
+    for begin in range(0, f.shape[0], lanes):
+        mask = above_mask(f, begin, level)
+        while mask:
+            pull = np.float64(f[begin + lowest_bit(mask)]) - f_y
+            mask &= mask - np.uint32(1)
+            if 1.0 + pull > 0.0:
+                note(1.0, pull, C, ray)
+                loss += 1.0 + pull
+    return C * loss
 
 
 @njit(inline="always")

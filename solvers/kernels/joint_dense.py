@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from solvers.kernels import dense_lanes
 from solvers.kernels.coefficients import Coefficients
 from solvers.kernels.dense_lanes import dot, dots
-from solvers.kernels.joint import NEGLIGIBLE, _candidates, _solve, _summed, _violation
-from solvers.kernels.lanes import largest
+from solvers.kernels.joint import NEGLIGIBLE, _candidates, _solve, _violation, told
 from solvers.kernels.orders import live
 from solvers.kernels.rows import PARTS
 
@@ -173,6 +172,7 @@ def certify(
     W: NDArray[Any],
     pool: Coefficients,
     gaps: NDArray[np.float64],
+    ray: NDArray[np.float64],
 ) -> tuple[float, float]:
     """As ``joint.certify``."""
     f = np.full(-(-W.shape[0] // 16) * 16, -np.inf, W.dtype)
@@ -184,9 +184,8 @@ def certify(
         f_y = np.float64(f[labels[i]])
         f[labels[i]] = -np.inf
         f[n_classes:] = -np.inf
-        loss = max(0.0, 1.0 - f_y + largest(f)) if largest_loss else _summed(f, f_y)
-        gaps[i] = bounds[i] * loss
-        losses += bounds[i] * loss
+        gaps[i] = told(f, f_y, bounds[i], largest_loss, ray)
+        losses += gaps[i]
         first = pool.start[i]
         for t in range(first + 1, first + pool.length[i]):
             total -= pool.values[t]

@@ -18,7 +18,8 @@ from solvers.ascent import CERTIFY_SHARE, bounded
 from solvers.base import State, Step, relative_gap
 from solvers.flat import best_multiple
 from solvers.kernels import absolute_parts as kernels
-from solvers.kernels.absolute import ONE, Margins, along, best_point
+from solvers.kernels import ray
+from solvers.kernels.absolute import Margins
 from solvers.kernels.orders import awake
 from solvers.kernels.rows import arrange, square_norm, weights
 from solvers.problem import Problem
@@ -47,8 +48,6 @@ class Plan(NamedTuple):
     seed : int
     loss_at_zero : float
         The loss of an example without features.
-    most : float
-        The largest multiple of W that a certificate looks at.
     batch : int
         Examples a batch at first; it grows and shrinks as the steps of its examples agree.
     """
@@ -60,7 +59,6 @@ class Plan(NamedTuple):
     dtype: np.dtype[Any]
     seed: int
     loss_at_zero: float
-    most: float
     batch: int = FIRST_BATCH
 
 
@@ -304,12 +302,12 @@ class _Training:
         self.totals[:] = reduce(self.exchange, sums)
         args = (self.rows, self.labels, self.k, self.alpha, self.totals, self.W)
         self.crew.run(partial(kernels.rebuild, *args, *stops) for stops in self.columns)
-        rays, found = np.zeros((len(parts), 2, int(self.plan.most * ONE) + 1)), np.zeros((len(parts), 2))
+        rays, found = ray.blank(len(parts)), np.zeros((len(parts), 2))
         gaps = np.zeros(n)
         fixed = (self.rows, self.labels, self.bounds, width, self.plan.margins, self.W, self.alpha, gaps)
         self.crew.run(partial(kernels.certify, *fixed, rays[p], found[p], *parts[p]) for p in range(len(parts)))
         mine = [np.array([*found.sum(axis=0), 0.5 * square_norm(self.W, width)]), gaps, rays.sum(axis=0)]
         told = gather(self.exchange, mine)
-        (loss, total, half), gaps, ray = (np.sum([part[t] for part in told], axis=0) for t in range(3))
-        value, self.scale[0] = best_point(half, loss, along(ray))
+        (loss, total, half), gaps, terms = (np.sum([part[t] for part in told], axis=0) for t in range(3))
+        value, self.scale[0] = ray.best_point(half, loss, terms)
         return value + self.constant, total - half + self.constant, gaps

@@ -12,8 +12,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from solvers.kernels import ray
 from solvers.kernels.coefficients import Coefficients
 from solvers.kernels.lanes import largest
+from solvers.kernels.ray import note
 from solvers.kernels.rows import Rows, above, score
 from solvers.sharding.batch import Shard
 from solvers.sharding.crew import Crew
@@ -25,11 +27,11 @@ PARTS = 16
 
 
 class Bounds(NamedTuple):
-    """Half the squared norm of W, the weighted losses, the dual variables' sum, and an example's f_y and violation."""
+    """Objective and dual value, the multiple of W that the objective is of, and an example's f_y and violation."""
 
-    half: float
-    loss: float
-    total: float
+    primal: float
+    dual: float
+    scale: float
     f_y: NDArray[Any]
     violation: NDArray[np.float64]
 
@@ -61,11 +63,11 @@ def certify(kind: int, data: Data, shard: Shard, pool: Coefficients, crew: Crew,
         f_y[rank_of == rank] = part
 
     width = shard.W.shape[1]
-    losses, norms = np.zeros((len(stops), width)), np.zeros((len(features), width))
+    losses, norms, terms = np.zeros((len(stops), width)), np.zeros((len(features), width)), ray.blank(len(stops))
     up, low = np.full(n, -np.inf), np.full(n, np.inf)
     args = (kind, rows, y, data.bounds, shard, pool, f_y)
     crew.run(
-        [partial(_margins, *args, losses[p], up, low, a, b) for p, (a, b) in enumerate(stops)]
+        [partial(_margins, *args, losses[p], terms[p], up, low, a, b) for p, (a, b) in enumerate(stops)]
         + [partial(_norms, shard.W, norms[p], a, b) for p, (a, b) in enumerate(features)]
     )
     own = len(shard.own)
@@ -75,10 +77,13 @@ def certify(kind: int, data: Data, shard: Shard, pool: Coefficients, crew: Crew,
         norms.sum(axis=0)[:own],
         up.astype(f_y.dtype),
         low.astype(f_y.dtype),
+        # what is below 1 is empty
+        terms.sum(axis=0)[:, ray.ONE :],
     ]
-    loss, norm = np.zeros(k), np.zeros(k)
-    for classes, part_loss, part_norm, part_up, part_low in gather(exchange, message):
+    loss, norm, noted = np.zeros(k), np.zeros(k), ray.blank()
+    for classes, part_loss, part_norm, part_up, part_low, part_terms in gather(exchange, message):
         loss[classes], norm[classes] = part_loss, part_norm
+        noted[:, ray.ONE :] += part_terms
         np.maximum(up, part_up, out=up)
         np.minimum(low, part_low, out=low)
     above, below = 1.0 - f_y + up, 1.0 - f_y + low
@@ -92,8 +97,11 @@ def certify(kind: int, data: Data, shard: Shard, pool: Coefficients, crew: Crew,
         slack = _sums(pool) < data.bounds * (1.0 - 1e-9)
         violation = np.maximum(worst - np.minimum(below, np.where(slack, 0.0, np.inf)), 0.0)
         weighted = float((data.bounds * worst)[seen].sum())
+        _note_worst(above, np.where(seen, data.bounds, 0.0), noted)
     violation[~seen] = 0.0
-    return Bounds(0.5 * float(norm.sum()), weighted, float(_sums(pool).sum()), f_y, violation)
+    half = 0.5 * float(norm.sum())
+    primal, scale = ray.best_point(half, weighted, noted, ray.ONE)
+    return Bounds(primal, float(_sums(pool).sum()) - half, scale, f_y, violation)
 
 
 def _parts(n: int) -> list[tuple[int, int]]:
@@ -123,12 +131,13 @@ def _margins(
     pool: Coefficients,
     f_y: NDArray[Any],
     losses: NDArray[np.float64],
+    terms: NDArray[np.float64],
     up: NDArray[np.float64],
     low: NDArray[np.float64],
     begin: int,
     end: int,
 ) -> None:
-    """Losses a class, the highest score that could still gain, the lowest of a variable that is not zero."""
+    """Losses a class, also along the ray, the highest score that could still gain, the lowest of a variable above 0."""
     k = shard.own.shape[0]
     f, found = np.empty(shard.W.shape[1], shard.W.dtype), np.empty(k, np.int32)
     for i in range(begin, end):
@@ -144,7 +153,10 @@ def _margins(
             # a little below the margin, as the level is rounded
             for t in range(above(f, k, -base - 1e-6 * (1.0 + abs(base)), found, k)):
                 c = found[t]
-                losses[c] += bound * max(0.0, base + np.float64(f[c]))
+                g = base + np.float64(f[c])
+                if g > 0.0:
+                    losses[c] += bound * g
+                    note(1.0, g - 1.0, bound, terms)
         for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
             c = shard.local[pool.classes[t]]
             if c >= 0:
@@ -152,6 +164,14 @@ def _margins(
                 if kind == BOX and -pool.values[t] >= bound:
                     f[c] = -np.inf
         up[i] = largest(f)
+
+
+@njit(cache=True, nogil=True)
+def _note_worst(worst: NDArray[np.float64], bounds: NDArray[np.float64], terms: NDArray[np.float64]) -> None:
+    """Note the largest violations of all examples."""
+    for i in range(worst.shape[0]):
+        if worst[i] > 0.0:
+            note(1.0, worst[i] - 1.0, bounds[i], terms)
 
 
 @njit(cache=True, nogil=True)

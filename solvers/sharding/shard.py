@@ -23,6 +23,7 @@ from solvers.ascent import (
     LIVE_SHARE,
     MOST_REFINEMENTS,
     WORTH,
+    bounded,
     foretold,
 )
 from solvers.base import State, Step, relative_gap
@@ -168,11 +169,12 @@ class _Training:
             self.order, self.tally = np.empty(0, np.int32), np.zeros(3)
             self.clock, self.pace = np.array([0, 0, 0, 0, ENDED]), np.zeros(SIZE + 2)
             self.pace[ESTIMATE], self.pace[SHARE], self.pace[SIZE:] = 1.0, FIRST_SHARE, plan.batch
+            self.scale = np.ones(1)
         else:
             self.shard.W[:, : len(own)] = state["W"][:, : len(own)]
             self.pool = Coefficients(*(np.array(state[f"pool_{name}"]) for name in Coefficients._fields))
-            self.seen, self.rest, self.gains, self.order, self.tally, self.clock, self.pace = (
-                np.array(state[name]) for name in ("seen", "rest", "gains", "order", "tally", "clock", "pace")
+            self.seen, self.rest, self.gains, self.order, self.tally, self.clock, self.pace, self.scale = (
+                np.array(state[name]) for name in ("seen", "rest", "gains", "order", "tally", "clock", "pace", "scale")
             )
 
     def steps(self) -> Iterator[Step]:
@@ -210,10 +212,8 @@ class _Training:
                 continue
             clock[CERTIFIED] += 1
             found = certify(plan.kind, self.data, self.shard, self.pool, self.crew, self.exchange)
-            primal, dual = found.half + found.loss + self.constant, found.total - found.half + self.constant
-            if dual - primal > 1e3 * float(np.finfo(plan.dtype).eps) * abs(primal):
-                raise FloatingPointError(f"dual {dual} above primal {primal}: the weights have lost their precision")
-            dual = min(dual, primal)
+            primal, self.scale[0] = found.primal + self.constant, found.scale
+            dual = bounded(primal, found.dual + self.constant, plan.dtype)
             self.seen[:] = found.f_y
             gap = relative_gap(primal, dual)
             converged = gap <= plan.tol
@@ -226,7 +226,13 @@ class _Training:
 
     def _step(self, primal: float, dual: float, *, converged: bool) -> Step:
         arrays = {"W": self.shard.W, "own": self.shard.own, "seen": self.seen, "rest": self.rest, "order": self.order}
-        arrays |= {"gains": self.gains, "tally": self.tally, "clock": self.clock, "pace": self.pace}
+        arrays |= {
+            "gains": self.gains,
+            "tally": self.tally,
+            "clock": self.clock,
+            "pace": self.pace,
+            "scale": self.scale,
+        }
         arrays |= {f"pool_{name}": array for name, array in self.pool._asdict().items()}
         return Step(int(self.clock[0]), primal, dual, float(self.tally[2]), converged, arrays)
 

@@ -98,11 +98,11 @@ class _Training:
         self.mine = np.zeros(3)
         self.pool = coefficients.empty(n, 8 * n)
         self.rest, self.moved, self.awake = np.zeros(n, np.uint8), np.zeros(n, np.uint8), np.empty(0, np.int32)
-        self.tally, self.clock = np.zeros(3), np.array([0, PORTIONS, 0])
+        self.tally, self.clock, self.scale = np.zeros(3), np.array([0, PORTIONS, 0]), np.ones(1)
         if state is not None:
             self.shard.W[:, : len(own)] = state["W"][:, : len(own)]
             self.pool = Coefficients(*(np.array(state[f"pool_{name}"]) for name in Coefficients._fields))
-            for name in ("rest", "moved", "awake", "tally", "clock"):
+            for name in ("rest", "moved", "awake", "tally", "clock", "scale"):
                 setattr(self, name, np.array(state[name]))
 
     def steps(self) -> Iterator[Step]:
@@ -130,8 +130,8 @@ class _Training:
                 continue
             clock[CERTIFIED] += 1
             found = certify(BOX, self.data, self.shard, self.pool, self.crew, self.exchange)
-            primal, dual = found.half + found.loss + self.constant, found.total - found.half + self.constant
-            dual = bounded(primal, dual, plan.dtype)
+            primal, self.scale[0] = found.primal + self.constant, found.scale
+            dual = bounded(primal, found.dual + self.constant, plan.dtype)
             converged = relative_gap(primal, dual) <= plan.tol
             self.rest[self.data.bounds * found.violation > 0.1 * plan.tol * primal / n] = 0
             yield self._step(primal, dual, converged=converged)
@@ -140,7 +140,7 @@ class _Training:
 
     def _step(self, primal: float, dual: float, *, converged: bool) -> Step:
         arrays = {"W": self.shard.W, "own": self.shard.own, "rest": self.rest, "moved": self.moved}
-        arrays |= {"awake": self.awake, "tally": self.tally, "clock": self.clock}
+        arrays |= {"awake": self.awake, "tally": self.tally, "clock": self.clock, "scale": self.scale}
         arrays |= {f"pool_{name}": array for name, array in self.pool._asdict().items()}
         return Step(int(self.clock[EPOCH]), primal, dual, float(self.tally[2]), converged, arrays)
 

@@ -256,3 +256,12 @@ def test_a_sparse_model_is_saved_and_scores_single_examples(name, hot, tmp_path)
     np.testing.assert_array_equal(loaded.scores(row), model.scores(row))
     np.testing.assert_allclose(loaded.score_one(row.indices, row.data), model.scores(row)[0], rtol=1e-5, atol=1e-6)
     assert not (model.W.data == 0).any()
+
+
+@pytest.mark.parametrize("name", ["weston_watkins", "crammer_singer"])
+def test_a_sparse_model_is_the_multiple_that_its_certificate_is_of(name, hot):
+    hot(5)
+    method = SOLVERS[name](parse_params(name, {"C": 30.0}))
+    *_, last = method.steps(many())
+    once, twice = (method.model(many(), last.state | {"scale": np.array([s])}).W for s in (1.0, 2.0))
+    np.testing.assert_array_equal(twice.toarray(), 2.0 * once.toarray())

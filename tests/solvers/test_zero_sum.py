@@ -5,10 +5,8 @@ import pytest
 from problems import small
 from scipy.optimize import minimize_scalar
 
-from solvers.ascent import DualAscent
-from solvers.kernels import absolute
+from solvers.kernels import absolute, ray
 from solvers.registry import SOLVERS, parse_params
-from solvers.zero_sum import ZeroSum
 
 SUMMED = ["lee_lin_wahba", "absolute_sum", "maximum_margin_regression", "reinforced"]
 
@@ -48,8 +46,8 @@ def test_the_certificate_is_of_the_best_multiple_of_w_and_so_is_the_model(name):
 
 def test_at_a_large_c_the_gap_closes_in_half_the_epochs(monkeypatch):
     problem, epochs = small(n=60, d=60), []
-    for measure in (ZeroSum.measure, DualAscent.measure):
-        monkeypatch.setattr(ZeroSum, "measure", measure)
+    for best_point in (ray.best_point, lambda half, loss, *_: (half + loss, 1.0)):
+        monkeypatch.setattr(ray, "best_point", best_point)
         *_, last = machine("lee_lin_wahba", C=1e3, tol=1e-2).steps(problem)
         assert last.converged
         epochs.append(last.epoch)
@@ -71,10 +69,12 @@ def test_the_objective_along_the_ray_is_exact_at_every_point_of_the_grid():
     *_, last = solver.steps(problem)
     layout = solver.layout(problem)
     task, run = solver._task(problem, layout), solver._resume(solver._task(problem, layout), layout, last.state)
-    _, _, losses = solver._certify(task, run.W, run.duals, np.zeros(40))
+    terms = ray.blank()
+    absolute.certify(*task, solver.margins(task.n_classes), run.W, run.duals.values, np.zeros(40), terms)
+    losses = ray.along(terms)
     W = solver.model(problem, copied(last.state) | {"scale": np.ones(1)}).coef
     for t in (0, 1, 2500, 4096, 8192):
-        s = t / absolute.ONE
+        s = t / ray.ONE
         expected = objective(solver, problem, s * W) - 0.5 * s * s * (W**2).sum()
         assert losses[t] == pytest.approx(expected, rel=1e-9)
 

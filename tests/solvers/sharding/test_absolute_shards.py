@@ -108,7 +108,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one_and_goes_on_in_other_number
 def test_the_dual_rises_at_every_batch_however_large(batch):
     problem, solver = with_empty_and_weighted_rows(), machine("lee_lin_wahba", C=3.0, dtype="float64", max_epochs=3)
     margins = solver.margins(problem.n_classes)
-    plan = solvers.sharding.absolute.Plan(margins, 3.0, 1e-6, 3, np.dtype(np.float64), 0, 6.0, 2.0, batch)
+    plan = solvers.sharding.absolute.Plan(margins, 3.0, 1e-6, 3, np.dtype(np.float64), 0, 6.0, batch)
     with Crew(1) as crew:
         training = _Training(problem, plan, Hub(1).seat(0), crew, None)
         duals = [0.0]
