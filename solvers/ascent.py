@@ -32,6 +32,8 @@ FIRST_REFINEMENTS, MOST_REFINEMENTS = 4, 40
 LIVE_SHARE = 0.05
 WORTH = 0.3
 CERTIFY_SHARE = 0.1
+# of the gap that the passes let expect at W, what the first certificate, of the best multiple, is ventured at
+FIRST_SHARE = 0.5
 # places in the pace of a run, behind the gains of the passes before by their cost and when the next climb is due: the
 # gap that the last pass told, and the share of what it let expect that the last certificate has found
 ESTIMATE, SHARE = 4, 5
@@ -251,7 +253,8 @@ class DualAscent(LinearMachine[A]):
     def _begin(self, task: Task, layout: Layout) -> "Run":
         n, nobody = len(task.y), np.empty(0, np.int32)
         # what the first pass tells says much of the gap behind it, but little where no visit has to be refined
-        pace = np.array([0.0, 0.0, 0.0, 0.0, 1.0 if self.refines else np.inf, 1.0])
+        estimate, part = (1.0, FIRST_SHARE) if self.refines else (np.inf, 1.0)
+        pace = np.array([0.0, 0.0, 0.0, 0.0, estimate, part])
         changing = (np.zeros(n, np.uint8), np.zeros(n, np.float32), nobody, np.zeros(4), pace)
         return Run(layout, layout.weights(), self.duals(task), *changing, 0, 0, 0, 0)
 
