@@ -21,7 +21,7 @@ from scipy.optimize import fmin_l_bfgs_b
 
 from benchmarks import sets
 from benchmarks.results import write
-from solvers.kernels.coordinates import SUMS
+from solvers.kernels.pair_weights import SUMS
 from solvers.master_problem import MasterProblem
 from solvers.methods.multiboost_cw import MultiboostCw, MultiboostCwParams
 from solvers.pair_loss import PairLoss

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.base import relative_gap
-from solvers.kernels import coordinates as kernels
-from solvers.kernels import newton
+from solvers.kernels import coordinates, newton, pair_weights, surveys
 from solvers.sharding.crew import Crew
 from solvers.weak_learners import Channels, Found
 
@@ -75,7 +74,7 @@ class PairLoss:
 
     def refresh(self) -> None:
         """Make all factors of mu afresh from the scores, without the rounding of earlier steps."""
-        kernels.restart(self.F, self.omega, self.y, self.e, self.r, self.E)
+        pair_weights.restart(self.F, self.omega, self.y, self.e, self.r, self.E)
         self.way[:] = 0.0
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -96,7 +95,7 @@ class PairLoss:
         k, n = self.F.shape
         channels = self._channels.get(fine) or Channels(k, n, fine=fine)
         self._channels[fine] = channels
-        self.mass, self.entropy, self.n_wrong = kernels.survey(
+        self.mass, self.entropy, self.n_wrong = surveys.survey(
             crew.board, self.starts, self.y, self.F, self.e, self.r, self.E, channels.top, channels.masses,
             channels.scales, channels.slack, channels.U, channels.totals,
         )  # fmt: skip
@@ -117,7 +116,7 @@ class PairLoss:
         A share above 1 goes beyond the minimum where that lowers the objective too. The scores have to be told by
         :meth:`shift` before the next survey.
         """
-        kernels.sweep(
+        coordinates.sweep(
             crew.board, sides, classes, weights, self._a, share, signed, self.starts, self.e, self.r, self.E, self.way
         )  # fmt: skip
 
@@ -130,7 +129,7 @@ class PairLoss:
         F: NDArray[np.float64] | None = None,
     ) -> None:
         """Let the scores follow: ``steps`` of the weights were made since they were last told. Or others than these."""
-        kernels.shift(crew.board, sides, classes, steps, self.F if F is None else F)
+        coordinates.shift(crew.board, sides, classes, steps, self.F if F is None else F)
 
     def follow(self, crew: Crew, ways: NDArray[np.float64], share: float) -> float:
         """Let mu follow as the scores grow by ``share ways``, of which they are not told; returns the sum of mu."""
@@ -140,7 +139,7 @@ class PairLoss:
     def gradients(self, sides: NDArray[np.int8], classes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Minus the derivative of the loss after the weight of each learner of a class, over ``rate``."""
         out = np.empty(len(classes))
-        kernels.gradients(sides, classes, self.starts, self.e, self.r, self.E, out)
+        surveys.gradients(sides, classes, self.starts, self.e, self.r, self.E, out)
         return out
 
     def primal(self, norm: float) -> float:

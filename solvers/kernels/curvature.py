@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels.coordinates import SUMS
+from solvers.kernels.pair_weights import SUMS
 from solvers.kernels.team import spread
 
 # learners of a tile, and lanes to which pairs are filled up; pairs of a block, whose tables stay in the cache

@@ -1,7 +1,7 @@
 """Steps of AdaBoost on outputs that are right or wrong each by themselves, and on colourings of the classes.
 
 The loss of output l on row i is ``w[l, i] = omega_i exp(-Y[l, i] f[l, i])``; Y is +1, -1, or 0 where the output does
-not count. Sums may be reordered, as in :mod:`solvers.kernels.coordinates`.
+not count. Sums may be reordered, as in :mod:`solvers.kernels.pair_weights`.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels.coordinates import SUMS, TILE
+from solvers.kernels.pair_weights import SUMS, TILE
 from solvers.kernels.whole_lanes import interleave
 
 

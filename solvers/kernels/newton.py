@@ -1,13 +1,13 @@
 """A step on many weights at once: where a quadratic model of the objective is least, and how the loss follows.
 
-Functions that reorder sums are always inlined, as in :mod:`solvers.kernels.coordinates`.
+Functions that reorder sums are always inlined, as in :mod:`solvers.kernels.pair_weights`.
 """
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernels.coordinates import SUMS, n_tiles
+from solvers.kernels.pair_weights import SUMS, n_tiles
 from solvers.kernels.team import spread
 
 LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10

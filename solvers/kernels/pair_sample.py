@@ -1,6 +1,6 @@
 """A sample of the pairs of an example and a wrong class, and what weak learners say of it.
 
-Few pairs carry most of the loss, ``mu_iq`` in :mod:`solvers.kernels.coordinates`. Those above a level are all taken,
+Few pairs carry most of the loss, ``mu_iq`` in :mod:`solvers.kernels.pair_weights`. Those above a level are all taken,
 the others with a probability in proportion to mu, and with the level in its place: ``level`` is the sum of all mu over
 the number of pairs wanted. Which are taken is decided by fractional parts of multiples of irrational numbers, spread
 more evenly than random numbers are.
