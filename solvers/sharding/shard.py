@@ -20,7 +20,6 @@ from solvers.ascent import (
     CERTIFY_SHARE,
     FIRST_CANDIDATES,
     FIRST_REFINEMENTS,
-    FIRST_SHARE,
     LIVE_SHARE,
     MOST_REFINEMENTS,
     WORTH,
@@ -64,6 +63,8 @@ WALKING, REFINING, ENDED = range(3)
 PASS_GAIN, RATE, COST, MEAN, ESTIMATE, SHARE, SIZE = range(7)
 # of a mean gain, what an example must have gained for a visit that all shards wait for; a shard's own take less
 CROSSING_SHARE = 1.0
+# of the gap that a pass lets expect at W, what the first certificate, of the best multiple, is ventured at
+FIRST_SHARE = 1 / 3
 
 
 class Plan(NamedTuple):
