@@ -220,18 +220,7 @@ def told(f: NDArray[Any], f_y: float, C: float, largest_loss: bool, ray: NDArray
         if 1.0 + pull > 0.0:
             note(1.0, pull, C, ray)
         return C * max(0.0, 1.0 + pull)
-    lanes = ALIGNMENT // f.itemsize
-    level = f.dtype.type(f_y - 1.0)
-    loss = 0.0
-    for begin in range(0, f.shape[0], lanes):
-        mask = above_mask(f, begin, level)
-        while mask:
-            pull = np.float64(f[begin + lowest_bit(mask)]) - f_y
-            mask &= mask - np.uint32(1)
-            if 1.0 + pull > 0.0:
-                note(1.0, pull, C, ray)
-                loss += 1.0 + pull
-    return C * loss
+    return C * float(_summed(f, f_y, C, ray))
 
 
 @njit(inline="always")
@@ -267,7 +256,7 @@ def _candidates(
     if largest_loss:
         loss = max(worst, g_top)
     elif g_top > 0.0:
-        loss += _summed(f, f_y)
+        loss += _summed(f, f_y, C, None)
 
     # two lower bounds of the root: from the positive variables alone, and from the best other class alone
     floor = max(0.0, min(0.5 * b_top, C), b_top - C if largest_loss else 0.0)
@@ -304,15 +293,18 @@ def _best_of_parts(f: NDArray[Any], f_y: float, K: float, S0: float, b: NDArray[
 
 
 @njit(cache=True, nogil=True)
-def _summed(f: NDArray[Any], f_y: float) -> float:
-    """Sum of max(0, 1 - f_y + f_c)."""
+def _summed(f: NDArray[Any], f_y: float, C: float, ray: NDArray[np.float64] | None) -> float:
+    """Sum of max(0, 1 - f_y + f_c); the ray, if there is one, is told the terms times C."""
     lanes = ALIGNMENT // f.itemsize
     level = f.dtype.type(f_y - 1.0)
     loss = 0.0
     for begin in range(0, f.shape[0], lanes):
         mask = above_mask(f, begin, level)
         while mask:
-            loss += max(0.0, 1.0 - f_y + f[begin + lowest_bit(mask)])
+            g = 1.0 - f_y + f[begin + lowest_bit(mask)]
+            loss += max(0.0, g)
+            if ray is not None and g > 0.0:
+                note(1.0, g - 1.0, C, ray)
             mask &= mask - np.uint32(1)
     return loss
 

@@ -1,5 +1,7 @@
 """The multiple of W that certificates of machines with relative margins are of, and that their models are."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -77,7 +79,7 @@ def test_shards_certify_the_best_multiple_too(name, way):
         for _, _, _, features, own, part in certified:
             W[np.ix_(own, features)] = part.T
         primal, dual, state, *_ = certified[0]
-        step = type("Certified", (), {"primal": primal, "dual": dual, "state": state})
+        step = SimpleNamespace(primal=primal, dual=dual, state=state)
         scales.append(check(solver, problem, step, W))
     assert max(scales) > 1.0
 
