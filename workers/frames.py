@@ -12,7 +12,11 @@ _MAGIC = b"PMF1"
 _HEAD = struct.Struct("<4sI")
 _ARRAY = struct.Struct("<4sI")
 _ALIGNMENT = 8
-_KINDS = "biuf"
+# what a frame may hold, by the name that stands in it; always little-endian
+_DTYPES = {
+    dtype.str.encode(): dtype
+    for dtype in map(np.dtype, ("?", "i1", "u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"))
+}
 _MOST_DIMENSIONS = 8
 
 
@@ -30,11 +34,11 @@ def pack(arrays: Sequence[NDArray[Any]]) -> bytes:
     """
     parts, at = [_HEAD.pack(_MAGIC, len(arrays))], _HEAD.size
     for array in arrays:
-        if array.dtype.kind not in _KINDS:
+        dtype = array.dtype.newbyteorder("<")
+        if dtype.str.encode() not in _DTYPES:
             raise TypeError(f"arrays of {array.dtype} cannot be sent; booleans, integers and floats can")
-        kind = array.dtype.newbyteorder("<")
-        header = _ARRAY.pack(kind.str.encode(), array.ndim) + struct.pack(f"<{array.ndim}q", *array.shape)
-        data = np.ascontiguousarray(array, kind).tobytes()
+        header = _ARRAY.pack(dtype.str.encode(), array.ndim) + struct.pack(f"<{array.ndim}q", *array.shape)
+        data = np.ascontiguousarray(array, dtype).tobytes()
         at += len(header)
         before = bytes(-at % _ALIGNMENT)
         after = bytes(-len(data) % _ALIGNMENT)
@@ -51,27 +55,38 @@ def unpack(frame: bytes | memoryview) -> list[NDArray[Any]]:
     FrameError
         The bytes are not what :func:`pack` makes.
     """
+    content, arrays, at = bytearray(frame), [], _HEAD.size
     try:
         magic, count = _HEAD.unpack_from(frame, 0)
         if magic != _MAGIC:
             raise FrameError(f"a frame begins with {_MAGIC!r}, this with {magic!r}")
-        content, arrays, at = bytearray(frame), [], _HEAD.size
         for _ in range(count):
-            name, n_dimensions = _ARRAY.unpack_from(frame, at)
-            if n_dimensions > _MOST_DIMENSIONS:
-                raise FrameError(f"an array of {n_dimensions} dimensions; {_MOST_DIMENSIONS} are the most")
-            shape = struct.unpack_from(f"<{n_dimensions}q", frame, at + _ARRAY.size)
-            at += _ARRAY.size + 8 * n_dimensions
-            at += -at % _ALIGNMENT
-            kind = np.dtype(name.rstrip(b"\0").decode("ascii"))
-            if kind.kind not in _KINDS or min(shape, default=0) < 0:
-                raise FrameError(f"an array of {kind} and shape {shape}")
-            size = math.prod(shape)
-            array = np.frombuffer(content, kind, size, at) if size else np.empty(0, kind)
-            arrays.append(array.reshape(shape))
-            at += array.nbytes + -array.nbytes % _ALIGNMENT
-    except (struct.error, TypeError, ValueError) as error:
-        raise error if isinstance(error, FrameError) else FrameError(str(error)) from error
+            array, at = _array(content, at)
+            arrays.append(array)
+    except struct.error as error:
+        raise FrameError(str(error)) from error
     if at != len(frame):
         raise FrameError(f"a frame of {at} bytes has {len(frame)}")
     return arrays
+
+
+def _array(content: bytearray, at: int) -> tuple[NDArray[Any], int]:
+    """The array whose header begins at that byte, over the same memory, and where the next one begins."""
+    name, n_dimensions = _ARRAY.unpack_from(content, at)
+    if n_dimensions > _MOST_DIMENSIONS:
+        raise FrameError(f"an array of {n_dimensions} dimensions; {_MOST_DIMENSIONS} are the most")
+    shape = struct.unpack_from(f"<{n_dimensions}q", content, at + _ARRAY.size)
+    at += _ARRAY.size + 8 * n_dimensions
+    at += -at % _ALIGNMENT
+    dtype = _DTYPES.get(name.rstrip(b"\0"))
+    if dtype is None or min(shape, default=0) < 0:
+        raise FrameError(f"an array of {name!r} and shape {shape}")
+    size = math.prod(shape)
+    if size * dtype.itemsize > len(content) - at:
+        raise FrameError(f"an array of {dtype} and shape {shape}; {max(0, len(content) - at)} bytes are left")
+    flat = np.frombuffer(content, dtype, size, at) if size else np.empty(0, dtype)
+    try:
+        array = flat.reshape(shape)
+    except ValueError as error:  # beside a zero, the other dimensions can be larger than numpy can count to
+        raise FrameError(str(error)) from error
+    return array, at + array.nbytes + -array.nbytes % _ALIGNMENT

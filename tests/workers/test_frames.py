@@ -1,5 +1,7 @@
 """Frames: arrays come back as they were, and whatever else is refused."""
 
+import struct
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,6 +48,35 @@ def test_a_frame_with_changed_or_missing_bytes_is_refused_or_read_as_numbers(giv
     except FrameError:
         return
     assert all(array.dtype.kind in "biuf" for array in found)
+
+
+@pytest.mark.parametrize("shape", [(3,), (0, 2), ()])
+def test_every_change_of_a_byte_is_refused_or_read_as_numbers(shape):
+    frame = pack([np.zeros(shape)])
+    for at in range(len(frame)):
+        for change in range(1, 256):
+            changed = frame[:at] + bytes([frame[at] ^ change]) + frame[at + 1 :]
+            try:
+                found = unpack(changed)
+            except FrameError:
+                continue
+            assert all(array.dtype.kind in "biuf" for array in found), (at, change)
+
+
+@pytest.mark.parametrize("shape", [(2**61,), (2**63 - 1,), (2**40, 2**40), (0, 2**62, 2**62)])
+def test_a_shape_of_more_entries_than_any_memory_holds_is_refused(shape):
+    frame = bytearray(pack([np.zeros((0,) * len(shape))]))
+    struct.pack_into(f"<{len(shape)}q", frame, 16, *shape)
+    with pytest.raises(FrameError, match=r"shape|too big|dimension"):
+        unpack(bytes(frame))
+
+
+@pytest.mark.parametrize("name", [b"O", b"i4,i", b"2i4", b"(,", b"M8", b"c8", b">f8"])
+def test_a_dtype_that_is_never_sent_is_refused(name):
+    frame = bytearray(pack([np.zeros(2)]))
+    frame[8:12] = name.ljust(4, b"\0")
+    with pytest.raises(FrameError, match="an array of"):
+        unpack(bytes(frame))
 
 
 def test_objects_are_never_sent():
