@@ -3,14 +3,14 @@
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class Settings(BaseSettings):
     """What an installation may choose; the defaults are those of the embedded service."""
 
-    model_config = SettingsConfigDict(env_prefix="POLYMARGIN_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="POLYMARGIN_", extra="ignore", frozen=True, populate_by_name=True)
 
     home: Path = Field(default_factory=lambda: Path.home() / ".polymargin", description="Data folder.")
     database_url: str = Field(default="", description="SQLAlchemy URL; empty: SQLite in the data folder.")
@@ -26,7 +26,12 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(default=30.0, gt=0, description="A job unheard of for so long is given to another.")
     heartbeat_seconds: float = Field(default=5.0, gt=0, description="Time between two signs of life of a job.")
     sweep_seconds: float = Field(default=5.0, gt=0, description="Time between two sweeps of a worker.")
-    ring_again_seconds: float = Field(default=20.0, gt=0, description="A queued job unheard of so long is rung again.")
+    notify_again_seconds: float = Field(
+        default=20.0,
+        gt=0,
+        validation_alias=AliasChoices("POLYMARGIN_NOTIFY_AGAIN_SECONDS", "POLYMARGIN_RING_AGAIN_SECONDS"),
+        description="Workers are notified again of a job queued so long; the second name is that of earlier versions.",
+    )
     max_attempts: int = Field(default=3, gt=0, description="Attempts after which a job that loses its worker fails.")
     exchange_seconds: float = Field(
         default=600.0, gt=0, description="A shard that waits so long for its peers in one round gives up."

@@ -39,6 +39,6 @@ def adopt_libraries(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # Every message of Celery's own is a doorbell; what happens to jobs is logged by those who run them.
+    # Celery's own messages only carry ids of jobs; what happens to jobs is logged by those who run them.
     for name in ("celery", "kombu", "alembic"):
         logging.getLogger(name).setLevel(max(root.level, logging.WARNING))

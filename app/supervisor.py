@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app import guardian
+from app import process_reaper
 
 # A child that dies sooner than this after its start has not worked at all.
 QUICK_DEATH_SECONDS = 10.0
@@ -84,7 +84,7 @@ class Supervisor:
         self._children: list[Child] = []
         logs.mkdir(parents=True, exist_ok=True)
         self._stopping = stopping
-        self._guardian = _start_guardian()
+        self._reaper = _start_reaper()
 
     def start(self, child: Child, ready: Callable[[], bool], timeout: float) -> None:
         """Start a child and wait until it is ready for what comes after it, or until ``stopping`` is set.
@@ -117,18 +117,18 @@ class Supervisor:
             A child died at once five times in a row.
         """
         while not self._stopping.wait(_POLL_SECONDS):
-            if self._guardian.poll() is not None:
-                self._replace_guardian()
+            if self._reaper.poll() is not None:
+                self._replace_reaper()
             for child in self._children:
                 self._attend(child)
 
     def stop(self) -> None:
-        """Stop every child, the last one first; then the guardian, which kills what is still there."""
+        """Stop every child, the last one first; then the reaper, which kills what is still there."""
         for child in reversed(self._children):
             self._terminate(child)
-        assert self._guardian.stdin is not None
-        self._guardian.stdin.close()
-        self._guardian.wait()
+        assert self._reaper.stdin is not None
+        self._reaper.stdin.close()
+        self._reaper.wait()
 
     def log(self, child: Child) -> Path:
         return self._logs / f"{child.name}.log"
@@ -167,7 +167,7 @@ class Supervisor:
                 env=self._environment,
                 start_new_session=True,
             )
-        self._tell_guardian(f"+{child.process.pid}")
+        self._tell_reaper(f"+{child.process.pid}")
         if self._verbose:
             threading.Thread(target=_copy, args=(child, file), daemon=True).start()
 
@@ -175,7 +175,7 @@ class Supervisor:
         # Children of a worker that was killed must not go on beside those of its successor.
         assert child.process is not None
         _signal_group(child.process.pid, signal.SIGKILL)
-        self._tell_guardian(f"-{child.process.pid}")
+        self._tell_reaper(f"-{child.process.pid}")
         child.process = None
 
     def _terminate(self, child: Child) -> None:
@@ -190,20 +190,20 @@ class Supervisor:
             child.process.wait()
         self._forget(child)
 
-    def _tell_guardian(self, line: str) -> None:
-        assert self._guardian.stdin is not None
+    def _tell_reaper(self, line: str) -> None:
+        assert self._reaper.stdin is not None
         try:
-            self._guardian.stdin.write(f"{line}\n".encode())
+            self._reaper.stdin.write(f"{line}\n".encode())
         except BrokenPipeError:
-            self._replace_guardian()
+            self._replace_reaper()
 
-    def _replace_guardian(self) -> None:
-        assert self._guardian.stdin is not None
-        self._guardian.stdin.close()
-        self._guardian = _start_guardian()
+    def _replace_reaper(self) -> None:
+        assert self._reaper.stdin is not None
+        self._reaper.stdin.close()
+        self._reaper = _start_reaper()
         for child in self._children:
             if child.process is not None:
-                self._tell_guardian(f"+{child.process.pid}")
+                self._tell_reaper(f"+{child.process.pid}")
 
     def _last_words(self, child: Child) -> str:
         lines = self.log(child).read_text(errors="replace").strip().splitlines()
@@ -211,8 +211,8 @@ class Supervisor:
         return f"{last} (log: {self.log(child)})"
 
 
-def _start_guardian() -> subprocess.Popen[bytes]:
-    command = [sys.executable, str(Path(guardian.__file__))]
+def _start_reaper() -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(Path(process_reaper.__file__))]
     return subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
 
 

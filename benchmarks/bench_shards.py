@@ -79,9 +79,9 @@ def count(problem: Problem, machine: str, tol: float, size: int, way: Way) -> li
 
 def shard(url: str, gang: str, rank: int, size: int, name: str, machine: str, tol: float, pipe: Connection) -> None:
     """One shard in a process of its own; it trains as often as the parent opens gangs, and tells its figures."""
+    from workers.cpu_affinity import current, separated
     from workers.exchange import RedisExchange
     from workers.gang import decode, encode
-    from workers.processors import kept_apart, place
 
     problem = problem_of(name)
     pipe.send(None)
@@ -89,9 +89,9 @@ def shard(url: str, gang: str, rank: int, size: int, name: str, machine: str, to
         exchange: Any = Hub(1).seat(0)
         if size > 1:
             exchange = RedisExchange(url, f"{gang}{number}", rank, size, timeout=TIMEOUT)
-        places = [decode(part[0]) for part in gather(exchange, [encode(place())])]
+        affinities = [decode(part[0]) for part in gather(exchange, [encode(current())])]
         exchange.waited = 0.0
-        with kept_apart(places, rank):
+        with separated(affinities, rank):
             began = time.perf_counter()
             for step in steps(problem, machine, tol, exchange):  # noqa: B007
                 pass

@@ -15,8 +15,8 @@ from app.store.files import Files
 from solvers.base import Solver, Step
 from solvers.problem import Problem
 from solvers.version import VERSION
-from workers.journal import Drained, Journal
-from workers.pace import Pace
+from workers.eta import EtaEstimate
+from workers.job_context import Drained, JobContext
 
 # A checkpoint may take a tenth of the time at most, however large the state is.
 _CHECKPOINT_SHARE = 0.1
@@ -71,7 +71,7 @@ def drive(
     Drained
         The worker shall end; what was reached is kept as a checkpoint.
     Cancelled, Fenced
-        As the journal says.
+        As :class:`JobContext` has them.
     """
     outcome = run.begin(solver, point, start)
     started = time.monotonic()
@@ -81,7 +81,7 @@ def drive(
         if not step.converged:
             run.pause(outcome)
         started = time.monotonic()
-    run.journal.flush()
+    run.context.flush()
     if outcome is None:
         raise RuntimeError(f"solver {solver.name} ended without a step")
     return outcome
@@ -92,25 +92,25 @@ class Run:
 
     Parameters
     ----------
-    journal : Journal
+    context : JobContext
     store : Files
     n_points : int
     """
 
-    def __init__(self, journal: Journal, store: Files, n_points: int = 1) -> None:
-        self.journal = journal
+    def __init__(self, context: JobContext, store: Files, n_points: int = 1) -> None:
+        self.context = context
         self.seconds = 0.0
         self._reached: Reached | None = None
         self._point, self._began, self._n_points = 0, 0.0, n_points
         self._store = store
-        self._folder = f"jobs/{journal.lease.job_id}"
-        self._pace = Pace(None, None)
+        self._folder = f"jobs/{context.lease.job_id}"
+        self._eta = EtaEstimate(None, None)
         self._saved_at = time.monotonic()
         self._saving_took = 0.0
 
     def resume(self) -> Outcome | None:
         """Load the last checkpoint, or forget it if its files are not what this version has written."""
-        checkpoint = self.journal.last_checkpoint()
+        checkpoint = self.context.last_checkpoint()
         if checkpoint is None:
             return None
         try:
@@ -118,8 +118,8 @@ class Run:
             if manifest["code_version"] != VERSION:
                 raise ValueError(f"version {manifest['code_version']} wrote it; this is {VERSION}")
         except (OSError, ValueError):
-            _log.exception("checkpoint_unusable", job_id=self.journal.lease.job_id)
-            self.journal.drop_checkpoint()
+            _log.exception("checkpoint_unusable", job_id=self.context.lease.job_id)
+            self.context.drop_checkpoint()
             return None
         reached = Reached(**manifest["reached"])
         self._reached, self.seconds = reached, reached.seconds
@@ -131,7 +131,7 @@ class Run:
         before, self._point = self._reached, point
         fresh = before is None or before.point != point
         self._began = self.seconds if before is None or fresh else before.began
-        self._pace = Pace(getattr(solver.params, "tol", None), getattr(solver.params, "max_epochs", None))
+        self._eta = EtaEstimate(getattr(solver.params, "tol", None), getattr(solver.params, "max_epochs", None))
         if before is None or start is None:
             return None
         outcome = Outcome(replace(before, point=point, began=self._began), start)
@@ -145,10 +145,10 @@ class Run:
         Raises
         ------
         Drained, Cancelled, Fenced
-            As the journal says.
+            As :class:`JobContext` has them.
         """
         try:
-            self.journal.check()
+            self.context.check()
         except Drained:
             self.try_to_save(outcome)
             raise
@@ -176,12 +176,12 @@ class Run:
         progress = {"epoch": step.epoch, "point": self._point, **self._progress(step)}
         if reached.gap is not None:
             progress["gap"] = reached.gap
-        self.journal.step(row, progress)
+        self.context.step(row, progress)
         return reached
 
     def _progress(self, step: Step) -> dict[str, float | None]:
         spent = self.seconds - self._began
-        fraction, eta = self._pace.step(step.epoch, step.gap, spent)
+        fraction, eta = self._eta.step(step.epoch, step.gap, spent)
         if eta is not None:
             # each of the points to come is taken to need as long as this one
             eta += (self._n_points - 1 - self._point) * (spent + eta)
@@ -197,16 +197,16 @@ class Run:
         try:
             self.save(outcome)
         except OSError:
-            _log.exception("checkpoint_not_written", job_id=self.journal.lease.job_id)
+            _log.exception("checkpoint_not_written", job_id=self.context.lease.job_id)
             self._saved_at = time.monotonic()
 
     def save(self, outcome: Outcome) -> None:
         """Make ``outcome`` the checkpoint: files first, then the row, then the older files go."""
         started = time.monotonic()
-        attempt, reached = self.journal.lease.attempt, outcome.reached
+        attempt, reached = self.context.lease.attempt, outcome.reached
         path = f"{self._folder}/{attempt}-{reached.number}-{reached.point}"
         sha256 = self._write(path, outcome, {"reached": asdict(reached), "code_version": VERSION})
-        before = self.journal.checkpoint(Checkpoint(attempt, reached.number, reached.seconds, path, sha256))
+        before = self.context.checkpoint(Checkpoint(attempt, reached.number, reached.seconds, path, sha256))
         if before is not None:
             self._store.delete(before)
         self._saved_at = time.monotonic()

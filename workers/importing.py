@@ -12,15 +12,15 @@ from app.formats.table import FormatError
 from app.store import tables
 from app.store.corpus import save_corpus, statistics_of
 from app.store.files import files
-from workers.journal import Journal
+from workers.job_context import JobContext
 
 
-def import_dataset(journal: Journal) -> None:
+def import_dataset(context: JobContext) -> None:
     """Parse the file, save its arrays, and make the dataset ready together with the job's success."""
-    lease, store = journal.lease, files()
+    lease, store = context.lease, files()
     dataset_id = lease.dataset_id
     folder = f"datasets/{dataset_id}"
-    journal.phase("loading")
+    context.phase("loading")
     try:
         parsed = parse(
             store.path(f"{folder}/source"),
@@ -33,7 +33,7 @@ def import_dataset(journal: Journal) -> None:
         )
     except FormatError as error:
         raise _not_readable(error) from error
-    journal.phase("saving", fraction=0.5)
+    context.phase("saving", fraction=0.5)
     statistics = statistics_of(parsed)
     path = f"{folder}/arrays-{lease.attempt}"
     store.delete(path)
@@ -55,7 +55,7 @@ def import_dataset(journal: Journal) -> None:
         session.execute(update(tables.Dataset).where(tables.Dataset.id == dataset_id).values(values))
         return {"dataset": dataset_id}
 
-    journal.succeed(finish)
+    context.succeed(finish)
     for leftover in store.path(folder).glob("*arrays-*"):
         if leftover.name != f"arrays-{lease.attempt}":
             store.delete(f"{folder}/{leftover.name}")

@@ -14,8 +14,8 @@ from app.store.corpus import open_corpus
 from app.store.files import Files
 from solvers.problem import Problem
 from workers.featuring import Featured, featured
-from workers.heart import Heart
-from workers.journal import Journal
+from workers.job_context import JobContext
+from workers.lease_heartbeat import LeaseHeartbeat
 from workers.rows import Rows, split_rows
 from workers.trees import label_tree
 
@@ -30,7 +30,9 @@ class Prepared:
     problem: Problem
 
 
-def prepare(heart: Heart, job_id: str, dataset_id: str | None, store: Files, request: TrainRequest) -> Prepared:
+def prepare(
+    heartbeat: LeaseHeartbeat, job_id: str, dataset_id: str | None, store: Files, request: TrainRequest
+) -> Prepared:
     """Read the dataset of a job, split it, and make its features.
 
     Raises
@@ -40,13 +42,13 @@ def prepare(heart: Heart, job_id: str, dataset_id: str | None, store: Files, req
     InvalidInput, FitError, ProblemError
         The dataset cannot be trained on.
     """
-    tell = heart.phase if isinstance(heart, Journal) else _nobody
+    tell = heartbeat.phase if isinstance(heartbeat, JobContext) else _nobody
     tell("loading")
-    dataset = heart.read(lambda session: session.get(tables.Dataset, dataset_id))
+    dataset = heartbeat.read(lambda session: session.get(tables.Dataset, dataset_id))
     if dataset is None or dataset.path is None:
         raise Conflict("the dataset is not ready, or was deleted")
     corpus = open_corpus(nearby(store, dataset.path), dataset.path)
-    rows = split_rows(corpus, request, label_tree(heart, job_id, request))
+    rows = split_rows(corpus, request, label_tree(heartbeat, job_id, request))
     tell("features")
     data = featured(corpus, rows, request.text)
     return Prepared(dataset, rows, data, rows.problem(data.X_train))

@@ -14,7 +14,7 @@ from solvers.base import Params
 from solvers.model import Model
 from solvers.version import VERSION
 from workers.driving import Reached
-from workers.journal import Journal
+from workers.job_context import JobContext
 from workers.preparing import Prepared
 from workers.scoring import measures
 from workers.trees import hierarchy_id
@@ -26,14 +26,14 @@ Save = Callable[[Path, Mapping[str, Any]], str]
 class Publisher:
     """Measures and saves what was trained, and makes versions of it."""
 
-    journal: Journal
+    context: JobContext
     store: Files
     request: TrainRequest
     prepared: Prepared
 
     def folder(self, reached: Reached) -> str:
         """Where the version of that point of the job's path is kept."""
-        path = f"models/{self.journal.lease.job_id}.{self.journal.lease.attempt}"
+        path = f"models/{self.context.lease.job_id}.{self.context.lease.attempt}"
         return path if self.request.path is None else f"{path}.{reached.point}"
 
     def finish(
@@ -59,10 +59,10 @@ class Publisher:
         """
         problem, rows = self.prepared.problem, self.prepared.rows
         done = (reached.point + 1) / len(self.request.path or [params])
-        self.journal.phase("testing", at_once=False, fraction=done, eta_seconds=None)
+        self.context.phase("testing", at_once=False, fraction=done, eta_seconds=None)
         model = make()
         metrics = measures(model, rows, problem.X, self.prepared.data.X_test)
-        self.journal.phase("saving", at_once=False)
+        self.context.phase("saving", at_once=False)
         facts = self._save(params, reached, model, save or model.save, lineage or {})
 
         def add(session: Session) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Publisher:
     def _save(
         self, params: Params, reached: Reached, model: Model, save: Save, more: Mapping[str, Any]
     ) -> versions.Facts:
-        lease, dataset, data = self.journal.lease, self.prepared.dataset, self.prepared.data
+        lease, dataset, data = self.context.lease, self.prepared.dataset, self.prepared.data
         problem, tree, path = self.prepared.problem, self.prepared.rows.tree, self.folder(reached)
         self.store.delete(f"{path}/features")
         manifest = {"kind": data.features.kind, "params": data.features.params_json()}
@@ -122,7 +122,7 @@ class Publisher:
             point=reached.point,
             hierarchy_id=None
             if tree is None
-            else self.journal.read(lambda session: hierarchy_id(session, lease.job_id)),
+            else self.context.read(lambda session: hierarchy_id(session, lease.job_id)),
             hierarchy_sha256=lineage["hierarchy_sha256"],
             report={**model.report, **self.prepared.rows.report},
             sha256=sha256,

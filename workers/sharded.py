@@ -1,4 +1,4 @@
-"""Training jobs in class shards: the coordinator of a gang drives the steps of all shards, and keeps their journal."""
+"""Training jobs in class shards: the coordinator of a gang drives the steps of all shards, and records them."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from app.schemas.jobs import TrainRequest
 from app.services import slots
 from app.services.leases import Checkpoint
 from app.store.files import Files
-from app.store.queue import ring
+from app.store.queue import notify_worker
 from solvers.base import Solver, Step
 from solvers.sharding.exchange import Arrays, ExchangeError
 from solvers.sharding.shardable import Shardable
@@ -25,7 +25,7 @@ from workers.driving import Outcome, Run
 from workers.exchange import RedisExchange
 from workers.gang import Lost, Report, Waiting
 from workers.gang_keys import open_gang, require_gang
-from workers.journal import Drained, Journal
+from workers.job_context import Drained, JobContext
 from workers.preparing import Prepared, digest, prepare
 from workers.publishing import Publisher
 from workers.shard import model_part
@@ -34,21 +34,21 @@ _START_LEASES = 2.0
 _log = structlog.get_logger("polymargin.worker")
 
 
-def train_sharded(journal: Journal, store: Files, request: TrainRequest, solver: Solver[Any]) -> None:
+def train_sharded(context: JobContext, store: Files, request: TrainRequest, solver: Solver[Any]) -> None:
     """Train with one shard in each of the slots that the job has, and end the job with a model that stays in shards.
 
     Raises
     ------
     Lost, Waiting, Failed, Drained, Cancelled, Fenced
-        As :mod:`workers.gang` and the journal have them; the gang is broken then, and nothing of it stays in Redis.
+        As :mod:`workers.gang` and the context raise them; the gang is broken then, and nothing of it stays in Redis.
     """
-    lease, url = journal.lease, settings().redis_url
+    lease, url = context.lease, settings().redis_url
     assert lease.shards is not None
     try:
         gang.close_all(url, lease.job_id, range(1, lease.attempt))
         for name in gang.names(lease.job_id, lease.attempt):
             open_gang(url, name)
-        Coordinator(journal, store, request, solver, lease.shards, url).run()
+        Coordinator(context, store, request, solver, lease.shards, url).run()
     except ExchangeError as error:
         raise gang.verdict(error) from error
     except BaseException as error:
@@ -63,7 +63,7 @@ class Coordinator:
 
     Parameters
     ----------
-    journal : Journal
+    context : JobContext
     store : Files
     request : TrainRequest
     solver : Solver
@@ -74,13 +74,13 @@ class Coordinator:
     """
 
     def __init__(
-        self, journal: Journal, store: Files, request: TrainRequest, solver: Solver[Any], size: int, url: str
+        self, context: JobContext, store: Files, request: TrainRequest, solver: Solver[Any], size: int, url: str
     ) -> None:
-        self._journal, self._store, self._request, self._solver, self._size = journal, store, request, solver, size
+        self._context, self._store, self._request, self._solver, self._size = context, store, request, solver, size
         self._began = self._looked_at = time.monotonic()
         self._all_here = False
-        self._ring()
-        self._url, self._gang = url, gang.names(journal.lease.job_id, journal.lease.attempt)[1]
+        self._notify()
+        self._url, self._gang = url, gang.names(context.lease.job_id, context.lease.attempt)[1]
         self._control = RedisExchange(
             url,
             self._gang,
@@ -89,17 +89,17 @@ class Coordinator:
             timeout=settings().exchange_seconds,
             check=self._look,
         )
-        self._run = _GangRun(journal, store, self)
+        self._run = _GangRun(context, store, self)
         self._counts = np.zeros((size, 3))
 
     def run(self) -> None:
         """From the shards' first word to the job's success."""
         try:
-            lease = self._journal.lease
-            prepared = prepare(self._journal, lease.job_id, lease.dataset_id, self._store, self._request)
-            publisher = Publisher(self._journal, self._store, self._request, prepared)
+            lease = self._context.lease
+            prepared = prepare(self._context, lease.job_id, lease.dataset_id, self._store, self._request)
+            publisher = Publisher(self._context, self._store, self._request, prepared)
             outcome = self._start(prepared)
-            self._journal.phase("training", at_once=False)
+            self._context.phase("training", at_once=False)
             outcome = self._train(outcome)
             self._finish(publisher, outcome)
         finally:
@@ -142,14 +142,14 @@ class Coordinator:
                 self._run.try_to_save(outcome)
             if order & gang.LEAVE:
                 raise Drained
-            self._journal.check(drain=False)
+            self._context.check(drain=False)
             order = gang.GO
             if draining.requested() or any(report.drains for report in reports):
                 order = gang.SAVE | gang.LEAVE
             elif self._run.checkpoint_due():
                 order = gang.SAVE
             began = time.monotonic()
-        self._journal.flush()
+        self._context.flush()
         if outcome is None:
             raise RuntimeError(f"solver {self._solver.name} ended without a step")
         return outcome
@@ -167,10 +167,10 @@ class Coordinator:
         return Step(int(first.epoch), first.primal, first.dual, first.violation, bool(first.converged), {}, measures)
 
     def _finish(self, publisher: Publisher, outcome: Outcome) -> None:
-        lease, problem = self._journal.lease, publisher.prepared.problem
-        self._journal.phase("saving", at_once=False)
+        lease, problem = self._context.lease, publisher.prepared.problem
+        self._context.phase("saving", at_once=False)
         parts = self.collect([])
-        self._journal.read(lambda session: slots.give_up(session, lease.job_id))
+        self._context.read(lambda session: slots.give_up(session, lease.job_id))
         folder = self._store.path(model_part(lease.job_id, lease.attempt))
         assembly = Assembly(folder, [own for _, own in parts], [gang.decode(said) for said, _ in parts])
         solver = self._solver
@@ -182,16 +182,16 @@ class Coordinator:
             assembly.save,
             {"shards": [{"rank": rank, solver.trains: len(own)} for rank, own in enumerate(assembly.owns)]},
         )
-        self._journal.succeed(finish)
+        self._context.succeed(finish)
 
     def _look(self) -> None:
         """While the coordinator waits: is the job still its own, is every shard alive, has each one come?"""
-        self._journal.check(drain=not self._all_here)
+        self._context.check(drain=not self._all_here)
         if time.monotonic() - self._looked_at < min(1.0, settings().heartbeat_seconds):
             return
         self._looked_at = time.monotonic()
-        lease = self._journal.lease
-        held = self._journal.read(lambda session: slots.held(session, lease.job_id, lease.attempt))
+        lease = self._context.lease
+        held = self._context.read(lambda session: slots.held(session, lease.job_id, lease.attempt))
         gone = sorted(set(range(self._size)) - {slot.rank for slot in held if not (slot.worker and slot.lost)})
         if gone:
             # a shard may have left because it was the first to notice that Redis has lost the gang
@@ -202,21 +202,21 @@ class Coordinator:
             return
         if self._looked_at - self._began > _START_LEASES * settings().lease_seconds:
             raise Waiting(f"no worker of {absent[0].queue} has taken shard {absent[0].rank}")
-        self._ring()
+        self._notify()
 
-    def _ring(self) -> None:
-        lease = self._journal.lease
-        self._journal.read(lambda session: slots.keep_waiting(session, lease.job_id, lease.attempt))
-        for slot in self._journal.read(lambda session: slots.held(session, lease.job_id, lease.attempt)):
+    def _notify(self) -> None:
+        lease = self._context.lease
+        self._context.read(lambda session: slots.keep_waiting(session, lease.job_id, lease.attempt))
+        for slot in self._context.read(lambda session: slots.held(session, lease.job_id, lease.attempt)):
             if slot.worker is None:
-                ring(lease.job_id, slot.queue, slot.rank)
+                notify_worker(lease.job_id, slot.queue, slot.rank)
 
 
 class _GangRun(Run):
     """A run whose state lies with the shards: its checkpoints are a manifest of theirs."""
 
-    def __init__(self, journal: Journal, store: Files, coordinator: Coordinator) -> None:
-        super().__init__(journal, store)
+    def __init__(self, context: JobContext, store: Files, coordinator: Coordinator) -> None:
+        super().__init__(context, store)
         self._coordinator = coordinator
         self.checkpoint: Checkpoint | None = None
 
@@ -227,7 +227,7 @@ class _GangRun(Run):
 
     def forget(self) -> None:
         """Begin anew: a shard cannot read its part of the checkpoint."""
-        self.journal.drop_checkpoint()
+        self.context.drop_checkpoint()
         self._reached, self.seconds = None, 0.0
 
     def _load(self, checkpoint: Checkpoint) -> tuple[Mapping[str, NDArray[Any]], dict[str, Any]]:

@@ -14,10 +14,10 @@ from workers import draining
 from workers.failing import explain
 from workers.gang import Failed, Lost, Waiting
 from workers.importing import import_dataset
-from workers.journal import Cancelled, Drained, Journal
+from workers.job_context import Cancelled, Drained, JobContext
 from workers.training import train
 
-WORK: Mapping[str, Callable[[Journal], None]] = {"import": import_dataset, "train": train}
+WORK: Mapping[str, Callable[[JobContext], None]] = {"import": import_dataset, "train": train}
 
 _log = structlog.get_logger("polymargin.worker")
 
@@ -25,7 +25,7 @@ _log = structlog.get_logger("polymargin.worker")
 def run(job_id: str) -> None:
     """Take the job if it is still to be had, and bring it to an end; raises nothing that the job can explain."""
     if draining.requested():
-        return  # the job stays queued, and a sweep rings for it
+        return  # the job stays queued, and a sweep notifies another worker
     claimed_at = time.monotonic()
     try:
         with sessions()() as session:
@@ -39,36 +39,36 @@ def run(job_id: str) -> None:
     log = _log.bind(job_id=job_id, attempt=lease.attempt)
     log.info("job_started", kind=lease.kind)
     try:
-        with Journal(lease, claimed_at) as journal:
-            outcome = _work(journal)
+        with JobContext(lease, claimed_at) as context:
+            outcome = _work(context)
         log.info("job_ended", outcome=outcome)
     except Fenced:
         log.warning("job_lost")
 
 
-def _work(journal: Journal) -> str:
+def _work(context: JobContext) -> str:
     try:
-        WORK[journal.lease.kind](journal)
+        WORK[context.lease.kind](context)
     except Fenced:
         raise
     except Drained:
-        journal.give_back()
+        context.give_back()
         return "given back"
     except Waiting:
-        journal.give_back(at_once=False)
+        context.give_back(at_once=False)
         return "waiting"
     except Lost as error:
-        _log.warning("shard_lost", job_id=journal.lease.job_id, reason=str(error))
-        journal.lose()
+        _log.warning("shard_lost", job_id=context.lease.job_id, reason=str(error))
+        context.lose()
         return "lost"
     except Cancelled:
-        journal.end("cancelled")
+        context.end("cancelled")
         return "cancelled"
     except Failed as error:
-        journal.end("failed", error.document)
+        context.end("failed", error.document)
         return str(error.document["code"])
     except Exception as error:
-        document = explain(error, journal.lease.job_id)
-        journal.end("failed", document)
+        document = explain(error, context.lease.job_id)
+        context.end("failed", document)
         return str(document["code"])
     return "succeeded"

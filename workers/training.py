@@ -13,15 +13,15 @@ from solvers.base import Solver, State
 from solvers.path import ascending, follow
 from solvers.registry import find, parse_params
 from workers.driving import Run, drive
-from workers.journal import Journal
+from workers.job_context import JobContext
 from workers.preparing import prepare
 from workers.publishing import Publisher
 from workers.sharded import train_sharded
 
 
-def train(journal: Journal) -> None:
+def train(context: JobContext) -> None:
     """Train, measure, save, and end the job together with the model's new version, the last one of a path."""
-    lease, store = journal.lease, files()
+    lease, store = context.lease, files()
     request = TrainRequest.model_validate(lease.request)
     solver: Solver[Any] = find(request.solver)(
         parse_params(request.solver, request.params), seed=request.seed, threads=request.threads
@@ -29,10 +29,10 @@ def train(journal: Journal) -> None:
     # linear algebra would otherwise take all processors, and spin where another job has them
     with threadpool_limits(request.threads):
         if lease.shards is not None:
-            train_sharded(journal, store, request, solver)
+            train_sharded(context, store, request, solver)
         else:
-            prepared = prepare(journal, lease.job_id, lease.dataset_id, store, request)
-            publisher = Publisher(journal, store, request, prepared)
+            prepared = prepare(context, lease.job_id, lease.dataset_id, store, request)
+            publisher = Publisher(context, store, request, prepared)
             machines = [solver] if request.path is None else ascending(solver, request.path)
             _follow(machines, publisher)
     store.delete(f"jobs/{lease.job_id}")
@@ -44,19 +44,19 @@ def _follow(machines: Sequence[Any], publisher: Publisher) -> None:
     A version is published once: one that an earlier attempt has published, later than its last checkpoint, is trained
     again, as the next C begins from there, and passed over.
     """
-    journal, problem = publisher.journal, publisher.prepared.problem
-    published = journal.read(lambda session: versions.of_job(session, journal.lease.job_id))
-    run = Run(journal, publisher.store, len(machines))
+    context, problem = publisher.context, publisher.prepared.problem
+    published = context.read(lambda session: versions.of_job(session, context.lease.job_id))
+    run = Run(context, publisher.store, len(machines))
     resumed = run.resume()
 
     def train(point: int, machine: Solver[Any], start: State | None) -> State:
-        journal.phase("training", at_once=False, point=point)
+        context.phase("training", at_once=False, point=point)
         outcome = drive(run, machine, problem, point, start)
         if point == len(machines) - 1 or point not in published:
             publisher.store.delete(publisher.folder(outcome.reached))
             make = partial(machine.model, problem, outcome.state)
             finish = publisher.finish(machine.params, outcome.reached, make)
-            (journal.succeed if point == len(machines) - 1 else journal.publish)(finish)
+            (context.succeed if point == len(machines) - 1 else context.publish)(finish)
         return outcome.state
 
     if resumed is None:

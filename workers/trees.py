@@ -9,15 +9,15 @@ from app.services import hierarchies
 from app.store import tables
 from app.store.db import reading
 from solvers.taxonomy import Taxonomy
-from workers.heart import Heart
+from workers.lease_heartbeat import LeaseHeartbeat
 
 
-def label_tree(heart: Heart, job_id: str, request: TrainRequest) -> Taxonomy | None:
+def label_tree(heartbeat: LeaseHeartbeat, job_id: str, request: TrainRequest) -> Taxonomy | None:
     """The tree of the job's hierarchy, None where it names none; raises Conflict where that was deleted."""
     if request.hierarchy is None:
         return None
-    id = heart.read(lambda session: hierarchy_id(session, job_id))
-    tree = None if id is None else heart.read(lambda session: hierarchies.taxonomy(session, id))
+    id = heartbeat.read(lambda session: hierarchy_id(session, job_id))
+    tree = None if id is None else heartbeat.read(lambda session: hierarchies.taxonomy(session, id))
     if tree is None:
         raise Conflict("the hierarchy was deleted")
     return tree

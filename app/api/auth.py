@@ -63,8 +63,8 @@ def _needs(role: Role) -> Callable[..., object]:
 
 async def authorize(request: Request, role: Role) -> Principal:
     """The principal of a request whose key reaches as far as ``role``; raises Unauthenticated or Forbidden."""
-    ring: KeyRing = request.app.state.keyring
-    principal = await ring.principal(request.headers.get("authorization", ""))
+    keyring: KeyRing = request.app.state.keyring
+    principal = await keyring.principal(request.headers.get("authorization", ""))
     if _ROLES.index(principal.role) < _ROLES.index(role):
         raise Forbidden(f"This takes the role {role}; the key's role is {principal.role}.")
     return principal

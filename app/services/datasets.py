@@ -11,7 +11,7 @@ from app.errors import Conflict, InvalidInput, Item, UnsupportedFormat
 from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, DatasetRows, DatasetStatistics
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
-from app.services import doorbell, in_use
+from app.services import in_use, job_queue
 from app.services.lookup import by_ref, check_name, moment, newest
 from app.store import tables
 from app.store.corpus import open_corpus
@@ -100,7 +100,7 @@ def register(
                 "weight_column": weight_column,
                 "label_separator": label_separator,
             }
-            job = doorbell.add(session, "import", id, request)
+            job = job_queue.enqueue(session, "import", id, request)
             session.refresh(row)
             shown = _show(row, job.id)
     except IntegrityError:
@@ -109,7 +109,7 @@ def register(
     except BaseException:
         upload.abort()
         raise
-    doorbell.announce(session, job.id, job.queue)
+    job_queue.notify(session, job.id, job.queue)
     return shown
 
 

@@ -10,7 +10,7 @@ from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import FINAL_STATES, Job, JobResult, JobState, JobStep, JobSteps, Progress, TrainRequest
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
-from app.services import doorbell, slots
+from app.services import job_queue, slots
 from app.services.labelling import check_labels, check_method
 from app.services.lookup import by_id, by_ref, moment, moment_or_none, newest
 from app.store import tables
@@ -41,12 +41,12 @@ def submit(session: Session, request: TrainRequest) -> Job:
         # Locked, so that neither can be deleted between this check and the job's row.
         dataset, hierarchy, _ = check(session, request, lock=True)
         _check_pools(session, request)
-        row = doorbell.add(session, "train", dataset.id, request.model_dump(mode="json"))
+        row = job_queue.enqueue(session, "train", dataset.id, request.model_dump(mode="json"))
         row.hierarchy_id = None if hierarchy is None else hierarchy.id
         session.flush()
         session.refresh(row)
         job = show(row)
-    doorbell.announce(session, job.id, row.queue)
+    job_queue.notify(session, job.id, row.queue)
     return job
 
 
@@ -122,14 +122,14 @@ def retry(session: Session, id: str) -> Job:
             raise Conflict("the job's hierarchy was deleted")
         _set(
             session, id, state="queued", losses=0, error=None, progress=None, finished_at=None,
-            rung_at=db_now(), worker=None, lease_until=None,
+            notified_at=db_now(), worker=None, lease_until=None,
         )  # fmt: skip
         if job.kind == "import":
             session.execute(
                 update(tables.Dataset).where(tables.Dataset.id == job.dataset_id).values(state="importing", error=None)
             )
         shown = show(_locked(session, id))
-    doorbell.announce(session, id, job.queue)
+    job_queue.notify(session, id, job.queue)
     return shown
 
 

@@ -210,7 +210,7 @@ def give_back(session: Session, lease: Lease) -> Literal["queued", "cancelled"]:
         if state == "cancelling":
             end(session, lease, "cancelled")
             return "cancelled"
-        session.execute(_mine(lease).values(state="queued", lease_until=None, worker=None, rung_at=db_now()))
+        session.execute(_mine(lease).values(state="queued", lease_until=None, worker=None, notified_at=db_now()))
         slots.release(session, [lease.job_id])
         return "queued"
 
@@ -225,7 +225,7 @@ def lose(session: Session, lease: Lease) -> Literal["queued", "cancelled", "fail
         if losses >= settings().max_attempts:
             end(session, lease, "failed", error=worker_lost(losses))
             return "failed"
-        session.execute(_mine(lease).values(state="queued", lease_until=None, worker=None, rung_at=db_now()))
+        session.execute(_mine(lease).values(state="queued", lease_until=None, worker=None, notified_at=db_now()))
         slots.release(session, [lease.job_id])
         return "queued"
 

@@ -24,7 +24,7 @@ _SILENT_SWEEPS = 4.0
 
 
 @dataclass(frozen=True)
-class Seat:
+class ShardLease:
     """The right to be one shard of a job: valid while the slot names this job, attempt, rank and worker."""
 
     job_id: str
@@ -141,8 +141,8 @@ def keep_waiting(session: Session, job_id: str, attempt: int) -> None:
         )
 
 
-def claim(session: Session, job_id: str, rank: int, worker: str) -> Seat | None:
-    """Take the seat that is reserved for that rank, or return None where it is taken or no longer there."""
+def claim(session: Session, job_id: str, rank: int, worker: str) -> ShardLease | None:
+    """Take the slot that is reserved for that rank, or return None where it is taken or no longer there."""
     with writing(session):
         row = session.execute(
             update(S)
@@ -154,26 +154,26 @@ def claim(session: Session, job_id: str, rank: int, worker: str) -> Seat | None:
         job = session.get(tables.Job, job_id, populate_existing=True)
         if row is None or job is None or job.dataset_id is None:
             return None
-        return Seat(job_id, row.attempt, rank, row.size, worker, job.dataset_id, job.request)
+        return ShardLease(job_id, row.attempt, rank, row.size, worker, job.dataset_id, job.request)
 
 
-def renew(session: Session, seat: Seat) -> None:
+def renew(session: Session, lease: ShardLease) -> None:
     """Extend the lease; raises Fenced."""
     with writing(session):
         renewed = session.execute(
             update(S)
-            .where(_mine(seat))
+            .where(_mine(lease))
             .values(lease_until=db_now() + settings().lease_seconds)
             .execution_options(synchronize_session=False)
         )
         if renewed.rowcount != 1:  # type: ignore[attr-defined]
-            raise Fenced(f"shard {seat.rank} of job {seat.job_id} is not held by {seat.worker}")
+            raise Fenced(f"shard {lease.rank} of job {lease.job_id} is not held by {lease.worker}")
 
 
-def leave(session: Session, seat: Seat) -> None:
+def leave(session: Session, lease: ShardLease) -> None:
     """Give the slot back, if it is still this shard's."""
     with writing(session):
-        _clear(session, _mine(seat))
+        _clear(session, _mine(lease))
 
 
 def give_up(session: Session, job_id: str) -> None:
@@ -183,7 +183,7 @@ def give_up(session: Session, job_id: str) -> None:
 
 
 def release(session: Session, job_ids: Sequence[str]) -> None:
-    """Give all slots of jobs back, in the caller's transaction, and let jobs that wait for slots be rung for."""
+    """Give all slots of jobs back, in the caller's transaction; the next sweep notifies jobs that wait for slots."""
     if not job_ids or not _clear(session, S.job_id.in_(job_ids)):
         return
     J = tables.Job
@@ -194,7 +194,7 @@ def release(session: Session, job_ids: Sequence[str]) -> None:
     session.execute(
         update(J)
         .where(J.id.in_(list(session.scalars(waiting))))
-        .values(rung_at=None)
+        .values(notified_at=None)
         .execution_options(synchronize_session=False)
     )
 
@@ -213,8 +213,10 @@ def _free() -> Any:
     return or_(S.job_id.is_(None), S.lease_until < db_now())
 
 
-def _mine(seat: Seat) -> Any:
-    return (S.job_id == seat.job_id) & (S.attempt == seat.attempt) & (S.rank == seat.rank) & (S.worker == seat.worker)
+def _mine(lease: ShardLease) -> Any:
+    return (
+        (S.job_id == lease.job_id) & (S.attempt == lease.attempt) & (S.rank == lease.rank) & (S.worker == lease.worker)
+    )
 
 
 def _alive(session: Session) -> dict[str, int]:

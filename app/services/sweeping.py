@@ -16,7 +16,7 @@ from app.services.jobs import settle_import, worker_lost
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from app.store.files import Files
-from app.store.queue import hush, ring, waiting
+from app.store.queue import clear, n_waiting, notify_worker
 
 J = tables.Job
 _ORPHAN_SECONDS = 3600.0
@@ -29,15 +29,15 @@ class Swept:
     requeued: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
-    rung: list[str] = field(default_factory=list)
+    notified: list[str] = field(default_factory=list)
 
 
 def sweep(session: Session) -> Swept:
-    """Take jobs from workers that are silent for longer than their lease, and ring for jobs that nobody heard of."""
+    """Take jobs from workers silent for longer than their lease, and notify workers of jobs that none has taken."""
     swept = Swept()
     _expire(session, swept)
-    _ring(session, swept)
-    _hush(session)
+    _notify(session, swept)
+    _clear_deserted(session)
     return swept
 
 
@@ -82,7 +82,7 @@ def _expire(session: Session, swept: Swept) -> None:
                 )  # fmt: skip
             else:
                 swept.requeued.append(id)
-                _set(session, id, state="queued", lease_until=None, worker=None, losses=losses + 1, rung_at=None)
+                _set(session, id, state="queued", lease_until=None, worker=None, losses=losses + 1, notified_at=None)
         slots.release(session, [*swept.cancelled, *swept.failed, *swept.requeued])
         if swept.cancelled:
             settle_import(session, swept.cancelled, "The import was cancelled.")
@@ -90,8 +90,8 @@ def _expire(session: Session, swept: Swept) -> None:
             settle_import(session, swept.failed, "The import lost its worker too often.")
 
 
-def _ring(session: Session, swept: Swept) -> None:
-    stale = or_(J.rung_at.is_(None), J.rung_at < db_now() - settings().ring_again_seconds)
+def _notify(session: Session, swept: Swept) -> None:
+    stale = or_(J.notified_at.is_(None), J.notified_at < db_now() - settings().notify_again_seconds)
     with reading(session):
         unheard = session.execute(
             select(J.id, J.queue).where(J.state == "queued", stale).order_by(J.id).limit(1000)
@@ -101,10 +101,10 @@ def _ring(session: Session, swept: Swept) -> None:
         queued = Counter(session.scalars(select(J.queue).where(J.state == "queued")))
     missing = {}
     for queue in {queue for _, queue in unheard}:
-        messages = waiting(queue)
+        messages = n_waiting(queue)
         if messages is None:
-            return  # Redis is away: the next sweep rings
-        # Busy workers leave messages waiting; ringing again for those would only pile them up.
+            return  # Redis is away: the next sweep notifies
+        # Busy workers leave messages waiting; more of them would only pile up.
         missing[queue] = queued[queue] - messages
     for id, queue in unheard:
         if missing[queue] <= 0:
@@ -113,23 +113,23 @@ def _ring(session: Session, swept: Swept) -> None:
             mine = session.execute(
                 update(J)
                 .where(J.id == id, J.state == "queued", stale)
-                .values(rung_at=db_now())
+                .values(notified_at=db_now())
                 .execution_options(synchronize_session=False)
             )
         if mine.rowcount != 1:  # type: ignore[attr-defined]  # another sweep was faster
             continue
-        if not ring(id, queue):
+        if not notify_worker(id, queue):
             with writing(session):
-                _set(session, id, rung_at=None)
+                _set(session, id, notified_at=None)
             return
         missing[queue] -= 1
-        swept.rung.append(id)
+        swept.notified.append(id)
 
 
-def _hush(session: Session) -> None:
-    # Nobody would ever read what was rung for a pool that is gone. Should it come back, it is rung for again.
+def _clear_deserted(session: Session) -> None:
+    # Nobody would ever read the messages to a pool that is gone. Should it come back, it is notified again.
     for queue in slots.deserted(session):
-        if not hush(queue):
+        if not clear(queue):
             return  # Redis is away: the next sweep asks again
         slots.withdraw(session, queue)
 

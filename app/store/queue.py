@@ -1,4 +1,4 @@
-"""The doorbell: Celery over Redis carries ids only, and losing all of it loses nothing."""
+"""The message queue: Celery over Redis carries ids of jobs only, and losing all of it loses nothing."""
 
 from functools import lru_cache
 from typing import Any
@@ -19,7 +19,7 @@ GENERAL = "general"
 # A message is acknowledged as soon as a process takes it. One that a connection lost meanwhile is delivered again after
 # so long; it finds its job claimed and does nothing.
 _VISIBILITY_SECONDS = 120
-_RING_SECONDS = 2.0
+_NOTIFY_SECONDS = 2.0
 _AWAY = (KombuError, redis.RedisError, OSError)
 
 
@@ -57,13 +57,13 @@ def make_celery(redis_url: str) -> Celery:
     return celery
 
 
-def ring(job_id: str, queue: str, rank: int | None = None) -> bool:
-    """Wake a worker of ``queue`` for a job, or for one shard of it.
+def notify_worker(job_id: str, queue: str, rank: int | None = None) -> bool:
+    """Notify a worker of ``queue`` of a job, or of one shard of it.
 
     Returns
     -------
     bool
-        False where Redis is away; nothing is raised, and a sweep rings again.
+        False where Redis is away; nothing is raised, and a sweep notifies again.
     """
     try:
         with _connection() as connection:
@@ -82,7 +82,7 @@ def ring(job_id: str, queue: str, rank: int | None = None) -> bool:
     return True
 
 
-def waiting(queue: str) -> int | None:
+def n_waiting(queue: str) -> int | None:
     """How many messages wait in ``queue``; None where Redis is away."""
     try:
         with _connection() as connection:
@@ -92,7 +92,7 @@ def waiting(queue: str) -> int | None:
         return None
 
 
-def hush(queue: str) -> bool:
+def clear(queue: str) -> bool:
     """Remove all messages that wait in ``queue``; False where Redis is away."""
     try:
         with _connection() as connection:
@@ -104,7 +104,7 @@ def hush(queue: str) -> bool:
 
 def reachable() -> bool:
     """Whether Redis answers."""
-    return waiting(GENERAL) is not None
+    return n_waiting(GENERAL) is not None
 
 
 @lru_cache(maxsize=1)
@@ -114,7 +114,7 @@ def _celery(redis_url: str) -> Celery:
 
 def _connection() -> Any:
     # Its own short-lived connection: a pooled one may be dead since Redis was restarted, and kombu tries for ever by
-    # default, which would hang the request that rings.
+    # default, which would hang the request that notifies.
     return Connection(  # type: ignore[no-untyped-call]
         _broker_url(settings().redis_url),
         transport_options={
@@ -122,9 +122,9 @@ def _connection() -> Any:
             "interval_start": 0,
             "interval_step": 0,
             "interval_max": 0,
-            "socket_timeout": _RING_SECONDS,
-            "socket_connect_timeout": _RING_SECONDS,
-            "connect_retries_timeout": _RING_SECONDS,
+            "socket_timeout": _NOTIFY_SECONDS,
+            "socket_connect_timeout": _NOTIFY_SECONDS,
+            "connect_retries_timeout": _NOTIFY_SECONDS,
         },
     )
 

@@ -95,7 +95,8 @@ class Job(Table):
     losses: Mapped[int] = mapped_column(Integer)
     worker: Mapped[str | None] = mapped_column(String(128))
     lease_until: Mapped[float | None]
-    rung_at: Mapped[float | None]
+    # when a worker was last notified of it; None: a sweep shall do so
+    notified_at: Mapped[float | None] = mapped_column("rung_at")
     progress: Mapped[dict[str, Any] | None]
     result: Mapped[dict[str, Any] | None]
     error: Mapped[dict[str, Any] | None]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app import guardian
+from app import process_reaper
 from app.supervisor import Child, Supervisor, SupervisorError
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(1000)")
@@ -87,22 +87,22 @@ def test_children_stop_in_the_opposite_order_and_a_stubborn_one_is_killed(
     assert "deaf process did not stop" in said[0]
 
 
-def test_the_guardian_kills_the_families_that_are_still_listed() -> None:
+def test_the_reaper_kills_the_families_that_are_still_listed() -> None:
     family = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(1000)'])"
     doomed, spared = (subprocess.Popen((sys.executable, "-c", family), start_new_session=True) for _ in range(2))
-    guardian.main([f"+{doomed.pid}\n", f"+{spared.pid}\n", f"-{spared.pid}\n"])
+    process_reaper.main([f"+{doomed.pid}\n", f"+{spared.pid}\n", f"-{spared.pid}\n"])
     assert doomed.wait(10) == -signal.SIGKILL
     assert spared.poll() is None
     os.killpg(spared.pid, signal.SIGKILL)
     spared.wait(10)
 
 
-def test_a_guardian_that_was_killed_is_replaced(supervisor: Supervisor) -> None:
-    supervisor._guardian.kill()
-    supervisor._guardian.wait()
+def test_a_reaper_that_was_killed_is_replaced(supervisor: Supervisor) -> None:
+    supervisor._reaper.kill()
+    supervisor._reaper.wait()
     child = Child("sleeper", SLEEP)
     supervisor.start(child, lambda: True, 10)
-    assert supervisor._guardian.poll() is None
+    assert supervisor._reaper.poll() is None
 
 
 def _until(condition: object) -> None:

@@ -139,7 +139,7 @@ def test_neither_a_killed_nor_a_stopped_service_leaves_a_process_or_loses_a_job(
         job = json.loads(service.cli("train", "fruits", "--model", "endless", *endless, "--json").stdout)["id"]
         until(lambda: _look(service, job) == ("running", 1))
         members = service.members()
-        # Redis, worker with its pool process, API, guardian.
+        # Redis, worker with its pool process, API, process reaper.
         assert len(members) >= 5
         service.process.kill()
         until(lambda: not alive(members))

@@ -65,7 +65,7 @@ class Workers:
 @pytest.fixture
 def quick(configure: Callable[..., None]) -> None:
     """Leases and sweeps that a test can wait for."""
-    configure(lease_seconds=2, heartbeat_seconds=0.3, sweep_seconds=0.3, ring_again_seconds=1, checkpoint_seconds=0.2)
+    configure(lease_seconds=2, heartbeat_seconds=0.3, sweep_seconds=0.3, notify_again_seconds=1, checkpoint_seconds=0.2)
 
 
 @pytest.fixture(scope="session")

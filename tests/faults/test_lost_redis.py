@@ -1,4 +1,4 @@
-"""Redis is a doorbell: what it loses is rung again."""
+"""Redis only carries notifications: what it loses is sent again."""
 
 import time
 from collections.abc import Callable

@@ -28,7 +28,7 @@ from workers.shard import model_part
 from workers.tasks import run
 
 SECONDS = 600.0
-# longer than a lease, than the coordinator waits for a shard, and than a queued job waits to be rung for again
+# longer than a lease, than the coordinator waits for a shard, and than a queued job waits for another notification
 AWAY_SECONDS = 5.0
 TOL = 3e-3
 POOLS = ("shard-0", "shard-1", "shard-2")
@@ -36,7 +36,7 @@ QUICK = {
     "lease_seconds": 2,
     "heartbeat_seconds": 0.3,
     "sweep_seconds": 0.3,
-    "ring_again_seconds": 1,
+    "notify_again_seconds": 1,
     "checkpoint_seconds": 0.2,
 }
 

@@ -15,7 +15,7 @@ from workers.shard import run_shard
 
 @contextmanager
 def pools(database: sessionmaker[Session], n: int, processes: int = 1) -> Iterator[list[str]]:
-    """Pools ``shard-0`` to ``shard-(n-1)``, which take their seats as soon as those are reserved."""
+    """Pools ``shard-0`` to ``shard-(n-1)``, which take their slots as soon as those are reserved."""
     queues = [f"shard-{i}" for i in range(n)]
     stop = threading.Event()
     threads = []
@@ -26,11 +26,11 @@ def pools(database: sessionmaker[Session], n: int, processes: int = 1) -> Iterat
             while not stop.wait(0.02):
                 fleet.report(session, f"test:{queue}", queue, processes)
                 with reading(session):
-                    seat = session.execute(
+                    lease = session.execute(
                         select(S.job_id, S.rank).where(S.queue == queue, S.worker.is_(None), S.job_id.is_not(None))
                     ).first()
-                if seat is not None:
-                    run_shard(seat.job_id, seat.rank)
+                if lease is not None:
+                    run_shard(lease.job_id, lease.rank)
 
     for queue in queues:
         with database() as session:

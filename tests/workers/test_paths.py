@@ -19,7 +19,7 @@ from solvers.flat import FlatMachine
 from solvers.model import load_model
 from solvers.registry import SOLVERS
 from workers import draining, training
-from workers.journal import Journal
+from workers.job_context import JobContext
 from workers.tasks import run
 
 PATH = [1.0, 0.01, 0.1]
@@ -126,22 +126,22 @@ def test_a_crash_at_any_write_neither_loses_nor_doubles_a_version(
     run(_submit(database, "whole", params=quick))
     whole = _outcome(database, "whole")
     assert len(whole[2]) > 3
-    write, crashed = Journal.write, 0
+    write, crashed = JobContext.write, 0
     while True:
         left = crashed
 
-        def crashing(journal: Journal, operation: Any) -> Any:
+        def crashing(context: JobContext, operation: Any) -> Any:
             nonlocal left
             left -= 1
             if left >= 0:
-                return write(journal, operation)
+                return write(context, operation)
             if committed:
-                write(journal, operation)
+                write(context, operation)
             raise Crash
 
         job_id = _submit(database, f"m{crashed}", params=quick)
         with monkeypatch.context() as patch:
-            patch.setattr(Journal, "write", crashing)
+            patch.setattr(JobContext, "write", crashing)
             with contextlib.suppress(Crash):
                 run(job_id)
         with database() as session:
@@ -196,14 +196,14 @@ def test_a_checkpoint_between_two_points_begins_the_next_one(
     dataset()
     run(_submit(database, "whole"))
     job_id = _submit(database, "m")
-    publish = Journal.publish
+    publish = JobContext.publish
 
-    def publish_and_end(journal: Journal, finish: Any) -> None:
-        publish(journal, finish)
+    def publish_and_end(context: JobContext, finish: Any) -> None:
+        publish(context, finish)
         draining.request()
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "publish", publish_and_end)
+        patch.setattr(JobContext, "publish", publish_and_end)
         run(job_id)
     draining.withdraw()
     with database() as session:
@@ -231,16 +231,16 @@ def test_a_cancelled_path_keeps_what_it_has_published_and_a_retry_adds_the_rest(
     dataset()
     run(_submit(database, "whole"))
     job_id = _submit(database, "m")
-    publish = Journal.publish
+    publish = JobContext.publish
 
-    def publish_and_cancel(journal: Journal, finish: Any) -> None:
-        publish(journal, finish)
+    def publish_and_cancel(context: JobContext, finish: Any) -> None:
+        publish(context, finish)
         with database() as session:
             jobs.cancel(session, job_id)
-        journal.flush()
+        context.flush()
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "publish", publish_and_cancel)
+        patch.setattr(JobContext, "publish", publish_and_cancel)
         run(job_id)
     with database() as session:
         job = jobs.get(session, job_id)

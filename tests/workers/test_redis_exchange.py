@@ -20,7 +20,7 @@ Work = Callable[[RedisExchange], Any]
 
 @pytest.fixture
 def gang(redis_url):
-    """``gang(size, work)`` runs work on every seat of a gang, each in a thread, and returns results or errors."""
+    """``gang(size, work)`` runs work at every end of the exchange, each in a thread; results or errors."""
     ends: list[RedisExchange] = []
 
     def run(size: int, work: Work, end: type[RedisExchange] = RedisExchange, **options: Any) -> list[Any]:
@@ -29,9 +29,9 @@ def gang(redis_url):
 
         def one(rank: int) -> None:
             try:
-                seat = end(redis_url, NAME, rank, size, **({"timeout": 30.0} | options))
-                ends.append(seat)
-                results[rank] = work(seat)
+                lease = end(redis_url, NAME, rank, size, **({"timeout": 30.0} | options))
+                ends.append(lease)
+                results[rank] = work(lease)
             except ExchangeError as error:
                 results[rank] = error
 
@@ -280,9 +280,9 @@ def test_a_shard_that_comes_before_the_gang_waits_for_it(redis_url):
     RedisExchange(redis_url, NAME, 0, 1).close()
 
 
-def test_waiting_for_a_gang_ends_with_the_seat_and_with_patience(redis_url):
+def test_waiting_for_a_gang_ends_with_the_lease_and_with_patience(redis_url):
     def fenced():
-        raise LookupError("the seat is another's")
+        raise LookupError("the lease is another's")
 
     with pytest.raises(LookupError):
         await_gang(redis_url, NAME, 600.0, fenced)

@@ -121,7 +121,7 @@ def test_any_number_of_shards_reaches_the_same_objective_with_the_same_kind_of_m
     assert three.metrics["train"]["error"] == pytest.approx(one.metrics["train"]["error"], abs=close)
 
 
-def test_shards_that_take_their_seats_before_the_gang_is_open_wait_for_it(
+def test_shards_that_take_their_slots_before_the_gang_is_open_wait_for_it(
     database: Database, submit: Callable[..., str], monkeypatch: Any
 ) -> None:
     opened = sharded.open_gang

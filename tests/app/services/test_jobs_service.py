@@ -181,7 +181,7 @@ def test_submitting_needs_no_redis(session: Session, dataset: Callable[..., str]
     job = jobs.submit(session, _request())
     row = session.get(tables.Job, job.id, populate_existing=True)
     assert row is not None
-    assert (row.state, row.rung_at) == ("queued", None)
+    assert (row.state, row.notified_at) == ("queued", None)
 
 
 def test_submitting_rings_with_the_id_alone(session: Session, dataset: Callable[..., str], redis_server: Any) -> None:
@@ -192,7 +192,7 @@ def test_submitting_rings_with_the_id_alone(session: Session, dataset: Callable[
     assert b"digits" not in message
     row = session.get(tables.Job, job.id, populate_existing=True)
     assert row is not None
-    assert row.rung_at is not None
+    assert row.notified_at is not None
 
 
 def test_a_queued_job_is_cancelled_at_once_and_can_be_tried_again(

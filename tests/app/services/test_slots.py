@@ -15,7 +15,7 @@ from app.services.fencing import Fenced
 from app.services.sweeping import sweep
 from app.store import tables
 from app.store.db import db_now, writing
-from app.store.queue import ring, waiting
+from app.store.queue import n_waiting, notify_worker
 
 
 @pytest.fixture
@@ -85,40 +85,40 @@ def test_whoever_waits_for_slots_gets_them_once_they_are_given_back(
         sweep(session)
     waiting = session.get(tables.Job, second, populate_existing=True)
     assert waiting is not None
-    assert waiting.rung_at is None
+    assert waiting.notified_at is None
     assert taken(session, first) == []
     assert leases.claim(session, second, "w") is not None
 
 
-def test_a_seat_is_taken_once_and_lost_when_the_job_ends(session: Session, submit: Callable[..., str]) -> None:
+def test_a_slot_is_taken_once_and_lost_when_the_job_ends(session: Session, submit: Callable[..., str]) -> None:
     id = submit(2)
     lease = leases.claim(session, id, "w")
     assert lease is not None
-    seat = slots.claim(session, id, 1, "host:1")
-    assert seat is not None
-    assert (seat.attempt, seat.rank, seat.size) == (1, 1, 2)
+    lease = slots.claim(session, id, 1, "host:1")
+    assert lease is not None
+    assert (lease.attempt, lease.rank, lease.size) == (1, 1, 2)
     assert slots.claim(session, id, 1, "host:2") is None
     assert slots.claim(session, id, 2, "host:2") is None
-    slots.renew(session, seat)
+    slots.renew(session, lease)
     assert [(slot.worker, slot.lost) for slot in slots.held(session, id, 1)] == [(None, False), ("host:1", False)]
     leases.give_back(session, lease)
     with pytest.raises(Fenced):
-        slots.renew(session, seat)
-    slots.leave(session, seat)
+        slots.renew(session, lease)
+    slots.leave(session, lease)
 
 
 def test_a_silent_shard_shows_as_lost_and_its_slot_can_be_taken(session: Session, submit: Callable[..., str]) -> None:
     first, second = submit(3), submit(3)
     assert leases.claim(session, first, "w") is not None
-    seat = slots.claim(session, first, 0, "host:1")
-    assert seat is not None
+    lease = slots.claim(session, first, 0, "host:1")
+    assert lease is not None
     with writing(session):
         session.execute(update(tables.Slot).values(lease_until=db_now() - 1))
     assert [slot.lost for slot in slots.held(session, first, 1)] == [True] * 3
     assert leases.claim(session, second, "w") is not None
     assert taken(session, first) == []
     with pytest.raises(Fenced):
-        slots.renew(session, seat)
+        slots.renew(session, lease)
 
 
 def test_a_second_attempt_makes_do_with_the_pools_that_are_left(session: Session, submit: Callable[..., str]) -> None:
@@ -145,19 +145,19 @@ def test_a_pool_that_is_gone_leaves_neither_slots_nor_messages_once_its_slot_is_
     lease = leases.claim(session, id, "w")
     assert lease is not None
     for queue in ("shard-0", "shard-10"):
-        assert ring(id, queue, 0)
+        assert notify_worker(id, queue, 0)
     fleet.leave(session, "host:shard-10")
     sweep(session)
-    assert (waiting("shard-0"), waiting("shard-10")) == (1, 1), "its slot is held"
+    assert (n_waiting("shard-0"), n_waiting("shard-10")) == (1, 1), "its slot is held"
     leases.give_back(session, lease)
     redis_server.stop()
     sweep(session)
     assert "shard-10" in session.scalars(select(tables.Slot.queue)).all(), "Redis is away"
     redis_server.start()
     for queue in ("shard-0", "shard-10"):
-        assert ring(id, queue, 0)
+        assert notify_worker(id, queue, 0)
     sweep(session)
-    assert (waiting("shard-0"), waiting("shard-10")) == (1, 0)
+    assert (n_waiting("shard-0"), n_waiting("shard-10")) == (1, 0)
     assert set(session.scalars(select(tables.Slot.queue))) == {"shard-0", "shard-2"}
     fleet.report(session, "host:shard-10", "shard-10", 1)
     assert "shard-10" in session.scalars(select(tables.Slot.queue)).all()

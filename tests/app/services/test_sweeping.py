@@ -90,38 +90,38 @@ def test_a_lost_import_fails_its_dataset_too(database: sessionmaker[Session], se
 def test_a_queued_job_is_rung_again_only_when_it_was_not_heard_of(
     session: Session, job_id: str, redis_server: Any
 ) -> None:
-    assert sweep(session).rung == [job_id]  # it was submitted while Redis was away
+    assert sweep(session).notified == [job_id]  # it was submitted while Redis was away
     assert sweep(session) == NOTHING
-    _set(session, job_id, rung_at=db_now() - 100)
+    _set(session, job_id, notified_at=db_now() - 100)
     assert sweep(session) == NOTHING, "its message still waits"
     with redis_server.client() as client:
         client.flushall()
-    assert sweep(session).rung == [job_id]
+    assert sweep(session).notified == [job_id]
     with redis_server.client() as client:
         assert client.llen("general") == 1
 
 
 def test_two_sweeps_at_once_ring_once(database: sessionmaker[Session], job_id: str, redis_server: Any) -> None:
-    barrier, rung = threading.Barrier(4), []
+    barrier, notified = threading.Barrier(4), []
 
     def run() -> None:
         with database() as session:
             barrier.wait()
-            rung.extend(sweep(session).rung)
+            notified.extend(sweep(session).notified)
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert rung == [job_id]
+    assert notified == [job_id]
 
 
 def test_without_redis_a_sweep_still_queues_lost_jobs(session: Session, job_id: str) -> None:
     _lose(session, job_id)
     swept = sweep(session)
-    assert (swept.requeued, swept.rung) == ([job_id], [])
-    assert session.scalars(select(tables.Job.rung_at).where(tables.Job.id == job_id)).one() is None
+    assert (swept.requeued, swept.notified) == ([job_id], [])
+    assert session.scalars(select(tables.Job.notified_at).where(tables.Job.id == job_id)).one() is None
 
 
 def test_files_that_no_row_names_are_removed_and_no_others(session: Session, job_id: str) -> None:

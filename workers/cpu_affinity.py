@@ -1,7 +1,7 @@
-"""Shards on one machine keep to processors of their own.
+"""CPU affinity: shards on one machine keep to processors of their own.
 
 Two processes that wake each other in every round look to Linux like one that works, so it often leaves both on one
-processor while another rests.
+processor while another is idle.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-def place() -> str:
+def current() -> str:
     """The machine, and which of its processors this thread may use; equal for processes that share them."""
     if not hasattr(os, "sched_getaffinity"):
         return ""
@@ -24,20 +24,20 @@ def place() -> str:
 
 
 @contextmanager
-def kept_apart(places: Sequence[str], rank: int) -> Iterator[None]:
-    """Meanwhile, this thread and those that it starts use their share of the processors of all shards at one place.
+def separated(affinities: Sequence[str], rank: int) -> Iterator[None]:
+    """Meanwhile, this thread and those that it starts use their share of the processors of all shards of one affinity.
 
     Where these are fewer than the shards, or the system does not tell, nothing changes.
 
     Parameters
     ----------
-    places : sequence of str
-        What :func:`place` is for every shard, by rank.
+    affinities : sequence of str
+        What :func:`current` is for every shard, by rank.
     rank : int
         The caller's own.
     """
-    together = [other for other, at in enumerate(places) if at == places[rank]]
-    allowed = [int(word) for word in places[rank].split()[1:]]
+    together = [other for other, at in enumerate(affinities) if at == affinities[rank]]
+    allowed = [int(word) for word in affinities[rank].split()[1:]]
     if len(together) == 1 or len(allowed) < len(together):
         yield
         return

@@ -1,4 +1,4 @@
-"""A running job's only way to the database: progress, checkpoints, signs of life, and the end."""
+"""The context of a running job, its only way to the database: progress, checkpoints, signs of life, and the end."""
 
 import math
 import threading
@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
-from app.services import doorbell, leases
+from app.services import job_queue, leases
 from app.services.leases import Checkpoint, Held, Lease
 from app.store import tables
 from app.store.db import sessions
 from app.store.queue import GENERAL
 from workers import draining
-from workers.heart import Heart
+from workers.lease_heartbeat import LeaseHeartbeat
 
 _STEP_SECONDS = 0.25
 
@@ -27,8 +27,8 @@ class Drained(Exception):  # a wish, not a fault
     """The worker shall end: the job is to be given back."""
 
 
-class Journal(Heart):
-    """Writes for one lease on a job; every method raises Fenced as :class:`Heart` has it.
+class JobContext(LeaseHeartbeat):
+    """Writes for one lease on a job; every method raises Fenced as :class:`LeaseHeartbeat` has it.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Journal(Heart):
         self.write(operation)
 
     def give_back(self, *, at_once: bool = True) -> None:
-        """Let another worker go on, at once or when a sweep rings for the job."""
+        """Let another worker go on, at once or when a sweep notifies one."""
         self.flush()
         self._give_back(at_once)
 
@@ -161,4 +161,4 @@ class Journal(Heart):
     def _announce(self) -> None:
         with sessions()() as session:
             job = session.get(tables.Job, self.lease.job_id)
-            doorbell.announce(session, self.lease.job_id, job.queue if job else GENERAL)
+            job_queue.notify(session, self.lease.job_id, job.queue if job else GENERAL)

@@ -3,17 +3,17 @@ import threading
 
 import pytest
 
-from workers.processors import kept_apart, place
+from workers.cpu_affinity import current, separated
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="takes two processors"
 )
 
 
-def test_shards_at_one_place_share_out_its_processors_and_give_them_back() -> None:
-    allowed, here, used = os.sched_getaffinity(0), place(), []
+def test_shards_of_one_machine_share_out_its_processors_and_give_them_back() -> None:
+    allowed, here, used = os.sched_getaffinity(0), current(), []
     for rank in (0, 2):
-        with kept_apart([here, f"elsewhere {here}", here], rank):
+        with separated([here, f"elsewhere {here}", here], rank):
             used.append(os.sched_getaffinity(0))
         assert os.sched_getaffinity(0) == allowed
     assert used[0] | used[1] == allowed
@@ -22,7 +22,7 @@ def test_shards_at_one_place_share_out_its_processors_and_give_them_back() -> No
 
 def test_threads_of_a_shard_stay_with_it() -> None:
     inherited = []
-    with kept_apart([place(), place()], 1):
+    with separated([current(), current()], 1):
         thread = threading.Thread(target=lambda: inherited.append(os.sched_getaffinity(0)))
         thread.start()
         thread.join()
@@ -30,14 +30,14 @@ def test_threads_of_a_shard_stay_with_it() -> None:
 
 
 def test_a_shard_alone_and_more_shards_than_processors_use_all() -> None:
-    allowed, here = os.sched_getaffinity(0), place()
-    for places in ([here, "another machine 0 1"], [here] * (len(allowed) + 1), [""] * 2):
-        with kept_apart(places, 0):
+    allowed, here = os.sched_getaffinity(0), current()
+    for affinities in ([here, "another machine 0 1"], [here] * (len(allowed) + 1), [""] * 2):
+        with separated(affinities, 0):
             assert os.sched_getaffinity(0) == allowed
 
 
 def test_processors_are_given_back_after_an_error() -> None:
     allowed = os.sched_getaffinity(0)
-    with pytest.raises(RuntimeError, match="lost"), kept_apart([place(), place()], 0):
+    with pytest.raises(RuntimeError, match="lost"), separated([current(), current()], 0):
         raise RuntimeError("a peer is lost")
     assert os.sched_getaffinity(0) == allowed

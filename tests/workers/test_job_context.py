@@ -1,4 +1,4 @@
-"""The journal: heartbeats, patience with the database, and its end."""
+"""The context of a job: heartbeats, patience with the database, and its end."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from app.services import jobs, leases
 from app.services.leases import Fenced, Lease
 from app.store import tables
 from workers import draining
-from workers.journal import Cancelled, Drained, Journal
+from workers.job_context import Cancelled, Drained, JobContext
 
 STEP = {"epoch": 1, "primal": 2.0, "dual": 1.0, "gap": 0.5, "violation": None, "seconds": 0.1}
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -58,69 +58,69 @@ def test_the_heartbeat_keeps_the_lease_while_the_work_says_nothing(
             return row.lease_until
 
     before = until()
-    with Journal(lease, time.monotonic()) as journal:
+    with JobContext(lease, time.monotonic()) as context:
         _until(lambda: until() > before + 0.05)
-        journal.check()
+        context.check()
 
 
 def test_a_wish_to_cancel_is_heard(
     database: sessionmaker[Session], lease: Lease, configure: Callable[..., None]
 ) -> None:
     configure(heartbeat_seconds=0.02)
-    with Journal(lease, time.monotonic()) as journal:
-        journal.check()
+    with JobContext(lease, time.monotonic()) as context:
+        context.check()
         with database() as session:
             jobs.cancel(session, lease.job_id)
-        _until(lambda: _raises(journal.check, Cancelled))
+        _until(lambda: _raises(context.check, Cancelled))
 
 
 def test_work_that_cannot_be_interrupted_is_cancelled_in_its_stead(
     database: sessionmaker[Session], lease: Lease, configure: Callable[..., None]
 ) -> None:
     configure(heartbeat_seconds=0.02)
-    with Journal(lease, time.monotonic()) as journal:
-        journal.phase("features")
+    with JobContext(lease, time.monotonic()) as context:
+        context.phase("features")
         with database() as session:
             jobs.cancel(session, lease.job_id)
             _until(lambda: jobs.get(session, lease.job_id).state == "cancelled")
         # until the heartbeat knows that it has ended the job, the work is told to end it
-        _until(lambda: _raises(lambda: journal.phase("training"), Fenced, but=Cancelled))
+        _until(lambda: _raises(lambda: context.phase("training"), Fenced, but=Cancelled))
 
 
 def test_work_that_cannot_be_interrupted_is_given_back_in_its_stead(
     database: sessionmaker[Session], lease: Lease, configure: Callable[..., None]
 ) -> None:
     configure(heartbeat_seconds=0.02)
-    with Journal(lease, time.monotonic()) as journal, database() as session:
-        journal.phase("features")
+    with JobContext(lease, time.monotonic()) as context, database() as session:
+        context.phase("features")
         draining.request()
         _until(lambda: jobs.get(session, lease.job_id).state == "queued")
     with pytest.raises(Fenced):
-        journal.end("failed")
+        context.end("failed")
 
 
 def test_a_worker_that_shall_end_finishes_what_it_cannot_keep(lease: Lease) -> None:
-    journal = Journal(lease, time.monotonic())
+    context = JobContext(lease, time.monotonic())
     draining.request()
     with pytest.raises(Drained):
-        journal.check()
-    journal.phase("testing", at_once=False)
+        context.check()
+    context.phase("testing", at_once=False)
 
 
 def test_a_worker_that_cannot_write_for_its_lease_gives_the_job_up(
     lease: Lease, configure: Callable[..., None]
 ) -> None:
     configure(lease_seconds=0.2, heartbeat_seconds=0.02)
-    journal = Journal(lease, time.monotonic())
+    context = JobContext(lease, time.monotonic())
     with pytest.raises(Fenced):
-        journal.write(_away)
+        context.write(_away)
     with pytest.raises(Fenced):
-        journal.check()
+        context.check()
 
 
 def test_a_lease_that_ran_out_by_this_workers_clock_ends_the_work_without_asking(lease: Lease) -> None:
     with pytest.raises(Fenced):
-        Journal(lease, time.monotonic() - 31).check()
+        JobContext(lease, time.monotonic() - 31).check()
 
 
 def test_a_database_that_comes_back_in_time_is_waited_for(lease: Lease, configure: Callable[..., None]) -> None:
@@ -131,7 +131,7 @@ def test_a_database_that_comes_back_in_time_is_waited_for(lease: Lease, configur
         calls.append(1)
         return _away(session) if len(calls) < 3 else leases.heartbeat(session, lease)
 
-    assert Journal(lease, time.monotonic()).write(operation) == "running"
+    assert JobContext(lease, time.monotonic()).write(operation) == "running"
     assert len(calls) == 3
 
 
@@ -145,11 +145,11 @@ def test_steps_that_come_fast_are_written_together_and_none_is_lost(
         return record(session, lease, steps, progress)
 
     monkeypatch.setattr(leases, "record", counting)
-    monkeypatch.setattr("workers.journal._STEP_SECONDS", 1000.0)
-    journal = Journal(lease, time.monotonic())
+    monkeypatch.setattr("workers.job_context._STEP_SECONDS", 1000.0)
+    context = JobContext(lease, time.monotonic())
     for number in range(50):
-        journal.step({**STEP, "number": number}, {"epoch": number, "fraction": 0.5})
-    journal.succeed(lambda session: {"model": "m", "version": 1})
+        context.step({**STEP, "number": number}, {"epoch": number, "fraction": 0.5})
+    context.succeed(lambda session: {"model": "m", "version": 1})
     with database() as session:
         assert [step.number for step in jobs.steps(session, lease.job_id).steps] == list(range(50))
         progress = jobs.get(session, lease.job_id).progress

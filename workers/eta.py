@@ -7,7 +7,7 @@ _POINTS = 8
 _MOST = 0.99
 
 
-class Pace:
+class EtaEstimate:
     """Fed with steps; the gap of these methods falls about log-linearly with time.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Signs of life for a lease: a thread renews it, and whoever has lost it learns so before it writes anything more."""
+"""The heartbeat of a lease: a thread renews it, and whoever has lost it learns so before it writes anything more."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ _BEAT_ENDS_SECONDS = 5.0
 _log = structlog.get_logger("polymargin.worker")
 
 
-class Heart(ABC):
+class LeaseHeartbeat(ABC):
     """Holds a lease and beats for it while the ``with`` block runs.
 
     Every method raises Fenced once the lease is lost, or once this process has been unable to write for so long that

@@ -1,4 +1,4 @@
-"""Kills what a supervisor leaves behind: ``python guardian.py`` reads on stdin which process groups live.
+"""Kills what a supervisor leaves behind: ``python process_reaper.py`` reads on stdin which process groups live.
 
 The supervisor writes ``+N`` when it starts process group N and ``-N`` once that is gone. When the pipe closes, the
 supervisor has ended, however it ended (SIGKILL included), and every group still on the list is killed. A group, and
