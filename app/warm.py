@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from solvers.machine import Machine
-from solvers.problem import Problem
+from solvers.core.machine import Machine
+from solvers.core.problem import Problem
+from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS
-from solvers.taxonomy import Taxonomy
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks import sets
 from benchmarks.results import write
+from solvers.core.problem import Problem
 from solvers.estimator import PolymarginClassifier
-from solvers.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 PROTOTYPE = {"pendigits": 0.35, "letter": 1.3, "usps": 3.1, "satimage": 0.5}

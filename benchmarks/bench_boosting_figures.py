@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from benchmarks import pictures, sets
 from benchmarks.results import write
-from solvers.boosting import split
-from solvers.pair_loss import PairLoss
-from solvers.problem import Problem
+from solvers.boosting.boosting import split
+from solvers.boosting.pairs.pair_loss import PairLoss
+from solvers.boosting.weak.weak_learners import Stumps
+from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
-from solvers.weak_learners import Stumps
 
 SETS = ["vowel", "pendigits", "usps"]
 ROUNDS, CAP = 500, 4.0

@@ -21,13 +21,13 @@ from scipy.optimize import fmin_l_bfgs_b
 
 from benchmarks import sets
 from benchmarks.results import write
-from solvers.kernels.pair_weights import SUMS
-from solvers.master_problem import MasterProblem
+from solvers.boosting.pairs.master_problem import MasterProblem
+from solvers.boosting.pairs.pair_loss import PairLoss
+from solvers.boosting.pairs.pair_weights import SUMS
+from solvers.boosting.pairs.variables import Variables
+from solvers.core.problem import Problem
 from solvers.methods.multiboost_cw import MultiboostCw, MultiboostCwParams
-from solvers.pair_loss import PairLoss
-from solvers.problem import Problem
-from solvers.sharding.crew import Crew
-from solvers.variables import Variables
+from solvers.numerics.thread_pool import Crew
 
 SHARES = (1e-2, 1e-3, 1e-4)
 EPS = 1e-4

@@ -18,11 +18,11 @@ from scipy.optimize import fmin_l_bfgs_b
 from benchmarks import pictures, sets
 from benchmarks.bench_boosting_figures import timed
 from benchmarks.results import write
+from solvers.boosting.pairs.pair_loss import PairLoss
+from solvers.boosting.weak.weak_learners import Stumps
+from solvers.core.problem import Problem
 from solvers.methods.multiboost_cw import MultiboostCw, MultiboostCwParams
-from solvers.pair_loss import PairLoss
-from solvers.problem import Problem
-from solvers.sharding.crew import Crew
-from solvers.weak_learners import Stumps
+from solvers.numerics.thread_pool import Crew
 
 SETS, SWEEPS = ["vowel", "usps"], [1, 2, 5, 20]
 C, ROUNDS, CAP = 1e4, 200, 20.0

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from benchmarks import sets
 from benchmarks.results import write
-from solvers import codes
-from solvers.code_families import FAMILIES
-from solvers.problem import Problem
+from solvers.core.problem import Problem
+from solvers.output_codes import codes
+from solvers.output_codes.code_families import FAMILIES
 from solvers.registry import SOLVERS, parse_params
 
 SHARED: dict[str, Any] = {"bias": 1.0, "tol": 1e-2}

@@ -45,7 +45,7 @@ def child(name: str, rows: str, params: str) -> None:
     import numpy as np
     import scipy.sparse as sp
 
-    from solvers.problem import Problem
+    from solvers.core.problem import Problem
     from solvers.registry import SOLVERS, parse_params
 
     imported = time.process_time() - began

@@ -17,7 +17,7 @@ from benchmarks import pictures, sets
 from benchmarks.objectives import primal
 from benchmarks.peers import LIBLINEAR, capped, liblinear, linear_svc
 from benchmarks.results import write
-from solvers.problem import Problem
+from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 SETS = ["docstrings", "20news", "letter", "debian-section"]

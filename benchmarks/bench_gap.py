@@ -9,7 +9,7 @@ import time
 from benchmarks import sets
 from benchmarks.peers import liblinear
 from benchmarks.results import write
-from solvers.problem import Problem
+from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 GAPS = {"debian-section": 4.5e-3, "debian-maintainer": 4.1e-2, "naics": 1e-2, "docstrings": 1e-2}

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.processes import apart, peak_bytes
 from benchmarks.results import write
 from benchmarks.synthetic import Shape, text
-from solvers.problem import Problem
+from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 MACHINES = ["weston_watkins", "crammer_singer"]

@@ -12,15 +12,15 @@ from typing import Any
 
 from benchmarks import sets
 from benchmarks.results import PATH, write
-from solvers.base import State, Step
-from solvers.hierarchical_metrics import hierarchical
-from solvers.machine import Machine
-from solvers.metrics import flat
-from solvers.model import Model
-from solvers.multilabel_metrics import multilabel
-from solvers.problem import Problem
+from solvers.core.base import State, Step
+from solvers.core.machine import Machine
+from solvers.core.model import Model
+from solvers.core.problem import Problem
+from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.metrics.accuracy import flat
+from solvers.metrics.hierarchical import hierarchical
+from solvers.metrics.multilabel import multilabel
 from solvers.registry import SOLVERS, parse_params
-from solvers.subtree_model import SubtreeModel
 
 CS = (0.1, 1.0, 10.0)
 SECONDS = 10.0

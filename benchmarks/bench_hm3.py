@@ -13,10 +13,10 @@ import numpy as np
 
 from benchmarks import sets
 from benchmarks.results import write
-from solvers.base import Step
-from solvers.problem import Problem
+from solvers.core.base import Step
+from solvers.core.problem import Problem
+from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS, parse_params
-from solvers.taxonomy import Taxonomy
 
 VARIANTS: list[dict[str, Any]] = [{}, {"labelings": "all"}, {"loss": "hierarchical", "scaling": "subtree"}]
 CASES: dict[str, list[dict[str, Any]]] = {

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from benchmarks import pictures, sets
 from benchmarks.objectives import primal
 from benchmarks.results import write
-from solvers.base import Solver, Step, relative_gap
-from solvers.problem import Problem
+from solvers.core.base import Solver, Step, relative_gap
+from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 GAPS = (1e-1, 1e-2)

@@ -18,18 +18,19 @@ import scipy.sparse as sp
 
 from benchmarks import sets
 from benchmarks.results import write
-from solvers.ascent import Task
-from solvers.base import relative_gap
-from solvers.kernels import coefficients, joint, ray
-from solvers.kernels.coefficients import Coefficients
-from solvers.kernels.hybrid import Weights
-from solvers.kernels.rows import arrange, square_norm, weights
-from solvers.problem import Problem
+from solvers.core.base import relative_gap
+from solvers.core.problem import Problem
+from solvers.linear.ascent import Task
+from solvers.linear.layouts.hybrid_weights import Weights
+from solvers.linear.relative_margins import RelativeMargins
+from solvers.linear.sharded.shard import Plan, train
+from solvers.linear.sharded.subproblem import BOX, SIMPLEX
+from solvers.linear.steps import joint
+from solvers.numerics import coefficients, scaling_search
+from solvers.numerics.coefficients import Coefficients
+from solvers.numerics.rows import arrange, square_norm, weights
 from solvers.registry import SOLVERS, parse_params
-from solvers.relative_margins import RelativeMargins
 from solvers.sharding.exchange import Hub
-from solvers.sharding.shard import Plan, train
-from solvers.sharding.subproblem import BOX, SIMPLEX
 
 GAPS = {"debian-section": 4.5e-3, "debian-maintainer": 4.1e-2, "usps": 1e-2, "letter": 5e-2, "synthetic": 5e-2}
 KINDS = {"weston_watkins": BOX, "crammer_singer": SIMPLEX}
@@ -70,10 +71,10 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
             certified += 1
             whole = _united(pools)
             coefficients.rebuild(rows, whole, W)
-            terms = ray.blank()
+            terms = scaling_search.blank()
             loss, total = joint.certify(*task, solver.largest_loss, *shared, whole, gaps, terms)
             half = 0.5 * square_norm(W, k)
-            primal, _ = ray.best_point(half, loss, terms, ray.ONE)
+            primal, _ = scaling_search.best_point(half, loss, terms, scaling_search.ONE)
             yield epoch, relative_gap(primal, total - half)
             rest[gaps > 0.1 * tol * primal / n] = 0
             if promising:

@@ -9,7 +9,7 @@ import time
 from benchmarks.processes import apart, peak_bytes
 from benchmarks.results import write
 from benchmarks.synthetic import LSHTC_2011, Shape, text
-from solvers.problem import Problem
+from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 MACHINES = ["weston_watkins", "crammer_singer"]

@@ -16,7 +16,7 @@ from benchmarks import sets
 from benchmarks.objectives import primal
 from benchmarks.peers import LIBLINEAR, capped, liblinear, linear_svc
 from benchmarks.results import write
-from solvers.problem import Problem
+from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 MOST_EPOCHS, LOOK = 20_000, 1.02

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.processes import within
 from benchmarks.quadratic_programs import ACCURACY, RIVALS, Design
 from benchmarks.results import write
-from solvers.problem import Problem
+from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 QUADRANTS, SAMPLES = 4, 3

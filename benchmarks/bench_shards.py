@@ -28,11 +28,12 @@ from benchmarks import sets
 from benchmarks.bench_lee_lin_wahba import MOST_EPOCHS, MOST_SECONDS, PARTS, Point, reference, until
 from benchmarks.bench_lock_free import prepared, synthetic
 from benchmarks.results import write
-from solvers.base import Step
-from solvers.problem import Problem
+from solvers.core.base import Step
+from solvers.core.problem import Problem
+from solvers.linear.sharded.forecast import forecast
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Exchange, Hub, gather
-from solvers.sharding.plan import LEAST, MOST, forecast
+from solvers.sharding.plan import LEAST, MOST
 from solvers.sharding.shardable import Shardable, Way
 
 MACHINES = ("weston_watkins", "crammer_singer", "lee_lin_wahba")

@@ -7,8 +7,8 @@ import argparse
 
 from benchmarks import sets
 from benchmarks.results import write
-from solvers import metrics
-from solvers.problem import Problem
+from solvers.core.problem import Problem
+from solvers.metrics.accuracy import accuracy
 from solvers.registry import SOLVERS, parse_params
 
 SETS = ["20news", "debian-section", "naics"]
@@ -28,7 +28,7 @@ def measure(machine: str, C: float, task: Problem, name: str) -> list[str]:
     *_, last = solver.steps(task)
     model = solver.model(task, last.state)
     X, y = sets.load_test(name)
-    found = metrics.flat(y, model.predict(X), task.n_classes)
+    found = accuracy.flat(y, model.predict(X), task.n_classes)
     shares = model.report["nonzero_weights"], model.report["nonzero_duals"]
     return [f"{100 * value:.2f}" for value in (*shares, *found.values(), last.gap)]
 

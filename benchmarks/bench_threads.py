@@ -15,7 +15,7 @@ from benchmarks.bench_peers import ours
 from benchmarks.objectives import primal
 from benchmarks.peers import LIBLINEAR, liblinear
 from benchmarks.results import write
-from solvers.problem import Problem
+from solvers.core.problem import Problem
 
 METHODS = ["one_vs_rest"]
 SETS = ["debian-maintainer", "naics", "debian-section"]

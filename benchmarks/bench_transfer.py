@@ -10,9 +10,9 @@ from typing import Any
 
 from benchmarks import sets
 from benchmarks.results import write
-from solvers.base import Solver
-from solvers.hierarchical_metrics import hierarchical
-from solvers.problem import Problem
+from solvers.core.base import Solver
+from solvers.core.problem import Problem
+from solvers.metrics.hierarchical import hierarchical
 from solvers.registry import SOLVERS, parse_params
 
 METHODS = [

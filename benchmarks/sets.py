@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from app.corpus import docstrings
 from app.features.text import TextFeatures, TextParams
-from solvers.label_sets import of_names, of_nodes
-from solvers.problem import Problem
-from solvers.taxonomy import Taxonomy
+from solvers.core.problem import Problem
+from solvers.labels.label_sets import of_names, of_nodes
+from solvers.labels.taxonomy import Taxonomy
 
 DENSE = ["vowel", "segment", "satimage", "pendigits", "letter", "usps"]
 TEXT = ["20news", "debian-section", "naics", "debian-maintainer"]

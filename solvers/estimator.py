@@ -14,17 +14,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solvers.base import Params, Solver, State, Step, relative_gap
-from solvers.kernel_taxonomy_model import KernelTaxonomyModel
-from solvers.label_sets import names_of, of_names
-from solvers.machine import Machine
-from solvers.model import LinearModel, Model
-from solvers.path import ascending, follow
-from solvers.problem import Problem
+from solvers.core.base import Params, Solver, State, Step, relative_gap
+from solvers.core.machine import Machine
+from solvers.core.model import LinearModel, Model
+from solvers.core.path import ascending, follow
+from solvers.core.problem import Problem
+from solvers.hierarchical.kernel_taxonomy_model import KernelTaxonomyModel
+from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.hierarchical.taxonomy_model import TaxonomyModel
+from solvers.labels.label_sets import names_of, of_names
+from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS, find, parse_params
-from solvers.subtree_model import SubtreeModel
-from solvers.taxonomy import Taxonomy
-from solvers.taxonomy_model import TaxonomyModel
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ----------
     classes_ : array, shape (n_classes,)
         For methods over a label tree all its nodes, level by level.
-    orphans_ : solvers.label_sets.Orphans
+    orphans_ : solvers.labels.label_sets.Orphans
         Labels of sets that came without their parents, which were added; sets of labels only.
     n_features_in_ : int
-    model_ : solvers.model.Model
+    model_ : solvers.core.model.Model
     coef_ : array, shape (n_classes, n_features), or (1, n_features) for two classes; linear models only
     intercept_ : array, shape (n_classes,), or (1,) for two classes
         Zeros where ``bias`` is 0.

@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from solvers import methods
-from solvers.base import Params, Solver
-from solvers.boosting import Boosting, BoostingParams
-from solvers.composite import Composite, CompositeParams
+from solvers.boosting.boosting import Boosting, BoostingParams
+from solvers.core.base import Params, Solver
+from solvers.core.composite import Composite, CompositeParams
 
 
 class UnknownSolverError(KeyError):

@@ -22,7 +22,7 @@ from app.services import datasets, hierarchies
 from app.store import db, migrate
 from app.store.files import files
 from app.store.tables import Table
-from solvers.taxonomy import Taxonomy
+from solvers.labels.taxonomy import Taxonomy
 from workers import draining
 from workers.tasks import run
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.model import Model, write_array
-from solvers.problem import Problem
-from solvers.sharded_linear_model import ShardedLinearModel
+from solvers.core.model import Model, write_array
+from solvers.core.problem import Problem
+from solvers.core.sharded_linear_model import ShardedLinearModel
 from solvers.sharding.shardable import Shardable
 
 

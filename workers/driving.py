@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from app.config import settings
 from app.services.leases import Checkpoint
 from app.store.files import Files
-from solvers.base import Solver, Step
-from solvers.problem import Problem
+from solvers.core.base import Solver, Step
+from solvers.core.problem import Problem
 from solvers.version import VERSION
 from workers.eta import EtaEstimate
 from workers.job_context import Drained, JobContext

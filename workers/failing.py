@@ -6,7 +6,7 @@ import structlog
 
 from app.errors import InvalidInput, PolymarginError
 from app.features.base import FitError
-from solvers.problem import ProblemError
+from solvers.core.problem import ProblemError
 from solvers.registry import ParamsError, UnknownSolverError
 
 _log = structlog.get_logger("polymargin.worker")

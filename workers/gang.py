@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.base import Step
+from solvers.core.base import Step
 from solvers.sharding.exchange import ExchangeError
 from workers.exchange import RedisExchange
 from workers.gang_keys import RedisLostError, break_gang, close_gang

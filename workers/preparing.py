@@ -12,7 +12,7 @@ from app.store import tables
 from app.store.cache import nearby
 from app.store.corpus import open_corpus
 from app.store.files import Files
-from solvers.problem import Problem
+from solvers.core.problem import Problem
 from workers.featuring import Featured, featured
 from workers.job_context import JobContext
 from workers.lease_heartbeat import LeaseHeartbeat

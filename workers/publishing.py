@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 from app.schemas.jobs import TrainRequest
 from app.services import versions
 from app.store.files import Files
-from solvers.base import Params
-from solvers.model import Model
+from solvers.core.base import Params
+from solvers.core.model import Model
 from solvers.version import VERSION
 from workers.driving import Reached
 from workers.job_context import JobContext

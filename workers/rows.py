@@ -12,9 +12,9 @@ from app.schemas.jobs import TrainRequest
 from app.services.labelling import named
 from app.services.splits import stratified
 from app.store.corpus import Corpus
-from solvers.label_sets import closed
-from solvers.problem import Problem
-from solvers.taxonomy import Taxonomy, TaxonomyError
+from solvers.core.problem import Problem
+from solvers.labels.label_sets import closed
+from solvers.labels.taxonomy import Taxonomy, TaxonomyError
 
 Truth = NDArray[np.int32] | csr_matrix
 

@@ -4,12 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from solvers.hierarchical_metrics import hierarchical
-from solvers.label_sets import of_nodes
-from solvers.metrics import flat
-from solvers.model import Model
-from solvers.multilabel_metrics import multilabel
-from solvers.subtree_model import SubtreeModel
+from solvers.core.model import Model
+from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.labels.label_sets import of_nodes
+from solvers.metrics.accuracy import flat
+from solvers.metrics.hierarchical import hierarchical
+from solvers.metrics.multilabel import multilabel
 from workers.rows import Rows, Truth
 
 CHUNK_BYTES = 64 << 20

@@ -19,8 +19,8 @@ from app.services.fencing import Fenced
 from app.services.slots import ShardLease
 from app.store.db import DATABASE_AWAY, sessions
 from app.store.files import Files, files
-from solvers.base import State
-from solvers.model import write_array
+from solvers.core.base import State
+from solvers.core.model import write_array
 from solvers.registry import find, parse_params
 from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, ExchangeError, gather

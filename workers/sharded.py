@@ -15,7 +15,7 @@ from app.services import slots
 from app.services.leases import Checkpoint
 from app.store.files import Files
 from app.store.queue import notify_worker
-from solvers.base import Solver, Step
+from solvers.core.base import Solver, Step
 from solvers.sharding.exchange import Arrays, ExchangeError
 from solvers.sharding.shardable import Shardable
 from solvers.version import VERSION

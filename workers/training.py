@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_limits
 from app.schemas.jobs import TrainRequest
 from app.services import versions
 from app.store.files import files
-from solvers.base import Solver, State
-from solvers.path import ascending, follow
+from solvers.core.base import Solver, State
+from solvers.core.path import ascending, follow
 from solvers.registry import find, parse_params
 from workers.driving import Run, drive
 from workers.job_context import JobContext

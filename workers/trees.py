@@ -8,7 +8,7 @@ from app.schemas.jobs import TrainRequest
 from app.services import hierarchies
 from app.store import tables
 from app.store.db import reading
-from solvers.taxonomy import Taxonomy
+from solvers.labels.taxonomy import Taxonomy
 from workers.lease_heartbeat import LeaseHeartbeat
 
 

@@ -13,7 +13,7 @@ from app.api.paths import V1
 from app.api.problems import responses
 from app.errors import NotFound
 from app.schemas.solvers import Handles, SolverInfo, SolverList
-from solvers.base import Solver
+from solvers.core.base import Solver
 from solvers.registry import SOLVERS, UnknownSolverError, find
 
 router = APIRouter(prefix=f"{V1}/solvers", tags=["solvers"])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from app.errors import NotFound
 from app.schemas.codes import OutputCode
 from app.services.model_cache import ModelCache
-from solvers import codes
+from solvers.output_codes import codes
 
 _SHOWN_DECIMALS = 9
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from app.services.codes import Code
-from solvers import codes
+from solvers.output_codes import codes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,7 @@ from app.services.lookup import by_ref, check_name, moment, newest
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload
-from solvers.taxonomy import ROOT, Taxonomy
+from solvers.labels.taxonomy import ROOT, Taxonomy
 
 FORMATS: tuple[str, ...] = get_args(HierarchyFormat)
 MAX_NODES = 10_000

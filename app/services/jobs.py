@@ -16,10 +16,10 @@ from app.services.lookup import by_id, by_ref, moment, moment_or_none, newest
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from solvers import registry
-from solvers.base import Params, Solver
-from solvers.flat import FlatParams, unknown_labels
-from solvers.machine import Machine, MachineParams
-from solvers.memory import TooLargeError
+from solvers.core.base import Params, Solver
+from solvers.core.flat import FlatParams, unknown_labels
+from solvers.core.machine import Machine, MachineParams
+from solvers.core.memory import TooLargeError
 from solvers.sharding.shardable import Shardable
 
 MAX_STEPS = 10_000

@@ -10,7 +10,7 @@ from app.errors import InvalidInput, Item
 from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
 from app.store import tables
-from solvers.base import Solver
+from solvers.core.base import Solver
 from solvers.registry import find
 
 _NAMED = 5

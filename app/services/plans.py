@@ -10,7 +10,7 @@ from app.schemas.plans import Assumptions, JobPlan, ShardPlan, Span
 from app.services import jobs, slots
 from app.store.db import reading
 from solvers import registry
-from solvers.machine import MachineParams
+from solvers.core.machine import MachineParams
 from solvers.sharding.plan import LEAST, MOST
 from solvers.sharding.shardable import Shardable
 

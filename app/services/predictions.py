@@ -6,9 +6,9 @@ from typing import Any
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.base import InstanceError
 from app.services.model_cache import LoadedModel
-from solvers.kernel_taxonomy_model import KernelTaxonomyModel
-from solvers.subtree_model import SubtreeModel
-from solvers.taxonomy_model import TaxonomyModel
+from solvers.hierarchical.kernel_taxonomy_model import KernelTaxonomyModel
+from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.hierarchical.taxonomy_model import TaxonomyModel
 
 MAX_TOP = 1000
 

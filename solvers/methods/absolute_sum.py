@@ -6,9 +6,9 @@
 Dogan et al. 2016. It is one-vs-rest with hinge loss under the constraint.
 """
 
-from solvers.base import Handles
-from solvers.kernels.absolute import Margins
-from solvers.zero_sum import SummedParams, SummedZeroSum
+from solvers.core.base import Handles
+from solvers.linear.steps.absolute import Margins
+from solvers.linear.sum_to_zero import SummedParams, SummedZeroSum
 
 
 class AbsoluteSum(SummedZeroSum[SummedParams]):

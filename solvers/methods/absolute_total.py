@@ -6,10 +6,10 @@
 Dogan et al. 2016. W = 0 is often optimal where the classes overlap; a gap of 0 then says so.
 """
 
-from solvers.ascent import AscentParams
-from solvers.base import Handles
-from solvers.kernels.absolute import Margins
-from solvers.zero_sum import ZeroSum
+from solvers.core.base import Handles
+from solvers.linear.ascent import AscentParams
+from solvers.linear.steps.absolute import Margins
+from solvers.linear.sum_to_zero import ZeroSum
 
 
 class AbsoluteTotal(ZeroSum[AscentParams]):

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.base import Handles
-from solvers.boosting import Boosting, BoostingParams, Report, Run, Task, Waning, half_log_odds
-from solvers.kernels import labels as kernels
-from solvers.sharding.crew import Crew
-from solvers.weak_learners import Channels
+from solvers.boosting import adaboost_steps as kernels
+from solvers.boosting.boosting import Boosting, BoostingParams, Report, Run, Task, Waning, half_log_odds
+from solvers.boosting.weak.weak_learners import Channels
+from solvers.core.base import Handles
+from solvers.numerics.thread_pool import Crew
 
 COLOURS = 1 << 20
 REFRESH = 100

@@ -9,10 +9,10 @@ stump with a real vote on either side for every class (their section 4.1). The l
 
 import numpy as np
 
-from solvers import label_boosting
-from solvers.base import Handles
-from solvers.boosting import Boosting, Task
-from solvers.label_boosting import LabelParams, LabelRun
+from solvers.boosting import label_boosting
+from solvers.boosting.boosting import Boosting, Task
+from solvers.boosting.label_boosting import LabelParams, LabelRun
+from solvers.core.base import Handles
 
 
 class AdaboostMhParams(LabelParams):

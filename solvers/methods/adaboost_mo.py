@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers import label_boosting
-from solvers.base import Handles
-from solvers.boosting import Boosting, Task
-from solvers.code_families import Family, make, most_columns
-from solvers.label_boosting import LabelParams, LabelRun
+from solvers.boosting import label_boosting
+from solvers.boosting.boosting import Boosting, Task
+from solvers.boosting.label_boosting import LabelParams, LabelRun
+from solvers.core.base import Handles
+from solvers.output_codes.code_families import Family, make, most_columns
 
 
 class AdaboostMoParams(LabelParams):

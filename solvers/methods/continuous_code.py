@@ -7,11 +7,11 @@ or l_infinity norm of all entries, or half the squared l2 norm, with any kernel 
 and Singer 2002, equations 15, 16 and 29 with C = 1/beta. With the features in place of margins and the l2 norm this is
 their multi-class machine.
 
-The linear programs are solved over growing sets of constraints (:mod:`solvers.code_programs`), the quadratic one by
-block ascent. Column by column (their section 5.2, end), each column is the best one beside those before it. The paper
-leaves open how to interleave the design with the learning of the machines: with more than one round the machines are
-trained again, column t on the signs of M's column t with its sizes as weights, and the code is designed anew; the
-objective is told after each round, and the best round is kept. Nothing says that it falls.
+The linear programs are solved over growing sets of constraints (:mod:`solvers.output_codes.code_programs`), the
+quadratic one by block ascent. Column by column (their section 5.2, end), each column is the best one beside those
+before it. The paper leaves open how to interleave the design with the learning of the machines: with more than one
+round the machines are trained again, column t on the signs of M's column t with its sizes as weights, and the code is
+designed anew; the objective is told after each round, and the best round is kept. Nothing says that it falls.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,10 +23,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
-from solvers import bounds
-from solvers.base import Handles, State, Step
-from solvers.code_bank import Bank
-from solvers.code_design import (
+from solvers.core.base import Handles, State, Step
+from solvers.core.flat import FlatMachine
+from solvers.core.model import LinearModel, Model
+from solvers.core.problem import Problem
+from solvers.metrics import bounds
+from solvers.output_codes.code_design import (
     ColumnByColumn,
     Design,
     Linear,
@@ -36,13 +38,11 @@ from solvers.code_design import (
     guess_by,
     part_of,
 )
-from solvers.code_model import CodeModel, coded
-from solvers.code_programs import Floats, Program
-from solvers.coded import Coded, CodedParams
-from solvers.codes import Code
-from solvers.flat import FlatMachine
-from solvers.model import LinearModel, Model
-from solvers.problem import Problem
+from solvers.output_codes.code_model import CodeModel, coded
+from solvers.output_codes.code_programs import Floats, Program
+from solvers.output_codes.coded import Coded, CodedParams
+from solvers.output_codes.codes import Code
+from solvers.output_codes.column_models import Bank
 
 ACCURACY, MOST_ROUNDS = 1e-3, 1000
 GUESS_TOL, GUESS_EPOCHS = 0.03, 50

@@ -7,9 +7,9 @@ with b_c = (1 - f_y + f_c) / |x|^2 + alpha_c + S0 the optimum over alpha >= 0, s
 the root theta of sum_c (b_c - theta)_+ = min(theta, C).
 """
 
-from solvers.ascent import AscentParams
-from solvers.base import Handles
-from solvers.relative_margins import RelativeMargins
+from solvers.core.base import Handles
+from solvers.linear.ascent import AscentParams
+from solvers.linear.relative_margins import RelativeMargins
 
 
 class CrammerSinger(RelativeMargins[AscentParams]):

@@ -9,11 +9,11 @@ classes beside the leaves, as nothing else could be said of those examples; pred
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.base import Handles
-from solvers.problem import Problem
-from solvers.taxonomy import Taxonomy
-from solvers.taxonomy_model import TaxonomyModel
-from solvers.tree_machine import Design, TreeMachine, TreeParams
+from solvers.core.base import Handles
+from solvers.core.problem import Problem
+from solvers.hierarchical.taxonomy_model import TaxonomyModel
+from solvers.hierarchical.tree_machine import Design, TreeMachine, TreeParams
+from solvers.labels.taxonomy import Taxonomy
 
 
 class FlatMulticlass(TreeMachine[TreeParams]):

@@ -10,10 +10,10 @@ what is below.
 
 import numpy as np
 
-from solvers.base import Handles
-from solvers.coupling import diagonal
-from solvers.problem import Problem
-from solvers.tree_machine import Design, TreeMachine, TreeParams
+from solvers.core.base import Handles
+from solvers.core.problem import Problem
+from solvers.hierarchical.tree_machine import Design, TreeMachine, TreeParams
+from solvers.labels.coupling import diagonal
 
 
 class HierarchicalMulticlass(TreeMachine[TreeParams]):

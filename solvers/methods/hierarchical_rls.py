@@ -19,12 +19,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.base import Handles, State, Step, relative_gap
-from solvers.machine import MachineParams
-from solvers.node_machine import signs, under_parents
-from solvers.problem import Problem
-from solvers.set_machine import SetMachine
-from solvers.subtree_model import SubtreeModel
+from solvers.core.base import Handles, State, Step, relative_gap
+from solvers.core.machine import MachineParams
+from solvers.core.problem import Problem
+from solvers.hierarchical.node_machine import signs, under_parents
+from solvers.hierarchical.set_machine import SetMachine
+from solvers.hierarchical.subtree_model import SubtreeModel
 
 REFRESH_EPOCHS = 50
 

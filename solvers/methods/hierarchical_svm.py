@@ -8,9 +8,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.base import Handles
-from solvers.node_machine import NodeMachine, NodeParams, signs, under_parents
-from solvers.problem import Problem
+from solvers.core.base import Handles
+from solvers.core.problem import Problem
+from solvers.hierarchical.node_machine import NodeMachine, NodeParams, signs, under_parents
 
 
 class HierarchicalSVM(NodeMachine):

@@ -8,8 +8,8 @@ set with the largest score, found by dynamic programming (section 4).
 
 The paper's dual has four marginals for each edge and example. A distribution over closed sets is told by its node
 marginals alone, one over all labelings by those and one marginal an edge; the weights follow from as many vectors
-(``solvers/kernels/order_blocks.py`` and ``marginal_blocks.py``). With a kernel the examples become vectors whose inner
-products are its values (``solvers/kernel_map.py``), and all else stays.
+(``solvers/hierarchical/order_blocks.py`` and ``marginal_blocks.py``). With a kernel the examples become vectors whose
+inner products are its values (``solvers/kernel_svm/kernel_map.py``), and all else stays.
 """
 
 from collections.abc import Iterator
@@ -18,15 +18,15 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from solvers import markov_ascent
-from solvers.base import Handles, State, Step
-from solvers.kernel_model import KernelModel
-from solvers.mapped_machine import MappedMachine, MappedParams
-from solvers.markov_ascent import Task
-from solvers.problem import Problem
-from solvers.set_machine import SetMachine
-from solvers.subtree_model import SubtreeModel
-from solvers.taxonomy import Weighting
+from solvers.core.base import Handles, State, Step
+from solvers.core.problem import Problem
+from solvers.hierarchical import markov_ascent
+from solvers.hierarchical.markov_ascent import Task
+from solvers.hierarchical.set_machine import SetMachine
+from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.kernel_svm.kernel_model import KernelModel
+from solvers.kernel_svm.mapped_machine import MappedMachine, MappedParams
+from solvers.labels.taxonomy import Weighting
 
 
 class HM3Params(MappedParams):

@@ -8,9 +8,9 @@ chosen and their scores kept as in Crammer and Singer 2002, Figure 4; all dual v
 to ``clip(b_c + S / k, 0, C)``, ``b_c = (1 + f_c) / K + alpha_c - S0 / k``, at the root S of their own sum.
 """
 
-from solvers.base import Handles
-from solvers.kernel_machine import KernelMachine
-from solvers.kernels.working_set import Machine
+from solvers.core.base import Handles
+from solvers.kernel_svm.kernel_machine import KernelMachine
+from solvers.kernel_svm.working_set import Machine
 
 
 class KernelLeeLinWahba(KernelMachine):

@@ -7,9 +7,9 @@ their scores kept as in Crammer and Singer 2002, Figure 4; all dual variables of
 ``clip(b_c - S, 0, C)``, ``b_c = (1 - f_y + f_c) / K + alpha_c + S0``, at the root S of their own sum.
 """
 
-from solvers.base import Handles
-from solvers.kernel_machine import KernelMachine
-from solvers.kernels.working_set import Machine
+from solvers.core.base import Handles
+from solvers.kernel_svm.kernel_machine import KernelMachine
+from solvers.kernel_svm.working_set import Machine
 
 
 class KernelWestonWatkins(KernelMachine):

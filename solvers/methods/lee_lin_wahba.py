@@ -7,9 +7,9 @@ Lee, Lin and Wahba 2004; Alber et al. 2017, equations (2) and (4), with margin 1
 the classes and their mean; here all variables of one example move together on W itself.
 """
 
-from solvers.base import Handles
-from solvers.kernels.absolute import Margins
-from solvers.zero_sum import SummedParams, SummedZeroSum
+from solvers.core.base import Handles
+from solvers.linear.steps.absolute import Margins
+from solvers.linear.sum_to_zero import SummedParams, SummedZeroSum
 
 
 class LeeLinWahba(SummedZeroSum[SummedParams]):

@@ -6,9 +6,9 @@
 Szedmak, Shawe-Taylor and Parado-Hernandez 2006; as a member of the family, Dogan et al. 2016.
 """
 
-from solvers.base import Handles
-from solvers.kernels.absolute import Margins
-from solvers.zero_sum import SummedParams, SummedZeroSum
+from solvers.core.base import Handles
+from solvers.linear.steps.absolute import Margins
+from solvers.linear.sum_to_zero import SummedParams, SummedZeroSum
 
 
 class MaximumMarginRegression(SummedZeroSum[SummedParams]):

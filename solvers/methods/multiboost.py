@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.optimize import fmin_l_bfgs_b
 
-from solvers import pair_loss
-from solvers.base import Handles, relative_gap
-from solvers.boosting import Boosting, BoostingParams, Report, Run, Task
-from solvers.pair_loss import Level, PairLoss
-from solvers.sharding.crew import Crew
-from solvers.weak_learners import Channels, Found, Stumps
+from solvers.boosting.boosting import Boosting, BoostingParams, Report, Run, Task
+from solvers.boosting.pairs import pair_loss
+from solvers.boosting.pairs.pair_loss import Level, PairLoss
+from solvers.boosting.weak.weak_learners import Channels, Found, Stumps
+from solvers.core.base import Handles, relative_gap
+from solvers.numerics.thread_pool import Crew
 
 CHUNK = 1024
 LARGEST = 500.0

@@ -9,8 +9,9 @@ weights. The paper's h and its negative are here one learner whose weight may ha
 A round finds, for each class, the weak learner that violates the optimality conditions most (equation 4), and moves the
 weights of all that were found by exact coordinate steps (equation 12). With ``tau_max = 1`` that is all: stage-wise
 boosting. With more, up to tau_max - 1 turns over all weights follow, until none violates the conditions by more than
-eps (equation 17): :mod:`solvers.master_problem`. The dual has no use for equation 3c, which belongs to another loss;
-the bound, :meth:`solvers.pair_loss.PairLoss.bound`, is over all weak learners, found or not.
+eps (equation 17): :mod:`solvers.boosting.pairs.master_problem`. The dual has no use for equation 3c, which belongs to
+another loss; the bound, :meth:`solvers.boosting.pairs.pair_loss.PairLoss.bound`, is over all weak learners, found or
+not.
 """
 
 from collections.abc import Mapping
@@ -20,14 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers import boosting, newton_step, pair_loss
-from solvers.base import Handles, relative_gap
-from solvers.boosting import Boosting, BoostingParams, Report, Run, Task
-from solvers.master_problem import MasterProblem
-from solvers.pair_loss import Level, PairLoss, chunks
-from solvers.sharding.crew import Crew
-from solvers.variables import Variables
-from solvers.weak_learners import Channels, Found, Stumps
+from solvers.boosting import boosting
+from solvers.boosting.boosting import Boosting, BoostingParams, Report, Run, Task
+from solvers.boosting.pairs import newton_step, pair_loss
+from solvers.boosting.pairs.master_problem import MasterProblem
+from solvers.boosting.pairs.pair_loss import Level, PairLoss, chunks
+from solvers.boosting.pairs.variables import Variables
+from solvers.boosting.weak.weak_learners import Channels, Found, Stumps
+from solvers.core.base import Handles, relative_gap
+from solvers.numerics.thread_pool import Crew
 
 REFRESH = 100
 LEAST_EPS = 1e-12

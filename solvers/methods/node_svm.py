@@ -9,9 +9,9 @@ which is their breadth-first repair to a consistent labeling.
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.base import Handles
-from solvers.node_machine import NodeMachine, NodeParams, signs
-from solvers.problem import Problem
+from solvers.core.base import Handles
+from solvers.core.problem import Problem
+from solvers.hierarchical.node_machine import NodeMachine, NodeParams, signs
 
 
 class NodeSVM(NodeMachine):

@@ -20,21 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
-from solvers import finite_newton
-from solvers.ascent import CERTIFY_SHARE, AscentParams, bounded, precision
-from solvers.base import Handles, State, Step, relative_gap
-from solvers.codes import Code, participants
-from solvers.flat import LinearMachine, best_multiple, filled, settled, share
-from solvers.kernels import binary
-from solvers.kernels.orders import awake
-from solvers.kernels.rows import Rows, arrange, weights
-from solvers.layouts import DenseLayout
-from solvers.model import LinearModel
-from solvers.problem import Problem
-from solvers.sharding.apart import Lazy, together
-from solvers.sharding.dealing import balanced
+from solvers.core.base import Handles, State, Step, relative_gap
+from solvers.core.flat import LinearMachine, best_multiple, filled, settled, share
+from solvers.core.model import LinearModel
+from solvers.core.problem import Problem
+from solvers.linear import finite_newton
+from solvers.linear.ascent import CERTIFY_SHARE, AscentParams, bounded, precision
+from solvers.linear.layouts.layouts import DenseLayout
+from solvers.linear.sharded.linear_shards import LinearShards, Part
+from solvers.linear.steps import binary
+from solvers.numerics.orders import awake
+from solvers.numerics.rows import Rows, arrange, weights
+from solvers.output_codes.codes import Code, participants
 from solvers.sharding.exchange import Exchange, Way
-from solvers.sharding.shardable import Part, Shardable
+from solvers.sharding.independent import Lazy, together
+from solvers.sharding.partition import balanced
 
 AUTO_FEATURES, AUTO_BYTES = 512, 2 << 30
 REFINEMENTS = 4
@@ -60,7 +60,7 @@ class OneVsRestParams(AscentParams):
         return algorithm
 
 
-class OneVsRest(LinearMachine[OneVsRestParams], Shardable):
+class OneVsRest(LinearMachine[OneVsRestParams], LinearShards):
     """One linear SVM a class against the rest; the highest score wins.
 
     In shards always by dual ascent, with one message an epoch. A training that is resumed there looks at all examples

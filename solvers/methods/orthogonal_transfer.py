@@ -4,8 +4,8 @@
               + C sum_k max(0, max_{i on the path to y_k, j sibling of i} 1 - w_i . x_k + w_j . x_k)
 
 Zhou et al. 2011, equation 4, whose C is n_samples times this one; prediction goes down the tree (equation 1). The
-default algorithm ascends on the dual of the saddle form (``solvers/tree_machine.py``); the paper's Algorithm 1 is kept
-beside it.
+default algorithm ascends on the dual of the saddle form (``solvers/hierarchical/tree_machine.py``); the paper's
+Algorithm 1 is kept beside it.
 """
 
 from collections.abc import Iterator
@@ -14,15 +14,16 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from solvers import coupling, dual_averaging
-from solvers.base import Handles, State, Step
-from solvers.dual_averaging import Objective
-from solvers.kernel_taxonomy_model import KernelTaxonomyModel
-from solvers.kernels.rows import arrange
-from solvers.problem import Problem, ProblemError
-from solvers.taxonomy import TaxonomyError
-from solvers.taxonomy_model import TaxonomyModel
-from solvers.tree_machine import Design, TreeMachine, TreeParams
+from solvers.core.base import Handles, State, Step
+from solvers.core.problem import Problem, ProblemError
+from solvers.hierarchical import dual_averaging
+from solvers.hierarchical.dual_averaging import Objective
+from solvers.hierarchical.kernel_taxonomy_model import KernelTaxonomyModel
+from solvers.hierarchical.taxonomy_model import TaxonomyModel
+from solvers.hierarchical.tree_machine import Design, TreeMachine, TreeParams
+from solvers.labels import coupling
+from solvers.labels.taxonomy import TaxonomyError
+from solvers.numerics.rows import arrange
 
 
 class OrthogonalTransferParams(TreeParams):

@@ -15,18 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers import bounds, codes
-from solvers.base import Handles, State, Step
-from solvers.code_bank import Bank
-from solvers.code_model import coded
-from solvers.coded import Coded, CodedParams
-from solvers.codes import Code, Loss
-from solvers.columns import Columns
-from solvers.model import Model
-from solvers.problem import Problem
+from solvers.core.base import Handles, State, Step
+from solvers.core.model import Model
+from solvers.core.problem import Problem
+from solvers.metrics import bounds
+from solvers.output_codes import codes
+from solvers.output_codes.code_model import coded
+from solvers.output_codes.coded import Coded, CodedParams
+from solvers.output_codes.codes import Code, Loss
+from solvers.output_codes.column_models import Bank
+from solvers.output_codes.columns import Columns
+from solvers.output_codes.single_columns import gathered, is_one_by_one
 from solvers.sharding.exchange import Exchange, Way
 from solvers.sharding.shardable import Arrays, ModelPart, Shardable
-from solvers.single_columns import gathered, is_one_by_one
 
 CHUNK_BYTES = 64 << 20
 
@@ -137,8 +138,8 @@ def _report(problem: Problem, code: Code, bank: Bank) -> dict[str, float]:
     """What the columns' margins on the training examples tell.
 
     ``n_columns``; ``least_row_distance``; ``column_error``, the share of answers on the wrong side among those that
-    count; and, of the decoding by inner product, the margins and bounds of :func:`solvers.bounds.report`, with the
-    code's rows as weight vectors over the columns.
+    count; and, of the decoding by inner product, the margins and bounds of :func:`solvers.metrics.bounds.report`, with
+    the code's rows as weight vectors over the columns.
     """
     margins, radius, wrong, counted = np.full(problem.n_classes, np.inf), 0.0, 0, 0
     size = max(1, CHUNK_BYTES // (8 * max(code.shape)))

@@ -8,9 +8,9 @@ Liu and Yuan 2011; g = 0 is the machine of Lee, Lin and Wahba, g = 1/2 is their 
 
 from pydantic import Field
 
-from solvers.base import Handles
-from solvers.kernels.absolute import Margins
-from solvers.zero_sum import SummedParams, SummedZeroSum
+from solvers.core.base import Handles
+from solvers.linear.steps.absolute import Margins
+from solvers.linear.sum_to_zero import SummedParams, SummedZeroSum
 
 
 class ReinforcedParams(SummedParams):

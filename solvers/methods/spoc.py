@@ -9,9 +9,9 @@ the end: with ``b_c = (1 - f_y + f_c) / K + alpha_c + S0`` the optimum is ``(b_c
 examples come by the violation psi of the optimality conditions, and training stops at the duality gap.
 """
 
-from solvers.base import Handles
-from solvers.kernel_machine import KernelMachine
-from solvers.kernels.working_set import Machine
+from solvers.core.base import Handles
+from solvers.kernel_svm.kernel_machine import KernelMachine
+from solvers.kernel_svm.working_set import Machine
 
 
 class Spoc(KernelMachine):

@@ -8,10 +8,10 @@ Zhou et al. 2011, section 5 (TRANSFER); prediction goes down the tree.
 
 import numpy as np
 
-from solvers.base import Handles
-from solvers.coupling import diagonal
-from solvers.problem import Problem
-from solvers.tree_machine import Design, TreeMachine, TreeParams
+from solvers.core.base import Handles
+from solvers.core.problem import Problem
+from solvers.hierarchical.tree_machine import Design, TreeMachine, TreeParams
+from solvers.labels.coupling import diagonal
 
 
 class Transfer(TreeMachine[TreeParams]):

@@ -10,11 +10,11 @@ nodes. All other nodes are rivals, inner ones as well; prediction is the node wi
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.base import Handles
-from solvers.coupling import diagonal
-from solvers.problem import Problem
-from solvers.taxonomy_model import TaxonomyModel
-from solvers.tree_machine import Design, TreeMachine, TreeParams
+from solvers.core.base import Handles
+from solvers.core.problem import Problem
+from solvers.hierarchical.taxonomy_model import TaxonomyModel
+from solvers.hierarchical.tree_machine import Design, TreeMachine, TreeParams
+from solvers.labels.coupling import diagonal
 
 
 class TreeLoss(TreeMachine[TreeParams]):

@@ -7,9 +7,9 @@ variable alpha_ic at a time; here all variables of one example move together, to
 b_c = (1 - f_y + f_c) / |x|^2 + alpha_c + S0 the optimum is clip(b_c - S, 0, C) at the root S of its own sum.
 """
 
-from solvers.ascent import AscentParams
-from solvers.base import Handles
-from solvers.relative_margins import RelativeMargins
+from solvers.core.base import Handles
+from solvers.linear.ascent import AscentParams
+from solvers.linear.relative_margins import RelativeMargins
 
 
 class WestonWatkins(RelativeMargins[AscentParams]):

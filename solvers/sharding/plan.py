@@ -6,22 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.kernels import binary
-from solvers.kernels.rows import ALIGNMENT
-from solvers.sharding import absolute
-from solvers.sharding.dealing import balanced
-from solvers.sharding.exchange import Way
-from solvers.sharding.schedule import PORTIONS, moves, rounds
-from solvers.sharding.shard import LARGEST_BATCH
+from solvers.sharding.partition import balanced
 
-_POOL_ENTRIES, _ENTRY_BYTES = 8, 12
-# of each example, what refining passes and certificates make and drop: lists, violations, messages
-_PASSING_BYTES = 100
-_WIDTH = 128
-_BOUNDS_ROUNDS, _BOUNDS_BYTES = 3, 48
-# of block steps by sums: examples a batch, rounds it takes to find its roots, and how often an example is in a round
-_SUMS_BATCH, _SUMS_ROUNDS, _SUMS_LOOKS, _SUMS_BYTES = 128, 5.0, 3.3, 12
-_LIST_ENTRIES = 3
+# what a shard sends of an epoch in which it needs nothing of the others but their bounds
+BOUNDS_BYTES = 48
 
 
 class Rates(NamedTuple):
@@ -73,60 +61,6 @@ class Forecast(NamedTuple):
     seconds: float
 
 
-def forecast(
-    counts: NDArray[np.int64],
-    n_features: int,
-    nnz: int,
-    size: int,
-    itemsize: int,
-    threads: int = 1,
-    rates: Rates | None = None,
-    *,
-    way: Way = "scores",
-) -> Forecast:
-    """Predict a training in shards.
-
-    Parameters
-    ----------
-    counts : int64 array, shape (n_classes,)
-        Training examples of each class.
-    n_features : int
-        Features that some training example has.
-    nnz : int
-        Entries of the training examples.
-    size : int
-        Number of shards.
-    itemsize : int
-        Bytes of a weight: 4 or 8.
-    threads : int
-        Of each shard.
-    rates : Rates, optional
-    way : str
-        What the shards exchange. Weights and bounds can be counted beforehand; of scores the rates are taken for
-        granted, of sums the examples a batch and the rounds that their roots take.
-
-    Raises
-    ------
-    ValueError
-        More shards than classes.
-    """
-    rates = rates or Rates()
-    n, k = int(counts.sum()), len(counts)
-    owner = balanced(counts, size)
-    shares = []
-    for rank in range(size):
-        own = owner == rank
-        n_own = int(own.sum())
-        memory = memory_of(n, n_features, nnz, n_own, k, itemsize, way)
-        shares.append(Share(n_own, int(counts[own].sum()), memory))
-    n_rounds, sent, passes = _traffic(n, n_features, k, size, itemsize, rates, way)
-    widest = max(share.classes for share in shares)
-    compute = passes * float(nnz) * widest * (itemsize / 4) / (rates.products * threads)
-    # parcels go in and out of Redis once; what all shards read goes out once for each, by the one link of its machine
-    travel = n_rounds * rates.round_trip + (1 if way == "weights" else size) * sent / rates.bandwidth
-    return Forecast(shares, n_rounds, sent, compute + travel)
-
-
 def forecast_apart(
     sizes: NDArray[np.int64],
     entries: float,
@@ -163,49 +97,4 @@ def forecast_apart(
     counts, examples = np.bincount(owner, minlength=size), np.bincount(owner, sizes, size)
     shares = [Share(int(c), int(n), memory(int(c))) for c, n in zip(counts, examples, strict=True)]
     seconds = float(examples.max()) * entries / (rates.products * threads) + rates.round_trip
-    return Forecast(shares, 1, _BOUNDS_BYTES * size, seconds)
-
-
-def _traffic(
-    n: int, n_features: int, k: int, size: int, itemsize: int, rates: Rates, way: Way
-) -> tuple[int, int, float]:
-    """Rounds and bytes of an epoch, and how often it reads the weights of every entry."""
-    if way == "bounds":
-        return 1, _BOUNDS_BYTES * size, 1.0
-    if way == "scores":
-        return int(np.ceil(n / rates.batch)) + _BOUNDS_ROUNDS, int(n * size * rates.message), 1.0
-    if way == "sums":
-        batches = np.ceil(n / _SUMS_BATCH)
-        return int(batches * _SUMS_ROUNDS) + _BOUNDS_ROUNDS, int(n * size * (1 + _SUMS_BYTES * _SUMS_LOOKS)), 3.0
-    schedule = list(rounds(size))
-    journeys = sum(len(moves(schedule[t], schedule[(t + 1) % len(schedule)])) for t in range(len(schedule)))
-    half = n_features * -(-k // (2 * size * (ALIGNMENT // itemsize))) * ALIGNMENT
-    # of every example the length of its list in each shard and whether it has moved; the entries once
-    lists = n * (5 * size + _ENTRY_BYTES * _LIST_ENTRIES)
-    return PORTIONS * ((len(schedule) if size > 1 else 0) + 2) + _BOUNDS_ROUNDS, PORTIONS * journeys * half + lists, 1.0
-
-
-def memory_of(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize: int, way: Way) -> int:
-    """The bytes of the arrays of a shard that has ``n_own`` of ``k`` classes; all else as :func:`forecast` has it."""
-    lanes = ALIGNMENT // itemsize
-    weights = n_features * -(-n_own // lanes) * ALIGNMENT
-    # the matrix as it was given, in float64, and as it is laid out
-    rows = nnz * 12 + 8 * n + nnz * (4 + itemsize) + 16 * n
-    # labels, weights, bounds, f_y, rests, gains and orders of examples
-    examples = n * (4 + 8 + 8 + 8 + 1 + 4 + 8)
-    pool = (_POOL_ENTRIES * n + LARGEST_BATCH * (_WIDTH + 1)) * _ENTRY_BYTES + 16 * n
-    if way == "scores":
-        # two batches, and half of each again for those that go in two messages
-        batches = 3 * LARGEST_BATCH * min(_WIDTH, k) * (4 + itemsize)
-        return int(weights + rows + examples + pool + batches + _PASSING_BYTES * n)
-    if way == "weights":
-        # at home, the halves that play, and those that arrive
-        return int(3 * weights + rows + examples + 2 * pool)
-    if way == "bounds":
-        width = binary.block_width(n_own, np.dtype(f"f{itemsize}"))
-        blocks = -(-n_own // width)
-        # weights and dual variables; of each example and block its gain, its rest and, in a certificate, its gap
-        return int(rows + examples + blocks * ((n_features + n) * width * itemsize + n * (4 + 1 + 8)))
-    padded = -(-n_own // lanes) * ALIGNMENT
-    batches = absolute.LARGEST_BATCH * (2 * (padded + 2 * n_own * itemsize) + 8 * n_own)
-    return int(weights + rows + examples + n * n_own * itemsize + batches)
+    return Forecast(shares, 1, BOUNDS_BYTES * size, seconds)

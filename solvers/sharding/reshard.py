@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.base import State
+from solvers.core.base import State
 
 OWN = "own"
 

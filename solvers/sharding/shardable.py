@@ -5,20 +5,17 @@ A shard has classes of its own; or, of a method that trains something else apart
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.ascent import precision
-from solvers.base import State, Step
-from solvers.model import Model
-from solvers.problem import Problem
-from solvers.sharded_linear_model import ShardedLinearModel, block_name
+from solvers.core.base import State, Step
+from solvers.core.model import Model
+from solvers.core.problem import Problem
 from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, Way
-from solvers.sharding.plan import Forecast, Rates, forecast
-from solvers.sharding.shard import deal
+from solvers.sharding.plan import Forecast, Rates
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -35,40 +32,6 @@ class ModelPart(Protocol):
 
     def told(self) -> dict[str, Any]:
         """What else the whole needs to know, as JSON."""
-
-
-class Part(NamedTuple):
-    """What one shard holds of a linear model.
-
-    Attributes
-    ----------
-    features : int64 array, shape (n_rows,)
-        The features that have a row, ascending; the same in every shard.
-    own : int32 array, shape (n_own,)
-        The shard's classes, ascending.
-    W : float array, shape (n_rows, n_own)
-    bias : float
-        Not 0: the last feature is a constant of this value, which no example to be scored has.
-    nonzero_duals : float
-        The share of the dual variables that are not zero, among examples that are not empty: its mean over the shards,
-        weighted by their classes, is that of the model.
-    """
-
-    features: NDArray[np.int64]
-    own: NDArray[np.int32]
-    W: NDArray[Any]
-    bias: float
-    nonzero_duals: float
-
-    def files(self, rank: int) -> Arrays:
-        """The weights, and from one shard what all have alike."""
-        alike = {"features": self.features, "bias": np.array([self.bias])} if rank == 0 else {}
-        return {block_name(rank): self.W, **alike}
-
-    def told(self) -> dict[str, Any]:
-        """Of the model's report."""
-        weights = self.W[:-1] if self.bias else self.W
-        return {"nonzero_weights": int(np.count_nonzero(weights)), "nonzero_duals": self.nonzero_duals}
 
 
 class Shardable(ABC):
@@ -91,14 +54,15 @@ class Shardable(ABC):
     columns: ClassVar[tuple[str, ...]] = ("W",)
     ways: ClassVar[tuple[Way, ...]] = ("scores",)
 
+    @abstractmethod
     def dealt(self, problem: Problem, size: int) -> NDArray[np.int32]:
         """The rank that owns each class, shape (n_classes,); raises ValueError for more shards than classes."""
-        return deal(problem.y, problem.n_classes, size)
 
     def most_shards(self, n_classes: int) -> int:
         """Shards that a problem of so many classes can be trained in."""
         return n_classes
 
+    @abstractmethod
     def forecast(
         self,
         counts: NDArray[np.int64],
@@ -108,9 +72,7 @@ class Shardable(ABC):
         rates: Rates | None = None,
         way: Way | None = None,
     ) -> Forecast:
-        """Predict a training in shards; parameters and errors as :func:`solvers.sharding.plan.forecast` has them."""
-        itemsize = precision(self.params).itemsize
-        return forecast(counts, n_features, nnz, size, itemsize, self.threads, rates, way=way or self.ways[0])
+        """Predict a training in shards; as :func:`solvers.linear.sharded.forecast.forecast`."""
 
     @abstractmethod
     def sharded(
@@ -161,6 +123,7 @@ class Shardable(ABC):
     def part(self, problem: Problem, state: State) -> ModelPart:
         """What the shard of that state holds of the model."""
 
+    @abstractmethod
     def assembled(
         self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, told: Sequence[Mapping[str, Any]]
     ) -> Model:
@@ -176,10 +139,3 @@ class Shardable(ABC):
         told : sequence of mapping
             What they tell, by rank.
         """
-        blocks = {**arrays, "owner": owner}
-        model = ShardedLinearModel.from_arrays(tuple(problem.classes), problem.n_features, blocks)
-        counts = np.bincount(owner)
-        duals = float(np.average([part["nonzero_duals"] for part in told], weights=counts))
-        weights = sum(part["nonzero_weights"] for part in told) / (problem.n_classes * problem.n_features)
-        model.report = {"nonzero_weights": weights, "nonzero_duals": duals}
-        return model

@@ -10,17 +10,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.base import Solver, Step
-from solvers.boosting import Boosting
-from solvers.code_families import make
-from solvers.composite import Composite
-from solvers.model import Model
-from solvers.problem import Problem
+from solvers.boosting.boosting import Boosting
+from solvers.boosting.weak.stumps_model import StumpsModel
+from solvers.core.base import Solver, Step
+from solvers.core.composite import Composite
+from solvers.core.model import Model
+from solvers.core.problem import Problem
+from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.hierarchical.taxonomy_model import TaxonomyModel
+from solvers.labels.taxonomy import Taxonomy
+from solvers.output_codes.code_families import make
 from solvers.registry import SOLVERS
-from solvers.stumps_model import StumpsModel
-from solvers.subtree_model import SubtreeModel
-from solvers.taxonomy import Taxonomy
-from solvers.taxonomy_model import TaxonomyModel
 
 
 def small(n: int = 50, d: int = 12, k: int = 5, seed: int = 0, density: float = 0.4) -> Problem:

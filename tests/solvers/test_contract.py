@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from problems import SCALING, OnTree, linear_map, settings, shape_of, small, small_sets, with_tree
 
-import solvers.ascent
-import solvers.boosting
-import solvers.kernel_machine
-import solvers.markov_ascent
-import solvers.tree_machine
-from solvers.base import Solver
-from solvers.boosting import Boosting
-from solvers.problem import Problem, ProblemError
+import solvers.boosting.boosting
+import solvers.hierarchical.markov_ascent
+import solvers.hierarchical.tree_machine
+import solvers.kernel_svm.kernel_machine
+import solvers.linear.ascent
+from solvers.boosting.boosting import Boosting
+from solvers.core.base import Solver
+from solvers.core.problem import Problem, ProblemError
+from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS, parse_params
-from solvers.taxonomy import Taxonomy
 
 CERTIFIED = [name for name, method in SOLVERS.items() if method.handles.certified]
 everywhere = pytest.mark.parametrize("name", SOLVERS)
@@ -71,13 +71,13 @@ def test_a_tighter_tolerance_gives_a_smaller_gap(name):
 @everywhere
 @pytest.mark.parametrize("slices", [1 << 31, 2000])
 def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, slices, monkeypatch):
-    monkeypatch.setattr(solvers.ascent, "SLICE_OPERATIONS", slices)
-    monkeypatch.setattr(solvers.boosting, "SLICE_PRODUCTS", slices)
-    monkeypatch.setattr(solvers.kernel_machine, "SLICE_PRODUCTS", slices)
-    monkeypatch.setattr(solvers.kernel_machine, "WORKING_SET", 8)
-    monkeypatch.setattr(solvers.kernel_machine, "HANDED_EVERY", 1)
-    monkeypatch.setattr(solvers.tree_machine, "SLICE_OPERATIONS", slices)
-    monkeypatch.setattr(solvers.markov_ascent, "SLICE_OPERATIONS", slices)
+    monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", slices)
+    monkeypatch.setattr(solvers.boosting.boosting, "SLICE_PRODUCTS", slices)
+    monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "SLICE_PRODUCTS", slices)
+    monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "WORKING_SET", 8)
+    monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "HANDED_EVERY", 1)
+    monkeypatch.setattr(solvers.hierarchical.tree_machine, "SLICE_OPERATIONS", slices)
+    monkeypatch.setattr(solvers.hierarchical.markov_ascent, "SLICE_OPERATIONS", slices)
     problem = small(n=80)
     steps = [(s.epoch, s.primal, copied(s.state)) for s in solver(name, tol=1e-3).steps(problem)]
     assert len(steps) > 4

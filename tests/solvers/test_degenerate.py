@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse as sp
 from problems import settings, small
 
-from solvers.base import Solver
-from solvers.composite import Composite
-from solvers.flat import FlatMachine
-from solvers.problem import Problem, ProblemError
+from solvers.core.base import Solver
+from solvers.core.composite import Composite
+from solvers.core.flat import FlatMachine
+from solvers.core.problem import Problem, ProblemError
 from solvers.registry import SOLVERS, parse_params
 
 FLAT = {name: method for name, method in SOLVERS.items() if method.handles.flat}

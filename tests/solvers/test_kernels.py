@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import small
 
-from solvers.kernels import coefficients
-from solvers.kernels.blocks import box_root, simplex_root
-from solvers.kernels.rows import above, arrange, score, square_norm, weights
+from solvers.numerics import coefficients
+from solvers.numerics.block_roots import box_root, simplex_root
+from solvers.numerics.rows import above, arrange, score, square_norm, weights
 
 values = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=12).map(np.array)
 bounds = st.sampled_from([1e-3, 0.1, 1.0, 50.0, 1e6])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from problems import BOOSTED, ORACLES, TREES, boosted_optimum, intercept, linear_map, optimum, settings, small
 
-from solvers.flat import FlatMachine
-from solvers.problem import Problem
+from solvers.core.flat import FlatMachine
+from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
 
@@ -81,10 +81,10 @@ def test_boosting_reaches_the_optimum_over_all_weak_learners(name, C):
 
 # tests that hold methods over sets of labels against a convex solver
 SETS = {
-    "hm3": "test_hm3.py",
-    "node_svm": "test_node_machines.py",
-    "hierarchical_svm": "test_node_machines.py",
-    "hierarchical_rls": "test_node_machines.py",
+    "hm3": "hierarchical/test_hm3.py",
+    "node_svm": "hierarchical/test_node_machines.py",
+    "hierarchical_svm": "hierarchical/test_node_machines.py",
+    "hierarchical_rls": "hierarchical/test_node_machines.py",
 }
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import Job, TextRecipe, TrainRequest
 from app.services import jobs
-from solvers.problem import ProblemError
+from solvers.core.problem import ProblemError
 from workers.tasks import run
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)

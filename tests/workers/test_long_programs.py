@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import TrainRequest
 from app.services import jobs
-from solvers import highs_process, linear_programs
+from solvers.output_codes import highs_process, linear_programs
 from workers.tasks import run
 
 

@@ -15,8 +15,8 @@ from app.schemas.jobs import TrainRequest
 from app.services import jobs, models, sweeping, versions
 from app.store import tables
 from app.store.files import files
-from solvers.flat import FlatMachine
-from solvers.model import load_model
+from solvers.core.flat import FlatMachine
+from solvers.core.model import load_model
 from solvers.registry import SOLVERS
 from workers import draining, training
 from workers.job_context import JobContext

@@ -12,8 +12,8 @@ from app.schemas.jobs import TrainRequest
 from app.services import jobs, models, sweeping, versions
 from app.store import tables
 from app.store.files import files
-from solvers import kernel_machine
-from solvers.model import load_model
+from solvers.core.model import load_model
+from solvers.kernel_svm import kernel_machine
 from solvers.registry import SOLVERS
 from workers import draining
 from workers.tasks import run

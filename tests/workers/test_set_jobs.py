@@ -15,13 +15,13 @@ from app.services.predictions import predict
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import files
-from solvers.label_sets import of_names
-from solvers.model import load_model
-from solvers.multilabel_metrics import multilabel
-from solvers.problem import Problem
+from solvers.core.model import load_model
+from solvers.core.problem import Problem
+from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.labels.label_sets import of_names
+from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.multilabel import multilabel
 from solvers.registry import SOLVERS
-from solvers.subtree_model import SubtreeModel
-from solvers.taxonomy import Taxonomy
 from workers.rows import split_rows
 from workers.tasks import run
 

@@ -16,10 +16,10 @@ from app.schemas.jobs import Job, TrainRequest
 from app.services import jobs, models
 from app.store import tables
 from app.store.files import files
-from solvers import single_columns
+from solvers.core.model import Model, load_model
+from solvers.core.sharded_linear_model import ShardedLinearModel
 from solvers.methods.weston_watkins import WestonWatkins
-from solvers.model import Model, load_model
-from solvers.sharded_linear_model import ShardedLinearModel
+from solvers.output_codes import single_columns
 from workers import draining, sharded
 from workers.sharded import Coordinator
 from workers.tasks import run

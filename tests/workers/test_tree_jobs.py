@@ -17,11 +17,11 @@ from app.services.predictions import predict
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import files
-from solvers.hierarchical_metrics import hierarchical
-from solvers.model import load_model
-from solvers.problem import Problem
+from solvers.core.model import load_model
+from solvers.core.problem import Problem
+from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.hierarchical import hierarchical
 from solvers.registry import SOLVERS, parse_params
-from solvers.taxonomy import Taxonomy
 from workers.rows import split_rows
 from workers.tasks import run
 

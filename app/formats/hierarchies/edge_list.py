@@ -13,7 +13,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.source import read_text
 from app.formats.table import row_error, shorten
-from solvers.taxonomy import ROOT, Taxonomy
+from solvers.labels.taxonomy import ROOT, Taxonomy
 
 
 def parse_edge_list(path: Path, options: HierarchyOptions) -> Taxonomy:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from app.formats.labels import label_problem
 from app.formats.table import MAX_REPORTED, Problems, row_error, shorten
-from solvers.taxonomy import ROOT, Taxonomy
+from solvers.labels.taxonomy import ROOT, Taxonomy
 
 MAX_DEPTH = 1000
 

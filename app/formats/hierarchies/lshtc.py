@@ -13,7 +13,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.source import numbered_lines
 from app.formats.table import shorten
-from solvers.taxonomy import Taxonomy
+from solvers.labels.taxonomy import Taxonomy
 
 
 def parse_lshtc(path: Path, options: HierarchyOptions) -> Taxonomy:

@@ -14,7 +14,7 @@ from app.formats.hierarchies.json_entries import Entry, load_entries
 from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.source import read_text
 from app.formats.table import shorten
-from solvers.taxonomy import ROOT, Taxonomy
+from solvers.labels.taxonomy import ROOT, Taxonomy
 
 
 def parse_nested_json(path: Path, options: HierarchyOptions) -> Taxonomy:

@@ -11,7 +11,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.source import numbered_lines
 from app.formats.table import shorten
-from solvers.taxonomy import ROOT, Taxonomy
+from solvers.labels.taxonomy import ROOT, Taxonomy
 
 
 def parse_paths(path: Path, options: HierarchyOptions) -> Taxonomy:

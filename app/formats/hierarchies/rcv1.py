@@ -12,7 +12,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.source import numbered_lines
 from app.formats.table import row_error
-from solvers.taxonomy import Taxonomy
+from solvers.labels.taxonomy import Taxonomy
 
 _NOTHING = "None"
 _LINE = re.compile(r"parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?")

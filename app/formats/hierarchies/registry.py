@@ -12,7 +12,7 @@ from app.formats.hierarchies.nested_json import parse_nested_json
 from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.paths import parse_paths
 from app.formats.hierarchies.rcv1 import parse_rcv1
-from solvers.taxonomy import Taxonomy
+from solvers.labels.taxonomy import Taxonomy
 
 Parser = Callable[[Path, HierarchyOptions], Taxonomy]
 

@@ -7,7 +7,7 @@ import pytest
 from asking import TestClient, bearer, problem
 from working import train, upload
 
-from solvers.code_families import make
+from solvers.output_codes.code_families import make
 
 CODE = "/api/v1/models/coded/versions/1/code"
 FIGURE = "/api/v1/figures/code"

@@ -9,7 +9,7 @@ from app.formats.hierarchies.options import HierarchyOptions
 from app.services import hierarchies
 from app.store import tables
 from app.store.files import Upload, files
-from solvers.taxonomy import Taxonomy
+from solvers.labels.taxonomy import Taxonomy
 
 TREE = Taxonomy.from_edges([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d"), ("c", "e")])
 PLAIN = HierarchyOptions()

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from problems import optimum, small
 
-import solvers.sharding.absolute
-from solvers.problem import Problem
+import solvers.linear.sharded.sum_to_zero
+from solvers.core.problem import Problem
+from solvers.linear.sharded.sum_to_zero import _Training
+from solvers.numerics.thread_pool import Crew
 from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.absolute import _Training
-from solvers.sharding.crew import Crew
 from solvers.sharding.exchange import Hub, run_shards
 from solvers.sharding.reshard import gather_columns, split
 
@@ -84,7 +84,7 @@ def test_the_bits_do_not_depend_on_threads():
 
 
 def test_a_resumed_run_repeats_the_uninterrupted_one_and_goes_on_in_other_numbers_of_shards(monkeypatch):
-    monkeypatch.setattr(solvers.sharding.absolute, "SLICE_PRODUCTS", 2_000)
+    monkeypatch.setattr(solvers.linear.sharded.sum_to_zero, "SLICE_PRODUCTS", 2_000)
     problem, solver = with_empty_and_weighted_rows(), machine("lee_lin_wahba")
     whole = in_shards(solver, problem, 2)
     last = whole[0][-1][0]
@@ -108,7 +108,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one_and_goes_on_in_other_number
 def test_the_dual_rises_at_every_batch_however_large(batch):
     problem, solver = with_empty_and_weighted_rows(), machine("lee_lin_wahba", C=3.0, dtype="float64", max_epochs=3)
     margins = solver.margins(problem.n_classes)
-    plan = solvers.sharding.absolute.Plan(margins, 3.0, 1e-6, 3, np.dtype(np.float64), 0, 6.0, batch)
+    plan = solvers.linear.sharded.sum_to_zero.Plan(margins, 3.0, 1e-6, 3, np.dtype(np.float64), 0, 6.0, batch)
     with Crew(1) as crew:
         training = _Training(problem, plan, Hub(1).seat(0), crew, None)
         duals = [0.0]

@@ -5,12 +5,12 @@ import pytest
 from gangs import in_shards
 from problems import small
 
-from solvers.base import Step
+from solvers.core.base import Step
 from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.apart import together
 from solvers.sharding.exchange import run_shards
+from solvers.sharding.independent import together
+from solvers.sharding.partition import deal
 from solvers.sharding.reshard import gather_columns, split
-from solvers.sharding.shard import deal
 
 
 def machine(**params):

@@ -5,7 +5,7 @@ import pytest
 from gangs import in_shards
 from problems import small
 
-from solvers import single_columns
+from solvers.output_codes import single_columns
 from solvers.registry import SOLVERS, parse_params
 
 

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from solvers.sharding.crew import Crew
+from solvers.numerics.thread_pool import Crew
 from solvers.sharding.exchange import ExchangeError, Hub, gather, reduce, run_shards
 
 

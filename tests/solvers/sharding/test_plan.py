@@ -7,13 +7,14 @@ import pytest
 import scipy.sparse as sp
 from held import most_held
 
-from solvers.problem import Problem
+from solvers.core.problem import Problem
+from solvers.linear.sharded.forecast import forecast
+from solvers.linear.sharded.shard import Plan, _Training
+from solvers.linear.sharded.subproblem import BOX
+from solvers.numerics.thread_pool import Crew
 from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.crew import Crew
 from solvers.sharding.exchange import Hub, run_shards
-from solvers.sharding.plan import LEAST, MOST, Rates, forecast
-from solvers.sharding.shard import Plan, _Training
-from solvers.sharding.subproblem import BOX
+from solvers.sharding.plan import LEAST, MOST, Rates
 
 
 def text(n=3000, d=4000, k=120, seed=0):

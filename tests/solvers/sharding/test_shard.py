@@ -10,15 +10,16 @@ import pytest
 import scipy.sparse as sp
 from problems import optimum, small
 
-import solvers.sharding.shard
-from solvers.ascent import CERTIFY_SHARE
-from solvers.kernels import coefficients
-from solvers.kernels.rows import arrange, weights
-from solvers.problem import Problem
-from solvers.sharding.batch import Shard, empty_batch, prepare, with_examples
+import solvers.linear.sharded.shard
+from solvers.core.problem import Problem
+from solvers.linear.ascent import CERTIFY_SHARE
+from solvers.linear.sharded.batch import Shard, empty_batch, prepare, with_examples
+from solvers.linear.sharded.shard import ESTIMATE, Plan, train
+from solvers.linear.sharded.subproblem import BOX, SIMPLEX, solve
+from solvers.numerics import coefficients
+from solvers.numerics.rows import arrange, weights
 from solvers.sharding.exchange import ExchangeError, Hub, run_shards
-from solvers.sharding.shard import ESTIMATE, Plan, deal, train
-from solvers.sharding.subproblem import BOX, SIMPLEX, solve
+from solvers.sharding.partition import deal
 
 KINDS = {"weston_watkins": BOX, "crammer_singer": SIMPLEX}
 
@@ -134,7 +135,7 @@ def dual_of(state):
 @pytest.mark.parametrize("size", [1, 7, 1000])
 @pytest.mark.parametrize("name", KINDS)
 def test_the_dual_rises_at_every_batch_however_large(name, size, monkeypatch):
-    monkeypatch.setattr(solvers.sharding.shard, "SLICE_PRODUCTS", 30_000)
+    monkeypatch.setattr(solvers.linear.sharded.shard, "SLICE_PRODUCTS", 30_000)
     problem = text(n=150)
     plan = plan_for(name, problem, batch=size, max_epochs=3, dtype=np.dtype(np.float64))
     states = [state for _, state in followed(problem, plan, 1, None, Hub(1).seat(0))]
@@ -146,7 +147,7 @@ def test_the_dual_rises_at_every_batch_however_large(name, size, monkeypatch):
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize("name", KINDS)
 def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, size, monkeypatch):
-    monkeypatch.setattr(solvers.sharding.shard, "SLICE_PRODUCTS", 20_000)
+    monkeypatch.setattr(solvers.linear.sharded.shard, "SLICE_PRODUCTS", 20_000)
     problem = text()
     plan = plan_for(name, problem)
     whole = in_shards(problem, plan, size)
@@ -175,7 +176,7 @@ def test_a_lost_shard_ends_training_within_the_timeout_and_leaves_no_thread():
 
 
 def test_one_message_a_batch_and_a_pass_and_two_an_epoch_with_its_certificate(monkeypatch):
-    monkeypatch.setattr(solvers.sharding.shard, "LARGEST_BATCH", 64)
+    monkeypatch.setattr(solvers.linear.sharded.shard, "LARGEST_BATCH", 64)
     # rows that have nothing in common: no step disturbs another, and no batch is scored twice
     problem = Problem.check(sp.eye(400, format="csr"), np.arange(400) % 23)
     plan = plan_for("weston_watkins", problem, max_epochs=1, batch=64, refine=False)
@@ -194,7 +195,7 @@ def test_a_batch_in_two_messages_takes_the_steps_of_one_in_one(name, monkeypatch
     plan = plan_for(name, problem, max_epochs=2, batch=32, dtype=np.dtype(np.float64))
     found = []
     for products in (1 << 40, 1):
-        monkeypatch.setattr(solvers.sharding.shard, "SPLIT_PRODUCTS", products)
+        monkeypatch.setattr(solvers.linear.sharded.shard, "SPLIT_PRODUCTS", products)
         hub, shards = Hub(2), [[], []]
 
         def work(rank, hub=hub, shards=shards):
@@ -266,7 +267,7 @@ def test_the_gap_that_visits_tell_lies_between_the_certificates_before_and_after
     assert spared[-1][0].converged
     certificates = [step for step, _ in spared if np.isfinite(step.primal)]
     assert len(certificates) <= 3 + CERTIFY_SHARE * spared[-1][0].epoch
-    monkeypatch.setattr(solvers.sharding.shard, "CERTIFY_SHARE", 1.0)
+    monkeypatch.setattr(solvers.linear.sharded.shard, "CERTIFY_SHARE", 1.0)
     gaps, told = [], []
     for step, state in in_shards(problem, plan, 2, keep=lambda state: {"pace": state["pace"]})[0]:
         if np.isfinite(step.primal):

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 from problems import optimum, small
 
-from solvers.problem import Problem
+from solvers.core.problem import Problem
+from solvers.linear.sharded.tournament import halve
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import run_shards
-from solvers.sharding.tournament import halve
 
 
 def text(n=240, d=150, k=19, seed=0):

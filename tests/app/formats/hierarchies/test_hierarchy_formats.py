@@ -10,7 +10,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.registry import HIERARCHY_FORMATS, parse_hierarchy
 from app.formats.table import FormatError, RowError
-from solvers.taxonomy import Taxonomy
+from solvers.labels.taxonomy import Taxonomy
 
 EDGES = [("root", "comp"), ("root", "rec"), ("comp", "comp.sys"), ("comp.sys", "comp.sys.mac"), ("comp", "comp.os")]
 FILES = {

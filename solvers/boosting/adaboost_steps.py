@@ -1,0 +1,173 @@
+"""Steps of AdaBoost on outputs that are right or wrong each by themselves, and on colourings of the classes.
+
+The loss of output l on row i is ``w[l, i] = omega_i exp(-Y[l, i] f[l, i])``; Y is +1, -1, or 0 where the output does
+not count. Sums may be reordered, as in :mod:`solvers.boosting.pairs.pair_weights`.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.boosting.pairs.pair_weights import SUMS, TILE
+from solvers.boosting.simd import interleave
+
+
+@njit(cache=True, nogil=True)
+def load(
+    begin: int,
+    end: int,
+    Y: NDArray[np.int8],
+    w: NDArray[np.float64],
+    outputs: NDArray[np.int64],
+    sides: NDArray[np.int8],
+    scales: NDArray[np.float64],
+    U: NDArray[Any],
+    totals: NDArray[np.int64],
+) -> None:
+    """Channel j of the rows [begin, end) = w of output ``outputs[j]``, as whole numbers; adds to the totals.
+
+    Where ``sides[j]`` is 0 with the sign of Y, else only of the rows whose Y is that side. Output -1: an empty channel.
+    """
+    q = np.empty((len(outputs), TILE), U.dtype)
+    for first in range(begin, end, TILE):
+        last = min(first + TILE, end)
+        for j in range(len(outputs)):
+            part = q[j][: last - first]
+            if outputs[j] < 0:
+                part[:] = 0
+            else:
+                y, x = Y[outputs[j]][first:last], w[outputs[j]][first:last]
+                totals[j] += _round(y, x, sides[j], scales[j], part)
+        interleave(q, first, last - first, U)
+
+
+@njit(cache=True, nogil=True)
+def _round(y: NDArray[np.int8], w: NDArray[np.float64], side: int, scale: float, q: NDArray[Any]) -> int:
+    total = 0
+    for i in range(len(y)):
+        value = w[i] * scale
+        signed = value * y[i]
+        kept = value if y[i] == side else 0.0
+        whole = np.int64(np.rint(signed if side == 0 else kept))
+        q[i] = whole
+        total += int(whole)
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def parts(h: NDArray[np.int8], y: NDArray[np.int8], w: NDArray[np.float64]) -> tuple[float, float, float, float]:
+    """Sums of w where h is +1 and Y is +1, +1 and -1, -1 and +1, -1 and -1."""
+    pp = pm = mp = mm = 0.0
+    for i in range(len(h)):
+        up, right = 0.5 + 0.5 * h[i], w[i] * (0.5 * y[i] * y[i] + 0.5 * y[i])
+        wrong = w[i] * (0.5 * y[i] * y[i] - 0.5 * y[i])
+        pp += up * right
+        pm += up * wrong
+        mp += (1.0 - up) * right
+        mm += (1.0 - up) * wrong
+    return pp, pm, mp, mm
+
+
+@njit(cache=True, nogil=True)
+def move(
+    h: NDArray[np.int8],
+    plus: float,
+    minus: float,
+    y: NDArray[np.int8],
+    f: NDArray[np.float64],
+    w: NDArray[np.float64],
+) -> None:
+    """Add ``plus`` to f where h is +1, ``minus`` where it is -1."""
+    up_right, up_wrong, down_right, down_wrong = np.exp(-plus), np.exp(plus), np.exp(-minus), np.exp(minus)
+    for i in range(len(h)):
+        up, right = h[i] > 0, y[i] > 0
+        f[i] += plus if up else minus
+        above = up_right if right else up_wrong
+        below = down_right if right else down_wrong
+        w[i] *= above if up else below
+
+
+@njit(cache=True, nogil=True)
+def restart(omega: NDArray[np.float64], Y: NDArray[np.int8], f: NDArray[np.float64], w: NDArray[np.float64]) -> None:
+    """w afresh from f."""
+    for l in range(Y.shape[0]):
+        for i in range(Y.shape[1]):
+            w[l, i] = omega[i] * np.exp(-Y[l, i] * f[l, i]) if Y[l, i] != 0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def count_wrong(F: NDArray[np.float64], y: NDArray[np.int32]) -> int:
+    """Rows whose largest score, the first of equals, is not that of their class."""
+    wrong = 0
+    for i in range(len(y)):
+        own = F[y[i], i]
+        for q in range(F.shape[0]):
+            if F[q, i] > own or (F[q, i] == own and q < y[i]):
+                wrong += 1
+                break
+    return wrong
+
+
+@njit(cache=True, nogil=True)
+def differing(
+    starts: NDArray[np.int64], colours: NDArray[np.int8], D: NDArray[np.float64], u: NDArray[np.float64]
+) -> None:
+    """u[i] = the colour of the row's class times the sum of D[q, i] over the classes q of the other colour."""
+    for c in range(len(colours)):
+        s, t = starts[c], starts[c + 1]
+        u[s:t] = 0.0
+        for q in range(len(colours)):
+            if colours[q] != colours[c]:
+                _add(D[q][s:t], u[s:t])
+        for i in range(s, t):
+            u[i] *= colours[c]
+
+
+@njit(cache=True, nogil=True)
+def _add(x: NDArray[np.float64], total: NDArray[np.float64]) -> None:
+    for i in range(len(x)):
+        total[i] += x[i]
+
+
+@njit(cache=True, nogil=True)
+def _scale(h: NDArray[np.int8], up: float, down: float, x: NDArray[np.float64]) -> None:
+    for i in range(len(h)):
+        x[i] *= up if h[i] > 0 else down
+
+
+@njit(cache=True, nogil=True)
+def _shift(h: NDArray[np.int8], step: float, x: NDArray[np.float64]) -> None:
+    for i in range(len(h)):
+        x[i] += step if h[i] > 0 else -step
+
+
+@njit(cache=True, nogil=True)
+def move_colours(
+    h: NDArray[np.int8],
+    alpha: float,
+    starts: NDArray[np.int64],
+    colours: NDArray[np.int8],
+    F: NDArray[np.float64],
+    D: NDArray[np.float64],
+) -> None:
+    """Add ``alpha h`` times its colour to the scores of every class; D[q, i] follows as exp((F_q - F_y) / 2)."""
+    up, down = np.exp(alpha), np.exp(-alpha)
+    for q in range(len(colours)):
+        _shift(h, alpha * colours[q], F[q])
+        for c in range(len(colours)):
+            if colours[q] != colours[c]:
+                s, t = starts[c], starts[c + 1]
+                _scale(h[s:t], down if colours[c] > 0 else up, up if colours[c] > 0 else down, D[q][s:t])
+
+
+@njit(cache=True, nogil=True)
+def restart_pairs(
+    omega: NDArray[np.float64], y: NDArray[np.int32], F: NDArray[np.float64], D: NDArray[np.float64]
+) -> None:
+    """D[q, i] = omega_i exp((F_q - F_y) / 2) afresh; 0 for the true class."""
+    for i in range(len(y)):
+        own = F[y[i], i]
+        for q in range(F.shape[0]):
+            D[q, i] = omega[i] * np.exp(0.5 * (F[q, i] - own)) if q != y[i] else 0.0

@@ -1,0 +1,187 @@
+"""AdaBoost on outputs that are right or wrong each by themselves: what AdaBoost.MH and AdaBoost.MO share.
+
+    sum_i omega_i sum_l exp(-M[y_i, l] f_l(x_i)),   f_l = sum_h w_lh h,
+
+over the outputs l of a code M, +1 or -1 for each class. A round takes a step for every output, along a weak learner of
+its own or one that all share.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationInfo, field_validator
+
+from solvers.boosting import adaboost_steps as kernels
+from solvers.boosting.boosting import BoostingParams, Report, Run, Task, Waning, half_log_odds
+from solvers.boosting.simd import LANES
+from solvers.boosting.weak import stumps
+from solvers.boosting.weak.votes import decoded
+from solvers.boosting.weak.weak_learners import Channels, Stumps, aligned, shared_out
+from solvers.numerics.thread_pool import Crew
+
+REFRESH = 100
+HALF = LANES // 2
+PIECE = 1 << 18
+CHUNK_BYTES = 16 << 20
+
+Sharing = Literal["own", "sign", "real"]
+
+
+class LabelParams(BoostingParams):
+    """What methods on separate outputs have in common."""
+
+    tol: float = Field(
+        default=1e-5, gt=0, lt=1, description="Stop when ten rounds in a row have each lowered the loss by less."
+    )
+    sharing: Sharing = Field(
+        default="own",
+        description="own: a weak learner for every output; sign: one stump for all, with a sign for each; real: one "
+        "stump for all, with a vote on either side for each.",
+    )
+
+    @field_validator("sharing")
+    @classmethod
+    def _only_stumps_are_shared(cls, value: Sharing, info: ValidationInfo) -> Sharing:
+        if value != "own" and (info.data.get("depth") != 1 or info.data.get("weak_learner") != "tree"):
+            raise ValueError("only stumps can be shared by all outputs: depth 1, weak_learner tree")
+        return value
+
+
+def estimate_bytes(n_samples: int, n_outputs: int) -> int:
+    """What outputs, losses and whole-number weights of n_samples rows take, beside the binned features."""
+    return n_samples * (17 * n_outputs + 4 * 16 * -(-2 * n_outputs // 16) + 64)
+
+
+class LabelRun(Run):
+    """Outputs f and their losses w, shape (n_outputs, n).
+
+    Parameters
+    ----------
+    code : int8 array, shape (n_classes, n_outputs)
+        M; 0 leaves the examples of a class out of an output.
+    decodes : bool
+        Whether the code decodes the outputs, or these are the classes' scores.
+    """
+
+    def __init__(self, task: Task, code: NDArray[np.int8], decodes: bool, params: LabelParams, seed: int) -> None:
+        super().__init__(task, code.shape[1], params, seed)
+        self.params: LabelParams = params
+        self.code = code if decodes else None
+        self.Y = np.ascontiguousarray(code.T[:, task.y])
+        counted = task.omega * np.count_nonzero(code, axis=1)[task.y]
+        self.omega = task.omega / counted.sum()
+        self.f, self.w = np.zeros(self.Y.shape), np.empty(self.Y.shape)
+        self.waning = Waning(params.tol)
+        kernels.restart(self.omega, self.Y, self.f, self.w)
+
+    def classify(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        if self.code is None:
+            return super().classify(scores)
+        n, size = scores.shape[1], max(1, CHUNK_BYTES // (8 * len(self.code)))
+        parts = [decoded(scores[:, at : at + size].T, self.code).argmax(axis=1) for at in range(0, n, size)]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    def advance(self, crew: Crew) -> Report | None:
+        turn = {"own": self._own, "sign": self._shared, "real": self._shared}[self.params.sharing](crew)
+        if turn is None:
+            return None
+        self.epoch += 1
+        self.vote(*turn)
+        if self.epoch % REFRESH == 0:
+            kernels.restart(self.omega, self.Y, self.f, self.w)
+        primal = float(self.w.sum())
+        if self.code is None:
+            wrong = kernels.count_wrong(self.f, self.task.y)
+        else:
+            wrong = int(np.count_nonzero(self.classify(self.f) != self.task.y))
+        return Report(primal, np.nan, np.nan, wrong, self.waning.note(primal))
+
+    def _own(self, crew: Crew) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]] | None:
+        """A step for every output along a learner of its own; learners, outputs and weights."""
+        m = len(self.f)
+        found = self.find(self._channels(crew, np.arange(m), np.zeros(m, np.int8), self.w.sum(axis=1)), crew)
+        if found is None:
+            return None
+        alpha, total = np.zeros(m), float(self.w.sum())
+        for l, side in enumerate(self.task.learners.sides(found.learners)):
+            pp, pm, mp, mm = kernels.parts(side, self.Y[l], self.w[l])
+            alpha[l] = half_log_odds(pp + mm, pm + mp, total)
+            kernels.move(side, alpha[l], -alpha[l], self.Y[l], self.f[l], self.w[l])
+        moved = np.flatnonzero(alpha)
+        return found.learners[moved], moved, alpha[moved]
+
+    def _shared(self, crew: Crew) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+        """A step for every output along one stump."""
+        m, real = len(self.f), self.params.sharing == "real"
+        learner = np.array([self._best_for_all(crew, real)])
+        side = self.task.learners.sides(learner)[0]
+        votes, total = np.zeros((2, m)), float(self.w.sum())
+        masses = np.array([kernels.parts(side, self.Y[l], self.w[l]) for l in range(m)])
+        if real:
+            votes[0] = [half_log_odds(pp, pm, total) for pp, pm, _, _ in masses]
+            votes[1] = [half_log_odds(mp, mm, total) for _, _, mp, mm in masses]
+        else:
+            gains = masses[:, 0] - masses[:, 1] - masses[:, 2] + masses[:, 3]
+            right = 0.5 * (masses.sum() + np.abs(gains).sum())
+            votes[0] = np.sign(gains) * half_log_odds(right, masses.sum() - right, total)
+            votes[1] = -votes[0]
+        for l in range(m):
+            kernels.move(side, votes[0, l], votes[1, l], self.Y[l], self.f[l], self.w[l])
+        weights = np.concatenate([0.5 * (votes[0] - votes[1]), 0.5 * (votes[0] + votes[1])])
+        learners, outputs = np.repeat([learner[0], -1], m), np.tile(np.arange(m), 2)
+        moved = np.flatnonzero(weights)
+        return learners[moved], outputs[moved], weights[moved]
+
+    def _best_for_all(self, crew: Crew, real: bool) -> int:
+        """The stump that is worth most to all outputs together."""
+        m, learners = len(self.f), self.task.learners
+        assert isinstance(learners, Stumps)
+        if real:
+            channel = np.arange(LANES * -(-m // HALF))
+            outputs = channel // LANES * HALF + channel % HALF
+            outputs[outputs >= m] = -1
+            which = np.where(channel % LANES < HALF, 1, -1).astype(np.int8)
+        else:
+            outputs, which = np.arange(m), np.zeros(m, np.int8)
+        channels = self._channels(crew, outputs, which, np.full(len(outputs), self.w.sum(axis=1).max()))
+        self.draw_bag(channels)
+        values = np.zeros(len(learners.bins.thresholds))
+        width = 4 * LANES * int(learners.bins.n_bins.max(initial=1))
+        crew.run(
+            partial(
+                stumps.pool, *learners.bins.arrays, begin, end, channels.U, channels.totals, real,
+                aligned((width,), channels.U.dtype), values,
+            )
+            for begin, end in shared_out(learners.bins, len(channels.U), crew)
+        )  # fmt: skip
+        totals = channels.totals.astype(np.float64)
+        constant = -np.sqrt(totals[:, :HALF] * totals[:, HALF:]).sum() if real else np.abs(totals).sum()
+        return int(values.argmax()) if values.max(initial=-np.inf) > constant else -1
+
+    def _channels(
+        self, crew: Crew, outputs: NDArray[np.int64], sides: NDArray[np.int8], masses: NDArray[np.float64]
+    ) -> Channels:
+        n = len(self.task.y)
+        channels = Channels(len(outputs), n)
+        channels.fit(masses)
+        many = min(crew.size, 1 + len(outputs) * n // PIECE)
+        rows = np.arange(many + 1) * n // many
+        totals = np.zeros((many, channels.totals.size), np.int64)
+        crew.run(
+            partial(
+                kernels.load, *rows[j : j + 2].tolist(), self.Y, self.w, outputs, sides, channels.scales, channels.U,
+                totals[j],
+            )
+            for j in range(many)
+        )  # fmt: skip
+        channels.totals.reshape(-1)[:] = totals.sum(axis=0)
+        return channels
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"f": self.f, "w": self.w, "waning": self.waning.numbers}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.f[:], self.w[:], self.waning.numbers[:] = arrays["f"], arrays["w"], arrays["waning"]

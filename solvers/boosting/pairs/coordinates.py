@@ -1,0 +1,291 @@
+"""Coordinate steps on the exponential loss of all pairs of an example and a wrong class (Lin et al. 2012, Algorithm 2).
+
+The pairs' weights are kept as :mod:`solvers.boosting.pairs.pair_weights` has them. E follows the steps, and is added up
+afresh before it can have fallen to a thousandth, when rounding would show: it falls no faster than the fastest of its
+terms, and the steps of every class are added up in ``way[0, c]``. ``way[1, c]`` adds them up as well, until e or r may
+be near the end of the floats' range; the factors of r then go to e. The scores F themselves are moved apart, once for
+all steps on a variable.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.boosting.pairs.pair_weights import SUMS, TILE, add_up, multiply, n_tiles, piece_length, run_end, within
+from solvers.numerics.parallel_for import spread
+
+LONG, FAR = 6.9, 230.0
+# rows of a piece of a single class
+SPAN = 1800
+
+
+@njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
+def _wrong(h: NDArray[np.int8], e: NDArray[np.float64], r: NDArray[np.float64]) -> tuple[float, float]:
+    """V_+ and V_- over rows of other classes: their margin grows where h is -1."""
+    plus = minus = 0.0
+    for i in range(len(h)):
+        # products with 0 and 1: choosing with a condition would not be vectorised
+        mu, against = e[i] * r[i], np.float64(h[i] > 0)
+        plus += mu * (1.0 - against)
+        minus += mu * against
+    return plus, minus
+
+
+@njit(cache=True, nogil=True)
+def best_weight(w: float, plus: float, minus: float, a: float, signed: bool) -> float:
+    """The minimiser over v of ``|v| + (V_- exp(v - w) + V_+ exp(w - v)) / 2a``, v >= 0 unless signed.
+
+    Equation 12 without its cancellation; V_+ and V_- are those at w, ``a = p / 2C``. Either may vanish.
+    """
+    middle = a + np.hypot(a, np.sqrt(plus) * np.sqrt(minus))
+    if plus > 0.0:
+        v = w + (np.log(plus) - np.log(middle))
+        if v > 0.0:
+            return float(v)
+    if signed and minus > 0.0:
+        v = w - (np.log(minus) - np.log(middle))
+        if v < 0.0:
+            return float(v)
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def next_weight(w: float, plus: float, minus: float, a: float, share: float, signed: bool) -> float:
+    """``share`` of the way from w to the minimiser; beyond it, with ``share > 1``, where that too lowers the value."""
+    best = best_weight(w, plus, minus, a, signed)
+    if share == 1.0 or best == w:
+        return float(best)
+    v = w + share * (best - w)
+    if share < 1.0:
+        return float(v)
+    # a weight that its penalty holds at zero stays there, and none changes its sign on the way
+    if best == 0.0 or (v > 0.0) != (best > 0.0):
+        return float(best)
+    lowered = abs(v) - abs(w) + (minus * np.expm1(v - w) + plus * np.expm1(w - v)) / (2.0 * a)
+    return float(v if lowered <= 0.0 else best)
+
+
+@njit(cache=True, nogil=True)
+def _move_wrong(h: NDArray[np.int8], up: float, down: float, e: NDArray[np.float64], E: NDArray[np.float64]) -> None:
+    """The scores of rows of other classes grow where h is +1."""
+    for i in range(len(h)):
+        old = e[i]
+        new = old * (up if h[i] > 0 else down)
+        e[i] = new
+        E[i] += new - old
+
+
+@njit(cache=True, nogil=True)
+def _move_own(h: NDArray[np.int8], up: float, down: float, r: NDArray[np.float64]) -> None:
+    """The scores of a class's own rows grow where h is +1."""
+    for i in range(len(h)):
+        r[i] *= down if h[i] > 0 else up
+
+
+@njit(cache=True, nogil=True)
+def _move_and_sum(
+    piece: int,
+    length: int,
+    sides: NDArray[np.int8],
+    classes: NDArray[np.int32],
+    moved: int,
+    step: float,
+    asked: int,
+    starts: NDArray[np.int64],
+    e: NDArray[np.float64],
+    r: NDArray[np.float64],
+    E: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None:
+    """Let e, r and E of one piece follow the step of variable ``moved`` (equation 20); then the sums of ``asked``.
+
+    ``sums[piece]`` are its V_+ and V_- over these rows at the current mu (equation 9). -1 stands for no variable.
+    """
+    begin, end = piece * length, min((piece + 1) * length, len(r))
+    if moved >= 0:
+        h, c = sides[moved], classes[moved]
+        s, t = within(begin, end, starts, c)
+        up, down = np.exp(step), np.exp(-step)
+        _move_wrong(h[begin:s], up, down, e[c][begin:s], E[begin:s])
+        _move_wrong(h[t:end], up, down, e[c][t:end], E[t:end])
+        _move_own(h[s:t], up, down, r[s:t])
+    if asked >= 0:
+        h, c = sides[asked], classes[asked]
+        s, t = within(begin, end, starts, c)
+        before = _wrong(h[begin:s], e[c][begin:s], r[begin:s])
+        after = _wrong(h[t:end], e[c][t:end], r[t:end])
+        minus, plus = _wrong(h[s:t], E[s:t], r[s:t])
+        sums[piece, 0] = before[0] + after[0] + plus
+        sums[piece, 1] = before[1] + after[1] + minus
+
+
+@njit(cache=True, nogil=True)
+def _settle(
+    c: int,
+    starts: NDArray[np.int64],
+    e: NDArray[np.float64],
+    r: NDArray[np.float64],
+    E: NDArray[np.float64],
+    way: NDArray[np.float64],
+) -> None:
+    if way[1, c] > FAR:
+        for q in range(e.shape[0]):
+            for i in range(len(r)):
+                e[q, i] *= r[i]
+        r[:] = 1.0
+        way[1] = 0.0
+        way[0, c] = 2 * LONG
+    if way[0, c] > LONG:
+        add_up(starts, e, E)
+        way[0] = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _divide(u: NDArray[np.float64], r: NDArray[np.float64], e: NDArray[np.float64], E: NDArray[np.float64]) -> None:
+    """e afresh from ``u = e r``."""
+    for i in range(len(u)):
+        new = u[i] / r[i]
+        E[i] += new - e[i]
+        e[i] = new
+
+
+@njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
+def _step_and_sum(
+    g: NDArray[np.int8], up: float, down: float, h: NDArray[np.int8], u: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Let mu of rows of other classes, u, follow a step of learner g; then V_+ and V_- of learner h over them."""
+    plus = minus = 0.0
+    for i in range(len(h)):
+        mu, against = u[i] * (up if g[i] > 0 else down), np.float64(h[i] > 0)
+        u[i] = mu
+        plus += mu * (1.0 - against)
+        minus += mu * against
+    return plus, minus
+
+
+@njit(cache=True, nogil=True)
+def _sweep_class(
+    sides: NDArray[np.int8],
+    c: int,
+    weights: NDArray[np.float64],
+    a: float,
+    share: float,
+    signed: bool,
+    starts: NDArray[np.int64],
+    e: NDArray[np.float64],
+    r: NDArray[np.float64],
+    E: NDArray[np.float64],
+    way: NDArray[np.float64],
+    u: NDArray[np.float64],
+) -> int:
+    """:func:`sweep` over variables of one class, whose mu is kept in u meanwhile: a step then reads and writes that.
+
+    Returns how many it has come to before the factors of mu had to be made anew.
+    """
+    begin, end = starts[c], starts[c + 1]
+    own, rest = r[begin:end], E[begin:end]
+    # the rows of other classes are two slices; loops over slices begin at 0, or LLVM would not vectorise them
+    for lo, hi in ((0, begin), (end, len(r))):
+        multiply(e[c][lo:hi], r[lo:hi], u[lo:hi])
+    up = down = 1.0
+    g, j = sides[0], 0
+    while j < len(weights) and way[1, c] <= FAR:
+        h = sides[j]
+        minus, plus = _wrong(h[begin:end], rest, own)
+        for lo, hi in ((0, begin), (end, len(r))):
+            more, less = _step_and_sum(g[lo:hi], up, down, h[lo:hi], u[lo:hi])
+            plus, minus = plus + more, minus + less
+        weight = next_weight(weights[j], plus, minus, a, share, signed)
+        step = weight - weights[j]
+        g, up, down = h, np.exp(step), np.exp(-step)
+        _move_own(h[begin:end], up, down, own)
+        way[:, c] += abs(step)
+        weights[j] = weight
+        j += 1
+    for lo, hi in ((0, begin), (end, len(r))):
+        _step_and_sum(g[lo:hi], up, down, g[lo:hi], u[lo:hi])
+        _divide(u[lo:hi], r[lo:hi], e[c][lo:hi], E[lo:hi])
+    _settle(c, starts, e, r, E, way)
+    return j
+
+
+@njit(cache=True, nogil=True)
+def sweep(
+    board: NDArray[np.int64],
+    sides: NDArray[np.int8],
+    classes: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    a: float,
+    share: float,
+    signed: bool,
+    starts: NDArray[np.int64],
+    e: NDArray[np.float64],
+    r: NDArray[np.float64],
+    E: NDArray[np.float64],
+    way: NDArray[np.float64],
+) -> None:
+    """Step on one variable after the other: weak learner ``sides[j]``, +1 or -1 a row, of class ``classes[j]``.
+
+    ``weights`` change in place, by ``share`` of the way to the minimum. Several variables of a class in a row are
+    half as dear. The step on a variable is carried out together with the sums of the next one.
+    """
+    n = len(r)
+    u = np.empty(n)
+    # pieces of the same length, or one of two would wait for the other
+    length = piece_length(n, -(-n // max(1, n // SPAN)))
+    pieces = -(-n // length)
+    sums = np.zeros((pieces, 2))
+    moved, step, first = -1, 0.0, 0
+    while first < len(classes):
+        c, last = classes[first], run_end(classes, first)
+        single = last == first + 1
+        if moved >= 0 and (not single or way[0, classes[moved]] > LONG or way[1, classes[moved]] > FAR):
+            spread(board, _move_and_sum, pieces, (length, sides, classes, moved, step, -1, starts, e, r, E, sums))
+            _settle(classes[moved], starts, e, r, E, way)
+            moved = -1
+        if not single:
+            first += _sweep_class(sides[first:last], c, weights[first:last], a, share, signed, starts, e, r, E, way, u)
+            continue
+        spread(board, _move_and_sum, pieces, (length, sides, classes, moved, step, first, starts, e, r, E, sums))
+        plus, minus = 0.0, 0.0
+        for piece in range(pieces):
+            plus += sums[piece, 0]
+            minus += sums[piece, 1]
+        weight = next_weight(weights[first], plus, minus, a, share, signed)
+        step, moved = weight - weights[first], -1
+        if step != 0.0:
+            moved, weights[first] = first, weight
+            way[:, c] += abs(step)
+        first = last
+    if moved >= 0:
+        spread(board, _move_and_sum, pieces, (length, sides, classes, moved, step, -1, starts, e, r, E, sums))
+        _settle(classes[moved], starts, e, r, E, way)
+
+
+@njit(cache=True, nogil=True)
+def _shift_tile(
+    piece: int,
+    length: int,
+    sides: NDArray[np.int8],
+    classes: NDArray[np.int32],
+    steps: NDArray[np.float64],
+    F: NDArray[np.float64],
+) -> None:
+    begin, end = piece * length, min((piece + 1) * length, F.shape[1])
+    for j in range(len(classes)):
+        f, h, step = F[classes[j]][begin:end], sides[j][begin:end], steps[j]
+        for i in range(len(h)):
+            f[i] += step if h[i] > 0 else -step
+
+
+@njit(cache=True, nogil=True)
+def shift(
+    board: NDArray[np.int64],
+    sides: NDArray[np.int8],
+    classes: NDArray[np.int32],
+    steps: NDArray[np.float64],
+    F: NDArray[np.float64],
+) -> None:
+    """Add ``steps[j] sides[j]`` to the scores of class ``classes[j]``."""
+    n = F.shape[1]
+    spread(board, _shift_tile, n_tiles(n), (piece_length(n, TILE), sides, classes, steps, F))

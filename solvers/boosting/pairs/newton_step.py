@@ -1,0 +1,186 @@
+"""A step on the weights of all classes at once, by a quadratic model of the loss of pairs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.boosting.pairs import curvature, newton, pair_sample
+from solvers.boosting.pairs.pair_loss import PairLoss, chunks
+from solvers.numerics.thread_pool import Crew
+
+# pairs drawn for each weight, and at least; sweeps over the model, and the share of its gain that ends them
+SAMPLE, LEAST_SAMPLE = 24, 4000
+SWEEPS, ENOUGH = 200, 5e-3
+# weights at most, entries of their learners' tables, and products for each example and pair of classes
+MOST, ROOM, PRODUCTS = 2048, 1 << 23, 100
+HALVINGS = 6
+# how much a step may change the logarithm of any mu
+REACH = 200.0
+# the gain of the model that a step has to keep if the next one is to be of its kind
+KEPT = 0.25
+
+Sides = Callable[[NDArray[np.int64]], NDArray[np.int8]]
+
+
+def estimate_bytes(n_samples: int, n_classes: int) -> int:
+    """What steps on all weights take: scores, tables and second derivatives."""
+    return n_samples * (8 * n_classes + 64) + 4 * min(ROOM, n_samples * n_classes * MOST) + 4 * MOST**2
+
+
+class NewtonStep:
+    """Steps on all weights, and the memory that they share.
+
+    Parameters
+    ----------
+    loss : PairLoss
+    sides : callable
+        What the learners of some variables say, given their places; shape (many, n).
+    signed : bool
+        Whether weights may be negative.
+    """
+
+    def __init__(self, loss: PairLoss, sides: Sides, *, signed: bool) -> None:
+        self.loss, self._sides, self._signed = loss, sides, signed
+        self._rooms: dict[str, NDArray[Any]] = {}
+
+    def fits(self, m: int) -> bool:
+        """Whether a model of m weights is worth its making, and has room."""
+        k, n = self.loss.F.shape
+        drawn = self._wanted(m)
+        # the sweeps over the model visit weights, each of them m others, where sweeps over the rows visit n
+        if not 0 < m <= min(MOST, n // 2) or 4 * k > MOST:
+            return False
+        return drawn * m <= min(PRODUCTS * n * k**2, ROOM * k // 2)
+
+    def take(
+        self,
+        crew: Crew,
+        part: NDArray[np.int64],
+        classes: NDArray[np.int32],
+        weights: NDArray[np.float64],
+        gradient: NDArray[np.float64],
+        rng: np.random.Generator,
+        share: float = 1.0,
+    ) -> tuple[NDArray[np.float64] | None, bool]:
+        """Lower the objective by a step on ``weights``; the factors of mu and the scores follow.
+
+        Parameters
+        ----------
+        crew : Crew
+        part : int64 array, shape (m,)
+            Places of the variables, those of a class one after the other.
+        classes : int32 array, shape (m,)
+            Ascending.
+        weights, gradient : float64 arrays, shape (m,)
+            The derivatives are those of the losses alone.
+        rng : Generator
+            It decides which pairs the model is made of, and in which order its weights are visited.
+        share : float
+            How much of the way to the model's minimum to go.
+
+        Returns
+        -------
+        float64 array, shape (m,)
+            The step taken; None if none was found that lowers the objective.
+        bool
+            Whether the model was right about it, more or less.
+        """
+        loss = self.loss
+        counts = np.bincount(classes, minlength=len(loss.F))
+        offsets = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(-(-counts // curvature.FOUR) * curvature.FOUR, out=offsets[1:])
+        positions = np.arange(len(part)) + (offsets[:-1] - np.cumsum(counts) + counts)[classes]
+        mass = newton.mass(loss.r, loss.E)
+        H = self._model(crew, part, classes, positions, offsets, mass, rng.random())
+        if H is None:
+            return None, False
+        filled, padded, step = np.zeros(len(H)), np.zeros(len(H)), np.empty(len(H))
+        filled[positions], padded[positions] = weights, gradient
+        order = rng.permutation(positions)
+        promised = newton.least(H, padded, filled, order, self._signed, SWEEPS, ENOUGH, step)
+        return self._follow(crew, part, classes, weights, step[positions], mass, promised, share)
+
+    def _wanted(self, m: int) -> int:
+        k, n = self.loss.F.shape
+        return min(n * (k - 1), max(LEAST_SAMPLE, SAMPLE * m))
+
+    def _model(
+        self,
+        crew: Crew,
+        part: NDArray[np.int64],
+        classes: NDArray[np.int32],
+        positions: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        mass: float,
+        shift: float,
+    ) -> NDArray[np.float32] | None:
+        """Second derivatives of the loss, the weights at their positions."""
+        loss, (k, n) = self.loss, self.loss.F.shape
+        wanted = self._wanted(len(part))
+        pairs = n * (k - 1)
+        level = 0.0 if wanted == pairs else mass / wanted
+        room = min(pairs, wanted + wanted // 4 + k * k) + 1
+        rows, masses = self._room("rows", room, np.int32), self._room("masses", room, np.float64)
+        ends = np.empty(k * k + 1, np.int64)
+        many = pair_sample.draw(loss.starts, loss.e, loss.r, level, shift, rows, masses, ends)
+        columns = self._room("columns", many + min(many, n), np.int32)
+        scaled = self._room("scaled", len(columns), np.float32)
+        places, bases = self._room("places", n, np.int32), np.empty(k + 1, np.int64)
+        pair_sample.lay_out(loss.starts, rows, masses, ends, loss.rate, columns, scaled, bases, places)
+        begins = np.zeros(k + 1, np.int64)
+        np.cumsum(np.diff(offsets) * np.diff(bases), out=begins[1:])
+        if begins[-1] > ROOM:
+            return None
+        tables = self._room("tables", int(begins[-1]), np.float32)
+        tables[:] = 0.0
+        for some in chunks(len(part), len(loss.y)):
+            pair_sample.tabulate(
+                self._sides(part[some]), classes[some], positions[some], columns, bases, begins, offsets, tables
+            )
+        size = int(offsets[-1])
+        H = self._room("H", size * size, np.float32).reshape(size, size)
+        curvature.second_derivatives(
+            crew.board, columns, scaled, bases, places, ends, begins, offsets, tables, H
+        )  # fmt: skip
+        return H
+
+    def _follow(
+        self,
+        crew: Crew,
+        part: NDArray[np.int64],
+        classes: NDArray[np.int32],
+        weights: NDArray[np.float64],
+        step: NDArray[np.float64],
+        mass: float,
+        promised: float,
+        share: float,
+    ) -> tuple[NDArray[np.float64] | None, bool]:
+        """Go as far as the objective falls."""
+        loss = self.loss
+        ways = self._room("ways", loss.F.size, np.float64).reshape(loss.F.shape)
+        ways[:] = 0.0
+        for some in chunks(len(part), len(loss.y)):
+            loss.shift(crew, self._sides(part[some]), classes[some], step[some], ways)
+        reach = 2.0 * float(np.bincount(classes, np.abs(step)).max())
+        went, goes = 0.0, share * min(1.0, REACH / reach) if reach > 0.0 else 0.0
+        before, first = float(np.abs(weights).sum()) + loss.rate * mass, goes
+        for _ in range(HALVINGS):
+            value = loss.rate * loss.follow(crew, ways, goes - went)
+            went = goes
+            gain = before - float(np.abs(weights + went * step).sum()) - value
+            if gain > 0.0:
+                if went != 1.0:
+                    ways *= went
+                loss.F += ways
+                return went * step, went == first and gain >= KEPT * promised
+            goes *= 0.5
+        loss.follow(crew, ways, -went)
+        return None, False
+
+    def _room(self, name: str, size: int, kind: type) -> NDArray[Any]:
+        """An array whose memory is kept for the next step."""
+        if name not in self._rooms or len(self._rooms[name]) < size:
+            self._rooms[name] = np.empty(size + size // 4, kind)
+        return self._rooms[name][:size]

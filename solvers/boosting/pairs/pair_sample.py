@@ -1,0 +1,116 @@
+"""A sample of the pairs of an example and a wrong class, and what weak learners say of it.
+
+Few pairs carry most of the loss, ``mu_iq`` in :mod:`solvers.boosting.pairs.pair_weights`. Those above a level are all
+taken, the others with a probability in proportion to mu, and with the level in its place: ``level`` is the sum of all
+mu over the number of pairs wanted. Which are taken is decided by fractional parts of multiples of irrational numbers,
+spread more evenly than random numbers are.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+GOLDEN, PLASTIC = 0.6180339887498949, 0.7548776662466927
+
+
+@njit(cache=True, nogil=True)
+def _draw(
+    e: NDArray[np.float64],
+    r: NDArray[np.float64],
+    level: float,
+    shift: float,
+    mu: NDArray[np.float64],
+    drawn: NDArray[np.uint8],
+) -> None:
+    for i in range(len(e)):
+        loss = e[i] * r[i]
+        chance = i * GOLDEN + shift
+        chance -= np.floor(chance)
+        mu[i] = max(loss, level)
+        drawn[i] = np.uint8(loss > level * chance)
+
+
+@njit(cache=True, nogil=True)
+def draw(
+    starts: NDArray[np.int64],
+    e: NDArray[np.float64],
+    r: NDArray[np.float64],
+    level: float,
+    shift: float,
+    rows: NDArray[np.int32],
+    mass: NDArray[np.float64],
+    ends: NDArray[np.int64],
+) -> int:
+    """Draw pairs; those of wrong class q and a row's class c are ``ends[q k + c]`` up to the next of the ends.
+
+    ``rows`` and ``mass`` become their rows and what they stand for. Returns how many there are, at most one less than
+    there is room for.
+    """
+    k, n, most, many = e.shape[0], len(r), len(rows) - 1, 0
+    mu, drawn = np.empty(n), np.empty(n, np.uint8)
+    for q in range(k):
+        _draw(e[q], r, level, shift + q * PLASTIC, mu, drawn)
+        for c in range(k):
+            ends[q * k + c] = many
+            if c == q:
+                continue
+            for i in range(starts[c], starts[c + 1]):
+                # without a branch, which would be guessed wrong for every other pair drawn
+                rows[many], mass[many] = i, mu[i]
+                many = int(min(many + int(drawn[i]), most))
+    ends[k * k] = many
+    return many
+
+
+@njit(cache=True, nogil=True)
+def lay_out(
+    starts: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    mass: NDArray[np.float64],
+    ends: NDArray[np.int64],
+    rate: float,
+    columns: NDArray[np.int32],
+    scaled: NDArray[np.float32],
+    bases: NDArray[np.int64],
+    places: NDArray[np.int32],
+) -> None:
+    """Columns of the tables: first the pairs for which a class is the wrong one, then its own rows that were drawn.
+
+    Those of class c are ``columns[bases[c]:bases[c + 1]]``, rows each, with ``scaled``, their mass times ``rate``;
+    ``places`` tells the column, within its class, of a row among the own ones.
+    """
+    k, at = len(starts) - 1, 0
+    own = np.zeros(starts[k])
+    for p in range(ends[k * k]):
+        own[rows[p]] += mass[p]
+    for c in range(k):
+        bases[c] = at
+        for p in range(ends[c * k], ends[c * k + k]):
+            columns[at], scaled[at] = rows[p], mass[p] * rate
+            at += 1
+        for i in range(starts[c], starts[c + 1]):
+            if own[i] > 0.0:
+                columns[at], scaled[at], places[i] = i, own[i] * rate, at - bases[c]
+                at += 1
+    bases[k] = at
+
+
+@njit(cache=True, nogil=True)
+def tabulate(
+    sides: NDArray[np.int8],
+    classes: NDArray[np.int32],
+    positions: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    bases: NDArray[np.int64],
+    begins: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    tables: NDArray[np.float32],
+) -> None:
+    """Enter what learners say: that of ``positions[j]`` in row ``positions[j] - offsets[c]`` of its class's table."""
+    for j in range(len(sides)):
+        h, c = sides[j], classes[j]
+        size = bases[c + 1] - bases[c]
+        begin = begins[c] + (positions[j] - offsets[c]) * size
+        line, where = tables[begin : begin + size], columns[bases[c] : bases[c + 1]]
+        for p in range(size):
+            line[p] = h[where[p]]

@@ -1,0 +1,72 @@
+"""Weights of weak learners for classes, in the order in which they were admitted."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.boosting.weak.votes import with_room
+
+KINDS = {"learners": np.int64, "owners": np.int32, "weights": np.float64, "before": np.float64, "told": np.float64}
+
+
+class Variables:
+    """Variables that are never dropped; each is the weight of a learner for the class that owns it.
+
+    Attributes
+    ----------
+    learners : int64 array, shape (n,)
+    owners : int32 array, shape (n,)
+    weights, before, told : float64 arrays, shape (n,)
+        The weights, those when the round began, and those that the scores know of.
+    """
+
+    learners: NDArray[np.int64]
+    owners: NDArray[np.int32]
+    weights: NDArray[np.float64]
+    before: NDArray[np.float64]
+    told: NDArray[np.float64]
+
+    def __init__(self) -> None:
+        self._room = {name: np.empty(0, kind) for name, kind in KINDS.items()}
+        self._places: dict[tuple[int, int], int] = {}
+        self._show()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def admit(self, learners: NDArray[np.int64], owners: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Places of variables; those that are not yet here come to the end, with weight 0."""
+        n, places = len(self), self._places
+        keys = zip(learners.tolist(), owners.tolist(), strict=True)
+        at = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
+        if len(self) > n:
+            self._show()
+            self.learners[at], self.owners[at] = learners, owners
+        return at
+
+    def changed(self, since: NDArray[np.float64], among: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """The variables, of all or some, whose weights are not what they were."""
+        if among is None:
+            return np.flatnonzero(self.weights != since)
+        differ = self.weights[among] != since[among]
+        return among if differ.all() else np.asarray(among[differ])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All there is to know; live."""
+        return {name: getattr(self, name) for name in KINDS}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what :meth:`arrays` gave."""
+        self._room = {name: np.array(arrays[name], kind) for name, kind in KINDS.items()}
+        keys = zip(self._room["learners"].tolist(), self._room["owners"].tolist(), strict=True)
+        self._places = {key: j for j, key in enumerate(keys)}
+        self._show()
+
+    def _show(self) -> None:
+        """Let the attributes be the parts of larger arrays that are in use."""
+        n = len(self)
+        for name in KINDS:
+            self._room[name] = with_room(self._room[name], n)
+            setattr(self, name, self._room[name][:n])

@@ -1,0 +1,130 @@
+"""The contract of every solver: a generator of steps that its caller drives."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from solvers.core.model import Model
+from solvers.core.problem import Problem, ProblemError
+
+State = Mapping[str, NDArray[Any]]
+
+
+class Params(BaseModel):
+    """Parameters of one method; bounds and descriptions become JSON schema, command line and docs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class Handles:
+    """Which problems a method takes, how it may be run, and whether its steps end in a certified gap.
+
+    ``flat``: one label an example, whether there is a label tree or not; ``tree``: one label an example and a label
+    tree; ``multilabel``: sets of labels of a tree.
+    """
+
+    flat: bool = True
+    tree: bool = False
+    multilabel: bool = False
+    shards: bool = False
+    kernels: bool = False
+    certified: bool = True
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a solver stands after one slice of work of some seconds at most.
+
+    Attributes
+    ----------
+    epoch : int
+        Passes over the data begun so far.
+    primal, dual : float
+        Objective of the current model and a true lower bound on the optimum; nan where this step has not measured
+        them or the method has none.
+    violation : float
+        Largest violation of the optimality conditions seen in this step; nan where not measured.
+    converged : bool
+        The stopping rule is met; no step follows.
+    state : mapping of str to array
+        Live arrays, enough to resume bit-identically: copy or write them before the next step is asked for.
+    measures : mapping of str to float
+        What else the method has to tell of this step, by name: errors on the rows it trains on or holds out, counts.
+    """
+
+    epoch: int
+    primal: float
+    dual: float
+    violation: float
+    converged: bool
+    state: State
+    measures: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap ``(primal - dual) / primal``; nan where a bound was not measured."""
+        return relative_gap(self.primal, self.dual)
+
+
+P = TypeVar("P", bound=Params)
+
+
+class Solver(ABC, Generic[P]):
+    """One method with its parameters.
+
+    The caller asks for steps as long as it likes, so progress, cancellation, time limits and checkpoints cost a
+    solver nothing. The last step is converged, at the method's limit of epochs, or where rounding leaves no way on.
+
+    Parameters
+    ----------
+    params : Params
+        Of the method's own class ``Params``.
+    seed : int
+        Epoch e draws its randomness from ``[seed, e]``, so that a resumed run repeats the uninterrupted one.
+    threads : int
+        Threads that the solver may use; the result does not depend on it.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    Params: ClassVar[type[Any]]
+    handles: ClassVar[Handles]
+    # of two classes, by how much the score of the true one leads where its loss vanishes
+    lead: ClassVar[float] = 1.0
+
+    def __init__(self, params: P, *, seed: int = 0, threads: int = 1) -> None:
+        self.params = params
+        self.seed = seed
+        self.threads = threads
+
+    @classmethod
+    def admit(cls, problem: Problem) -> None:
+        """Raise ProblemError if the method does not take the labels of a problem, or needs a tree that is not there."""
+        if problem.labels is not None and not cls.handles.multilabel:
+            raise ProblemError(f"{cls.name} takes one label an example, and sets of labels were given")
+        if problem.taxonomy is None and not cls.handles.flat:
+            raise ProblemError(f"{cls.name} needs a label tree (hierarchy), and none was given")
+        if problem.labels is None and not (cls.handles.flat or cls.handles.tree):
+            raise ProblemError(f"{cls.name} takes sets of labels, and one label an example was given")
+
+    @abstractmethod
+    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+        """Train on ``problem``, from the start or from the ``state`` of an earlier step."""
+
+    @abstractmethod
+    def model(self, problem: Problem, state: State) -> Model:
+        """The model that ``state`` stands for; its arrays are copies."""
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """``(primal - dual) / primal``, 0 where both vanish, nan where either is unknown."""
+    if math.isnan(primal) or math.isnan(dual):
+        return math.nan
+    return float((primal - dual) / primal) if primal > 0 else 0.0

@@ -1,0 +1,126 @@
+"""What all machines share that weigh the losses of examples by C: the problem they solve, its size, and a path in C."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from typing import Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from solvers.core.base import Params, Solver, State, Step
+from solvers.core.memory import refuse
+from solvers.core.model import Model
+from solvers.core.problem import Problem, ProblemError
+
+
+class MachineParams(Params):
+    """What the machines have in common."""
+
+    C: float = Field(
+        default=1.0, gt=0, allow_inf_nan=False, description="Weight of the losses against the norm of the weights."
+    )
+    bias: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="Value of a constant feature that is appended to every example, as LIBLINEAR's -B; its weights are "
+        "regularised like all others. Kernel machines add its square to the kernel. 0: none.",
+    )
+    memory_mb: int | None = Field(
+        default=None,
+        ge=1,
+        description="Refuse problems whose weights and dual variables need more megabytes; by default, more than the "
+        "machine has.",
+    )
+
+
+M = TypeVar("M", bound=MachineParams)
+
+
+class Machine(Solver[M]):
+    """A machine that trains on the problem which its shared parameters make of the given one."""
+
+    def prepared(self, problem: Problem) -> Problem:
+        """The problem that is solved.
+
+        Raises
+        ------
+        ProblemError
+            The method does not take such labels, or needs a label tree; ``class_weight`` names labels that the problem
+            does not have; or a product of C and weights is beyond the range of floats.
+        """
+        self.admit(problem)
+        with np.errstate(over="ignore", under="ignore"):
+            weights = self.example_weights(problem)
+            bounds = self.params.C * weights
+        if not (np.isfinite(bounds).all() and (bounds > 0).all()):
+            raise ProblemError("C times the weight of an example and of its class is not a positive, finite number")
+        return problem if weights is problem.weights else replace(problem, weights=weights)
+
+    def example_weights(self, problem: Problem) -> NDArray[np.float64]:
+        """What the losses of the examples are multiplied by, beside C; shape (n_samples,)."""
+        return problem.weights
+
+    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+        """Train on ``problem``, from the start or from the ``state`` of an earlier step.
+
+        Raises
+        ------
+        TooLargeError
+            More memory is needed than ``memory_mb`` allows; also later, where that shows only then.
+        ProblemError
+            As :meth:`prepared` has it.
+        """
+        problem = self.prepared(problem)
+        n_features = int(np.count_nonzero(np.bincount(problem.X.indices, minlength=problem.n_features)))
+        self.check_memory(problem.n_samples, n_features, problem.n_classes)
+        return self.train(problem, state)
+
+    def check_memory(self, n_samples: int, n_features: int, n_classes: int) -> None:
+        """Raise TooLargeError, with an estimate, if a problem of that size needs more than ``memory_mb``."""
+        needed = self.bytes_needed(n_samples, n_features, n_classes)
+        refuse(f"{self.name} with {n_samples:,} examples and {n_classes:,} classes", needed, self.params.memory_mb)
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        """What weights and dual variables take at least; ``n_features`` are those that some example has.
+
+        A machine that cannot say it, as one of parts of other methods, has 0 here.
+        """
+        return 0
+
+    def model(self, problem: Problem, state: State) -> Model:
+        return self.fitted(self.prepared(problem), state)
+
+    def at(self, C: float) -> Self:
+        """The same machine with another C."""
+        other = copy(self)
+        other.params = type(self.params).model_validate(self.params.model_dump() | {"C": C})
+        return other
+
+    def rescaled(self, problem: Problem, state: State, C: float) -> State:
+        """A state to train from, made of one in which this machine at another ``C`` has ended.
+
+        Every set of dual variables here is a box or a simplex of a size in proportion to C. So the multiple of them
+        with the largest dual value is taken, of all those up to the ratio of the two Cs: each is feasible, and W
+        follows in proportion. Epochs count from 0 again.
+        """
+        return self.rescale(self.prepared(problem), state, self.params.C / C)
+
+    @abstractmethod
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        """As :meth:`rescaled`, on the prepared problem; ``ratio`` is the new C by the old one."""
+
+    @abstractmethod
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        """The share of the dual variables that are not zero, among examples that are not empty."""
+
+    @abstractmethod
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
+        """As :meth:`steps`, on the prepared problem."""
+
+    @abstractmethod
+    def fitted(self, problem: Problem, state: State) -> Model:
+        """As :meth:`model`, for the prepared problem."""

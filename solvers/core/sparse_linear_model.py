@@ -1,0 +1,62 @@
+"""Linear models most of whose weights are zero."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.core.model import Floats, Model
+
+
+class SparseLinearModel(Model):
+    """``W' x`` with sparse W, kept feature-major.
+
+    Parameters
+    ----------
+    classes : sequence of str
+    W : csr_matrix, shape (n_features, n_classes)
+    intercept : float array, shape (n_classes,), optional
+        What is added to the scores; None adds nothing, and is not written.
+    """
+
+    kind = "sparse_linear"
+
+    def __init__(self, classes: Sequence[str], W: sp.csr_matrix, intercept: Floats | None = None) -> None:
+        self.classes = tuple(classes)
+        self.n_features = int(W.shape[0])
+        self.W = W
+        self.intercept = intercept
+
+    def with_last_as_intercept(self, value: float) -> "SparseLinearModel":
+        """The same model of examples without their last feature, which is ``value`` in every one of them."""
+        intercept = self.W[-1].toarray()[0] * self.W.dtype.type(value)
+        return SparseLinearModel(self.classes, self.W[:-1], intercept)
+
+    def scores(self, X: sp.csr_matrix) -> Floats:
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+        scores = np.asarray((X.astype(self.W.dtype, copy=False) @ self.W).toarray())
+        return scores if self.intercept is None else scores + self.intercept
+
+    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+        W = self.W
+        begins = W.indptr[indices]
+        lengths = W.indptr[indices + 1] - begins
+        at = np.repeat(begins - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+        products = np.repeat(values, lengths) * W.data[at]
+        scores = np.bincount(W.indices[at], products, len(self.classes)).astype(W.dtype)
+        return scores if self.intercept is None else scores + self.intercept
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        arrays = {"indptr": self.W.indptr, "indices": self.W.indices, "data": self.W.data}
+        return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
+
+    @classmethod
+    def from_arrays(
+        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
+    ) -> "SparseLinearModel":
+        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+        W = sp.csr_matrix(parts, shape=(n_features, len(classes)))
+        return cls(classes, W, arrays.get("intercept"))

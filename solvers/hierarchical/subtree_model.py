@@ -1,0 +1,88 @@
+"""Models that name a set of labels: scores of all nodes of a label tree, and a rule that makes a closed set of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.core.model import Floats, Model, find_kind
+from solvers.hierarchical import subtrees
+from solvers.labels.taxonomy import Taxonomy
+
+Rule = Literal["best_set", "path"]
+
+
+class SubtreeModel(Model):
+    """Margins of all nodes of a label tree; the predicted set is where they are positive.
+
+    Margins never rise on the way down, so that the set is closed: it holds a node's parent with the node.
+
+    Parameters
+    ----------
+    tree : Taxonomy
+        Its nodes are the model's classes.
+    parts : Model
+        Scores the nodes, each for itself; its classes are those of the tree.
+    rule : {"best_set", "path"}
+        ``best_set`` takes the closed set with the largest sum of scores (Rousu et al. 2005, section 4), found by
+        dynamic programming; the margin of a node is by how much the best set with it is worth more than the best one
+        without it. ``path`` goes down as long as scores are positive; the margin is the least score on the path.
+    """
+
+    kind = "subtree"
+
+    def __init__(self, tree: Taxonomy, parts: Model, rule: Rule) -> None:
+        self.classes = tree.names
+        self.n_features = parts.n_features
+        self.tree = tree
+        self.parts = parts
+        self.rule = rule
+
+    def scores(self, X: sp.csr_matrix) -> Floats:
+        """Margins of the nodes: float64 array, shape (n_samples, n_nodes)."""
+        return self._margins(self.parts.scores(X))
+
+    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+        return np.asarray(self._margins(self.parts.score_one(indices, values)[None])[0])
+
+    def _margins(self, scores: Floats) -> NDArray[np.float64]:
+        margins = np.array(scores, np.float64, order="C")
+        kernel = subtrees.best_set if self.rule == "best_set" else subtrees.least_on_path
+        kernel(self.tree.parent, margins)
+        return margins
+
+    def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> NDArray[np.int64]:
+        """The node of the largest margin, shape (n_samples,), always a child of the root; see :meth:`predict_sets`."""
+        return super().predict(X, chunk_bytes)
+
+    def predict_sets(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> sp.csr_matrix:
+        """The predicted sets: csr_matrix of bool, shape (n_samples, n_nodes); made ``chunk_bytes`` bytes at a time."""
+        rows = max(1, chunk_bytes // (16 * len(self.classes)))
+        begins = range(0, max(1, X.shape[0]), rows)
+        parts = [sp.csr_matrix(self.scores(X[begin : begin + rows]) > 0) for begin in begins]
+        return sp.csr_matrix(sp.vstack(parts, format="csr"))
+
+    def subtree(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Floats]:
+        """The predicted set of one sparse example, parents before children, and the margin of every node in it."""
+        margins = self.score_one(indices, values)
+        nodes = np.flatnonzero(margins > 0)
+        return nodes, margins[nodes]
+
+    def path(self, node: int) -> list[str]:
+        """The names from a child of the root down to a node, itself the last."""
+        return [self.classes[i] for i in self.tree.path(node).tolist()]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        own = {"parent": self.tree.parent, "form": np.array([self.rule, self.parts.kind])}
+        return own | {f"parts_{name}": array for name, array in self.parts.arrays().items()}
+
+    @classmethod
+    def from_arrays(cls, classes: Sequence[str], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "SubtreeModel":
+        tree = Taxonomy(tuple(classes), np.asarray(arrays["parent"]))
+        rule, name = (str(word) for word in arrays["form"])
+        kind = find_kind(name)
+        assert kind is not None
+        inner = {key.removeprefix("parts_"): array for key, array in arrays.items() if key.startswith("parts_")}
+        return cls(tree, kind.from_arrays(tuple(classes), n_features, inner), rule)  # type: ignore[arg-type]

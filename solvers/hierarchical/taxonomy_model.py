@@ -1,0 +1,161 @@
+"""Linear models over a label tree: a weight vector a node, and a rule that leads from scores to a label."""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.core.model import Floats, LinearModel
+from solvers.hierarchical import tree_search
+from solvers.labels.taxonomy import Taxonomy
+
+
+class TaxonomyModel(LinearModel):
+    """Scores ``w_i . x`` of all nodes of a label tree, and how they name a label.
+
+    The recursive rule (Zhou et al. 2011, equation 1) starts at the root and goes on to the child with the largest
+    score until it reaches a leaf; the flat rule (equation 2) takes the largest score among ``candidates``. In
+    both, equal scores go to the smaller number. The margin of a node against its rivals, its siblings or the other
+    candidates, is its score less the best of theirs, and positive for what the rule chooses. A node without rivals has
+    an infinite one.
+
+    Parameters
+    ----------
+    tree : Taxonomy
+        Its nodes are the model's classes.
+    n_features, features, W, intercept
+        As :class:`LinearModel` has them; W has one column a node.
+    candidates : int32 array, optional
+        The nodes among which the flat rule chooses, ascending; None takes the recursive rule.
+    """
+
+    kind = "taxonomy"
+
+    def __init__(
+        self,
+        tree: Taxonomy,
+        n_features: int,
+        features: NDArray[np.int64],
+        W: Floats,
+        intercept: Floats | None = None,
+        candidates: NDArray[np.int32] | None = None,
+    ) -> None:
+        super().__init__(tree.names, n_features, features, W, intercept)
+        self.tree = tree
+        self.candidates = candidates
+
+    def with_last_as_intercept(self, value: float) -> "TaxonomyModel":
+        plain = super().with_last_as_intercept(value)
+        return TaxonomyModel(self.tree, plain.n_features, plain.features, plain.W, plain.intercept, self.candidates)
+
+    def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> NDArray[np.int64]:
+        """Node numbers, shape (n_samples,); the recursive rule scores only the children of nodes that it passes."""
+        if self.candidates is None:
+            return self.descend(X)[0]
+        rows = max(1, chunk_bytes // (8 * len(self.classes)))
+        parts = [self.scores(X[i : i + rows])[:, self.candidates].argmax(axis=1) for i in range(0, X.shape[0], rows)]
+        return np.asarray(self.candidates[np.concatenate([np.empty(0, np.int64), *parts])], np.int64)
+
+    def descend(self, X: sp.csr_matrix) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Where the recursive rule ends, whatever the model's own, and by what margins.
+
+        Returns
+        -------
+        leaves : int64 array, shape (n_samples,)
+        margins : float64 array, shape (n_samples, depth)
+            Of the chosen node at every level; infinite for an only child, nan below the leaf.
+        """
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+        place = np.full(self.n_features, -1, np.int64)
+        place[self.features] = np.arange(len(self.features))
+        base = np.zeros(len(self.classes)) if self.intercept is None else np.asarray(self.intercept, np.float64)
+        leaves, margins = np.empty(X.shape[0], np.int64), np.full((X.shape[0], self.tree.depth), np.nan)
+        values = X.data.astype(np.float64, copy=False)
+        tree_search.descend(
+            X.indptr, X.indices, values, place, self.W, base, self.tree.first_child, leaves, margins
+        )  # fmt: skip
+        return leaves, margins
+
+    def path(self, node: int) -> list[str]:
+        """The names from a child of the root down to a node, itself the last."""
+        return [self.classes[i] for i in self.tree.path(node).tolist()]
+
+    def level_margins(self, indices: NDArray[np.int32], values: NDArray[np.float64], node: int) -> Floats:
+        """The margin of every node on the path to ``node`` against its siblings, for one sparse example.
+
+        Returns
+        -------
+        float array, shape (level of the node,)
+            Infinite for only children; the recursive rule goes to where all are positive.
+        """
+        rows, factors = self._rows(indices, values)
+        margins = []
+        for i in self.tree.path(node).tolist():
+            group = self.tree.children(int(self.tree.parent[i]))
+            scores = self._group_scores(rows, factors, group)
+            rivals = np.delete(scores, i - group.start)
+            margins.append(scores[i - group.start] - rivals.max() if len(rivals) else np.inf)
+        return np.array(margins)
+
+    def top(
+        self, indices: NDArray[np.int32], values: NDArray[np.float64], k: int = 1
+    ) -> tuple[NDArray[np.int64], Floats]:
+        """The k best labels of one sparse example, and what each is worth; the first is the prediction.
+
+        With the flat rule those are candidates and their scores. With the recursive rule they are leaves, and each is
+        worth the smallest margin along its path, as in training: positive for the prediction, the negative rest tells
+        by how much a leaf loses where it loses most. Equal ones go by how far their paths fall behind in sum. Both
+        numbers only grow worse further down, so a best-first search that scores the children of the nodes it opens
+        finds the k best.
+        """
+        if self.candidates is not None:
+            scores = self.score_one(indices, values)[self.candidates]
+            order = np.argsort(-scores, kind="stable")[:k]
+            return self.candidates[order].astype(np.int64), scores[order]
+        rows, factors = self._rows(indices, values)
+        found: list[tuple[int, float]] = []
+        # (-smallest margin, sum of lags, children that are not the first best, node): the heap's first is the best
+        heap = [(-np.inf, 0.0, 0, -1)]
+        while heap and len(found) < min(k, len(self.tree.leaves)):
+            cost, lag, astray, node = heapq.heappop(heap)
+            if node >= 0 and self.tree.is_leaf[node]:
+                found.append((node, -cost))
+                continue
+            group = self.tree.children(node)
+            scores = self._group_scores(rows, factors, group)
+            first = int(scores.argmax())
+            second = np.delete(scores, first).max(initial=-np.inf)
+            for j, score in enumerate(scores.tolist()):
+                margin = score - (second if j == first else scores[first])
+                lags = lag + float(scores[first]) - score
+                heapq.heappush(heap, (max(cost, -float(margin)), lags, astray + (j != first), group.start + j))
+        return np.array([node for node, _ in found], np.int64), np.array([worth for _, worth in found])
+
+    def _rows(
+        self, indices: NDArray[np.int32], values: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The rows of W that a sparse example meets, and their factors."""
+        at = np.searchsorted(self.features, indices)
+        known = at < len(self.features)
+        known[known] = self.features[at[known]] == indices[known]
+        return at[known], values[known]
+
+    def _group_scores(self, rows: NDArray[np.int64], factors: NDArray[np.float64], group: range) -> Floats:
+        """Scores of siblings."""
+        scores = np.asarray(factors @ self.W[rows, group.start : group.stop], np.float64)
+        return scores if self.intercept is None else scores + self.intercept[group.start : group.stop]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        arrays = super().arrays() | {"parent": self.tree.parent}
+        return arrays if self.candidates is None else arrays | {"candidates": self.candidates}
+
+    @classmethod
+    def from_arrays(
+        cls, classes: Sequence[str], n_features: int, arrays: Mapping[str, NDArray[Any]]
+    ) -> "TaxonomyModel":
+        tree = Taxonomy(tuple(classes), np.asarray(arrays["parent"]))
+        return cls(tree, n_features, arrays["features"], arrays["W"], arrays.get("intercept"), arrays.get("candidates"))

@@ -1,0 +1,150 @@
+"""Columns of the Gram matrix on demand, the latest kept within a budget of bytes."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.kernel_svm.kernel_function import KernelFunction, square_lengths
+
+# eight doubles are a cache line: a feature's values in eight picked examples come with one access
+LANES = 8
+AT_ONCE = 64
+
+
+class Held(NamedTuple):
+    """The columns at hand, for kernels: their values, each example's slot or -1, when each slot was last asked for."""
+
+    store: NDArray[np.float64]
+    slot: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    clock: NDArray[np.int64]
+
+
+class Gram:
+    """K(x_i, x_j) over the rows of X, column by column.
+
+    A column has the same bits whichever columns it is computed with, so that what the cache holds changes no result.
+
+    Parameters
+    ----------
+    X : csr_matrix of float64, shape (n_samples, n_features)
+        The Gram matrix itself, symmetric, if the kernel is ``precomputed``.
+    kernel : KernelFunction
+    cache_bytes : int
+        What the kept columns may take.
+    at_least : int
+        So many columns are kept in any case: as many as :meth:`columns` will be asked for at once.
+    offset : float
+        Added to every kernel value, as a constant in the space of the kernel does.
+
+    Attributes
+    ----------
+    diagonal : float64 array, shape (n_samples,)
+    held : Held
+    store : float64 array, shape (n_slots, n_samples)
+        The columns, each in the slot that :meth:`columns` names.
+    computed : int
+        Columns computed so far, those computed again included.
+    """
+
+    def __init__(
+        self, X: sp.csr_matrix, kernel: KernelFunction, cache_bytes: int, at_least: int, offset: float = 0.0
+    ) -> None:
+        n = X.shape[0]
+        self.kernel = kernel
+        self._offset = offset
+        self._squares = square_lengths(X)
+        given = kernel.name == "precomputed"
+        self.diagonal = (X.diagonal() if given else kernel.of_itself(self._squares)) + offset
+        self._X = X if given else _compact(X)
+        self._panel = np.zeros((self._X.shape[1], LANES))
+        self.store = np.empty((min(n, max(at_least, cache_bytes // (8 * n))), n))
+        n_slots = len(self.store)
+        self.held = Held(self.store, np.full(n, -1, np.int64), np.zeros(n_slots, np.int64), np.zeros(1, np.int64))
+        self._owner = np.full(n_slots, -1, np.int64)
+        self.computed = 0
+
+    def columns(self, picks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The slots of the columns of ``picks`` (distinct), shape (n_picks,); they stay until the next call."""
+        _, slot, asked, clock = self.held
+        clock += 1
+        at = slot[picks]
+        asked[at[at >= 0]] = clock
+        missing = picks[at < 0]
+        if len(missing):
+            slots = np.argsort(asked, kind="stable")[: len(missing)]
+            evicted = self._owner[slots]
+            slot[evicted[evicted >= 0]] = -1
+            slot[missing], self._owner[slots], asked[slots] = slots, missing, clock
+            for begin in range(0, len(missing), AT_ONCE):
+                part = missing[begin : begin + AT_ONCE]
+                self.store[slots[begin : begin + AT_ONCE]] = self._compute(part) + self._offset
+        return np.asarray(slot[picks])
+
+    def _compute(self, picks: NDArray[np.int64]) -> NDArray[np.float64]:
+        self.computed += len(picks)
+        X = self._X
+        if self.kernel.name == "precomputed":
+            return np.asarray(X[picks].toarray())
+        products = np.empty((-(-len(picks) // LANES) * LANES, X.shape[0]))
+        _products(X.indptr, X.indices, X.data, picks, self._panel, products)
+        return self.kernel.of_products(products[: len(picks)], self._squares[picks], self._squares)
+
+
+def _compact(X: sp.csr_matrix) -> sp.csr_matrix:
+    """X without its empty columns."""
+    used = np.unique(X.indices)
+    if len(used) == X.shape[1]:
+        return X
+    number = np.empty(X.shape[1], X.indices.dtype)
+    number[used] = np.arange(len(used))
+    return sp.csr_matrix((X.data, number[X.indices], X.indptr), shape=(X.shape[0], max(len(used), 1)))
+
+
+@njit(cache=True, nogil=True)
+def _products(
+    indptr: NDArray[np.int32],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float64],
+    picks: NDArray[np.int64],
+    panel: NDArray[np.float64],
+    products: NDArray[np.float64],
+) -> None:
+    """products[t, i] = x_i . x_picks[t], always summed in the order of the features; the panel stays 0."""
+    for begin in range(0, picks.shape[0], LANES):
+        part = picks[begin : begin + LANES]
+        for lane in range(part.shape[0]):
+            for at in range(indptr[part[lane]], indptr[part[lane] + 1]):
+                panel[indices[at], lane] = data[at]
+        _of_panel(indptr, indices, data, panel, products[begin : begin + LANES])
+        for lane in range(part.shape[0]):
+            for at in range(indptr[part[lane]], indptr[part[lane] + 1]):
+                panel[indices[at], lane] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _of_panel(
+    indptr: NDArray[np.int32],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float64],
+    panel: NDArray[np.float64],
+    products: NDArray[np.float64],
+) -> None:
+    """products[lane, i] = x_i . panel[:, lane]."""
+    for i in range(products.shape[1]):
+        s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for at in range(indptr[i], indptr[i + 1]):
+            x, p = data[at], panel[indices[at]]
+            s0 += x * p[0]
+            s1 += x * p[1]
+            s2 += x * p[2]
+            s3 += x * p[3]
+            s4 += x * p[4]
+            s5 += x * p[5]
+            s6 += x * p[6]
+            s7 += x * p[7]
+        products[0, i], products[1, i], products[2, i], products[3, i] = s0, s1, s2, s3
+        products[4, i], products[5, i], products[6, i], products[7, i] = s4, s5, s6, s7

@@ -1,0 +1,185 @@
+"""Dual block ascent on a Gram matrix: the driver that the kernel machines share.
+
+It minimises ``P(w) = 1/2 sum_c |w_c|^2 + sum_i C_i loss(f(x_i), y_i)``, ``f_c(x) = <w_c, phi(x)>``, over the dual
+variables of one example at a time (Crammer and Singer 2002, Figure 4). The scores F of all examples are at hand, so
+that a survey of all of them gives the primal value, the dual value and every example's violation of the optimality
+conditions. A survey lists the worst fifth of the examples; they are taken up in working sets of 64, worst first, with
+exact block steps inside a set, and F learns of a set's changes at once. One example a survey, the greediest choice,
+needs a quarter of the block steps, but each of them then costs a survey.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from solvers.core.base import State, Step, relative_gap
+from solvers.core.flat import FlatMachine, FlatParams, best_multiple, settled, share
+from solvers.core.problem import Problem, ProblemError
+from solvers.kernel_svm.gram import Gram
+from solvers.kernel_svm.kernel_function import KernelFunction, KernelName, scale_of, square_lengths
+from solvers.kernel_svm.kernel_model import KernelModel
+from solvers.kernel_svm.working_set import Machine, Training
+from solvers.kernel_svm.working_set_loop import LENGTH, MEASURED, MISSING, PLACE, STEPS, Rules, climb
+from solvers.metrics import bounds
+
+WORKING_SET = 64
+LISTED_SHARE = 5
+SLICE_PRODUCTS = 1 << 30
+ENOUGH = 0.3
+STEPS_PER_EXAMPLE = 10
+# up to so many examples all columns of the Gram matrix are computed at once, if they may be kept
+WHOLE = 512
+# a certificate is handed out after so many block steps at least: it costs what some dozens of them do
+HANDED_EVERY = 1000
+
+
+class KernelParams(FlatParams):
+    """What the kernel machines have in common."""
+
+    tol: float = Field(default=1e-3, gt=0, lt=1, description="Stop at this relative duality gap.")
+    max_epochs: int = Field(
+        default=10_000, ge=1, le=10**9, description="Stop after so many times n_samples block steps, converged or not."
+    )
+    kernel: KernelName = Field(
+        default="rbf",
+        description="linear x.z; poly (gamma x.z + coef0)^degree; rbf exp(-gamma |x - z|^2); precomputed: X is the "
+        "Gram matrix of the training examples, and later rows hold kernel values against them.",
+    )
+    degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
+    gamma: Literal["scale"] | Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default="scale", description="Of poly and rbf; scale takes 1 / (n_features * variance of X)."
+    )
+    coef0: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="Constant of the polynomial kernel.")
+    cache_mb: int = Field(
+        default=512, ge=1, description="Megabytes of kernel columns kept; never less than one working set of 64."
+    )
+
+
+class KernelMachine(FlatMachine[KernelParams]):
+    """A kernel machine by dual block ascent; a method says which by its three numbers.
+
+    ``bias`` is one more coordinate in the space of the kernel: its square is added to every kernel value, those of a
+    precomputed matrix included. A positive semidefinite matrix stays one, so that holds for every kernel alike.
+    """
+
+    Params: ClassVar[type[KernelParams]] = KernelParams
+
+    @abstractmethod
+    def machine(self, n_classes: int) -> Machine:
+        """The numbers of this method."""
+
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
+        params, machine = self.params, self.machine(problem.n_classes)
+        n, k = problem.n_samples, problem.n_classes
+        gram = Gram(problem.X, self._function(problem), params.cache_mb << 20, WORKING_SET, params.bias**2)
+        training = Training(problem.y, params.C * problem.weights, gram.diagonal)
+        most = min(n, max(WORKING_SET, n // LISTED_SHARE))
+        if state is None:
+            F, alpha, listed, clock = np.zeros((k, n)), np.zeros((k, n)), np.empty(0, np.int64), np.zeros(4, np.int64)
+        else:
+            F, alpha, listed, clock = (np.array(state[name]) for name in ("F", "alpha", "listed", "clock"))
+        listed = np.resize(listed, most)
+        limit, violations, sums = params.max_epochs * n, np.zeros(n), np.zeros(3)
+        cost = WORKING_SET * (problem.X.nnz + n * min(k, 8)) + k * n // LISTED_SHARE
+        every = max(n, HANDED_EVERY)
+        rules = Rules(
+            WORKING_SET, LISTED_SHARE, ENOUGH, STEPS_PER_EXAMPLE, limit, every, params.tol, cost, SLICE_PRODUCTS
+        )
+        if clock[STEPS] >= limit:
+            return
+        if n <= min(WHOLE, len(gram.store)):
+            gram.columns(np.arange(n))
+
+        while True:
+            why = climb(machine, training, rules, gram.held, F, alpha, listed, violations, clock, sums)
+            if why == MISSING:
+                gram.columns(listed[clock[PLACE] : clock[LENGTH]][:WORKING_SET])
+                continue
+            primal, dual = _certificate(*sums) if why == MEASURED else (np.nan, np.nan)
+            converged = why == MEASURED and relative_gap(primal, dual) <= params.tol
+            violation = float(violations.max()) if why == MEASURED else np.nan
+            arrays = {"F": F, "alpha": alpha, "listed": listed[: clock[LENGTH]], "clock": clock}
+            epoch = max(1, -(-int(clock[STEPS]) // n))
+            yield Step(epoch, primal, dual, violation, converged, arrays)
+            if why == MEASURED and (converged or clock[STEPS] >= limit or clock[LENGTH] == 0):
+                return
+
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        coefficients = _coefficients(self.machine(problem.n_classes), problem.y, state["alpha"])
+        square = float(np.vdot(coefficients, state["F"]))
+        factor = best_multiple(float(state["alpha"].sum()), square, ratio)
+        alpha = factor * state["alpha"]
+        if not self.machine(problem.n_classes).largest:
+            alpha = settled(alpha, self.params.C * problem.weights)
+        return {
+            "F": factor * state["F"],
+            "alpha": alpha,
+            "listed": np.empty(0, np.int64),
+            "clock": np.zeros(4, np.int64),
+        }
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        columns = min(n_samples, max(WORKING_SET, (self.params.cache_mb << 20) // (8 * n_samples)))
+        return 8 * n_samples * (2 * n_classes + columns)
+
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        return share(np.count_nonzero(state["alpha"]), problem.n_samples * (problem.n_classes - 1))
+
+    def fitted(self, problem: Problem, state: State) -> KernelModel:
+        function, offset = self._function(problem), self.params.bias**2
+        given = function.name == "precomputed"
+        diagonal = (problem.X.diagonal() if given else function.of_itself(square_lengths(problem.X))) + offset
+        coefficients = _coefficients(self.machine(problem.n_classes), problem.y, state["alpha"])
+        support = np.flatnonzero((coefficients != 0).any(axis=0) & (diagonal > 0))
+        model = KernelModel.of_training(
+            problem.classes, problem.X, function, support, np.ascontiguousarray(coefficients[:, support].T), offset
+        )
+        squares = (coefficients * state["F"]).sum(axis=1)
+        told = bounds.report(state["F"].T, problem.y, squares, float(np.sqrt(diagonal.max())), len(support))
+        model.report = told | {"nonzero_duals": self.nonzero_duals(problem, state)}
+        return model
+
+    def _function(self, problem: Problem) -> KernelFunction:
+        params = self.params
+        if params.kernel == "precomputed":
+            check_gram(problem)
+        given = params.gamma if params.kernel in ("poly", "rbf") else 1.0
+        gamma = scale_of(problem.X) if given == "scale" else float(given)
+        return KernelFunction(params.kernel, params.degree, gamma, params.coef0)
+
+
+def _certificate(losses: float, total: float, held: float) -> tuple[float, float]:
+    """Primal and dual value from the sums of a survey; ``|w|^2 = sum alpha - alpha' g``."""
+    square = total - held
+    if square < -1e-9 * total:
+        raise ProblemError(f"the kernel is not positive semidefinite: it gives w the squared norm {square:.3g}")
+    primal, dual = 0.5 * square + losses, total - 0.5 * square
+    if dual - primal > 1e-9 * abs(primal):
+        raise FloatingPointError(f"dual {dual} above primal {primal}: the scores have lost their precision")
+    return primal, min(dual, primal)
+
+
+def _coefficients(machine: Machine, y: NDArray[np.int32], alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``w_c = sum_i v_ci phi(x_i)``: v, shape (n_classes, n_samples)."""
+    v, sums = -alpha, alpha.sum(axis=0)
+    if machine.own:
+        v[y, np.arange(len(y))] = sums
+    else:
+        v += sums / len(alpha)
+    return v
+
+
+def check_gram(problem: Problem) -> None:
+    """Raise ProblemError if X is no Gram matrix: not square, not symmetric, or with a negative diagonal."""
+    K, n = problem.X, problem.n_samples
+    if K.shape != (n, n):
+        raise ProblemError(f"X has shape {K.shape}; a precomputed kernel needs one row and one column an example")
+    if K.diagonal().min() < 0:
+        raise ProblemError(f"a precomputed kernel has {K.diagonal().min():.3g} on its diagonal; at least 0 is needed")
+    largest = float(abs(K).max())
+    if float(abs(K - K.T).max()) > 1e-10 * largest:
+        raise ProblemError("a precomputed kernel must be symmetric")

@@ -1,0 +1,145 @@
+"""Models that score by kernel values against support vectors."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.core.model import Floats, Model
+from solvers.kernel_svm.kernel_function import KernelFunction, square_lengths
+
+CHUNK_BYTES = 16 << 20
+
+
+class KernelModel(Model):
+    """``f_c(x) = sum_s coefficients[s, c] K(support vector s, x)``.
+
+    Parameters
+    ----------
+    classes : sequence of str
+    n_features : int
+        With a precomputed kernel the number of training examples: rows hold kernel values against all of them.
+    function : KernelFunction
+    features : int64 array, ascending
+        The features that some support vector has; with a precomputed kernel the support vectors' own numbers.
+    vectors : csr_matrix of float64, shape (n_support, n_used_features)
+        The support vectors in those features; empty with a precomputed kernel.
+    coefficients : float64 array, shape (n_support, n_classes)
+    intercept : float64 array, shape (n_classes,), optional
+        What is added to the scores; None adds nothing, and is not written.
+    """
+
+    kind = "kernel"
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        n_features: int,
+        function: KernelFunction,
+        features: NDArray[np.int64],
+        vectors: sp.csr_matrix,
+        coefficients: NDArray[np.float64],
+        intercept: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.classes = tuple(classes)
+        self.n_features = n_features
+        self.function = function
+        self.features = features
+        self.vectors = vectors
+        self.coefficients = coefficients
+        self.intercept = intercept
+        self._squares = square_lengths(vectors)
+
+    @classmethod
+    def of_training(
+        cls,
+        classes: Sequence[str],
+        X: sp.csr_matrix,
+        function: KernelFunction,
+        support: NDArray[np.int64],
+        coefficients: NDArray[np.float64],
+        offset: float = 0.0,
+    ) -> "KernelModel":
+        """The model whose support vectors are the rows ``support`` (ascending) of the training matrix X.
+
+        ``offset`` was added to every kernel value in training.
+        """
+        intercept = offset * coefficients.sum(axis=0) if offset else None
+        if function.name == "precomputed":
+            none = sp.csr_matrix((len(support), 0))
+            return cls(classes, X.shape[1], function, support, none, coefficients, intercept)
+        vectors = X[support]
+        features = np.unique(vectors.indices).astype(np.int64)
+        return cls(classes, X.shape[1], function, features, vectors[:, features], coefficients, intercept)
+
+    @property
+    def n_support(self) -> int:
+        """How many support vectors there are."""
+        return len(self.coefficients)
+
+    def scores(self, X: sp.csr_matrix) -> Floats:
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+        size = max(1, CHUNK_BYTES // (8 * max(self.n_support, len(self.features), 1)))
+        scores = np.empty((X.shape[0], len(self.classes)))
+        for begin in range(0, X.shape[0], size):
+            scores[begin : begin + size] = self._of_values(self.kernel_values(X[begin : begin + size]))
+        return scores
+
+    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+        return np.asarray(self._of_values(self.kernel_values_of_one(indices, values)[None])[0])
+
+    def kernel_values(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+        """The rows of X against the support vectors, shape (n_samples, n_support)."""
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+        squares = square_lengths(X) if self.function.name == "rbf" else np.zeros(X.shape[0])
+        return self._of_dense(X[:, self.features].toarray(), squares)
+
+    def kernel_values_of_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """One sparse example against the support vectors, shape (n_support,)."""
+        known = np.zeros((1, len(self.features)))
+        if len(self.features):
+            at = np.searchsorted(self.features, indices)
+            at[at == len(self.features)] = 0
+            present = self.features[at] == indices
+            known[0, at[present]] = values[present]
+        return np.asarray(self._of_dense(known, np.array([values @ values]))[0])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        function = self.function
+        arrays = {
+            "kernel": np.array([function.name]),
+            "numbers": np.array([function.degree, function.gamma, function.coef0], np.float64),
+            "features": self.features,
+            "indptr": self.vectors.indptr,
+            "indices": self.vectors.indices,
+            "data": self.vectors.data,
+            "coefficients": self.coefficients,
+        }
+        return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
+
+    @classmethod
+    def from_arrays(
+        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
+    ) -> "KernelModel":
+        degree, gamma, coef0 = (float(number) for number in arrays["numbers"])
+        function = KernelFunction(str(arrays["kernel"][0]), int(degree), gamma, coef0)  # type: ignore[arg-type]
+        features, n_support = arrays["features"], len(arrays["coefficients"])
+        width = 0 if function.name == "precomputed" else len(features)
+        vectors = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n_support, width))
+        intercept = arrays.get("intercept")
+        return cls(classes, n_features, function, features, vectors, arrays["coefficients"], intercept)
+
+    def _of_dense(self, known: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Kernel values from the used features of examples, shape (n, n_used_features), and their squared lengths."""
+        if self.function.name == "precomputed":
+            return known
+        return self.function.of_products(np.asarray(self.vectors @ known.T), self._squares, squares).T
+
+    def _of_values(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores from kernel values, shape (n, n_support)."""
+        scores = np.asarray(values @ self.coefficients)
+        return scores if self.intercept is None else scores + self.intercept

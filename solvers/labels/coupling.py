@@ -1,0 +1,150 @@
+"""How strongly the weights of a label tree's nodes are coupled: the matrix K of the regulariser, checked and repaired.
+
+Zhou et al. 2011: ``Omega(W) = 1/2 sum_ij K_ij |w_i . w_j|`` is strongly convex where the comparison matrix of K,
+its entries off the diagonal negative, is positive definite (Theorem 1 and Corollary 2).
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.labels import tree_factor
+from solvers.labels.taxonomy import Taxonomy
+
+Repair = Literal["refuse", "scale", "raise"]
+
+# what a repair aims at for the smallest eigenvalue, as a share of the smallest diagonal entry
+ROOM = 0.1
+HALVINGS = 100
+
+
+class CouplingError(ValueError):
+    """K is no matrix that makes the regulariser convex; the message names the entry or the eigenvalue."""
+
+
+def by_size(tree: Taxonomy, alpha: float) -> NDArray[np.float64]:
+    """K of equation 6: the size of each node's subtree on the diagonal, alpha between nodes and their ancestors.
+
+    Returns
+    -------
+    float64 array, shape (len(tree.path_nodes),)
+        Entries of every node with the nodes of its path, itself the last.
+    """
+    K = np.full(len(tree.path_nodes), float(alpha))
+    K[diagonal(tree)] = tree.subtree_size
+    return K
+
+
+def diagonal(tree: Taxonomy) -> NDArray[np.int64]:
+    """Where each node's entry with itself stands among those along the paths."""
+    return tree.path_start[1:] - 1
+
+
+def with_entries(
+    tree: Taxonomy, K: NDArray[np.float64], entries: Sequence[tuple[str, str, float]]
+) -> NDArray[np.float64]:
+    """K with some of its entries replaced, each given by two names and a value.
+
+    Raises
+    ------
+    CouplingError
+        The two nodes are not the same, nor one the ancestor of the other; a value is negative, or not positive on
+        the diagonal; an entry is given twice.
+    TaxonomyError
+        A name is not in the tree.
+    """
+    K, seen = K.copy(), set()
+    for one, other, value in entries:
+        i, j = sorted(tree.find([one, other]).tolist())
+        at = np.flatnonzero(tree.path(j) == i)
+        if len(at) == 0:
+            raise CouplingError(f"{one!r:.80} and {other!r:.80} are not below one another, so K is 0 between them")
+        if not np.isfinite(value) or value < 0 or (i == j and value == 0):
+            raise CouplingError(f"K of {one!r:.80} and {other!r:.80} is {value:g}; a positive number was expected")
+        if (i, j) in seen:
+            raise CouplingError(f"K of {one!r:.80} and {other!r:.80} is given twice")
+        seen.add((i, j))
+        K[tree.path_start[j] + at[0]] = value
+    return K
+
+
+def comparison(tree: Taxonomy, K: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The comparison matrix: K with all entries off its diagonal negative."""
+    compared = -K
+    compared[diagonal(tree)] *= -1.0
+    return compared
+
+
+def smallest_eigenvalue(tree: Taxonomy, matrix: NDArray[np.float64]) -> float:
+    """The smallest eigenvalue of a symmetric matrix along the paths, by bisection, to the precision of floats.
+
+    A number is below all eigenvalues if and only if subtracting it leaves the matrix positive definite, which a
+    factorisation without fill-in tells.
+    """
+    d = matrix[diagonal(tree)]
+    sums = np.zeros(tree.n_nodes)
+    owner = np.repeat(np.arange(tree.n_nodes), tree.level)
+    off = np.abs(matrix)
+    off[diagonal(tree)] = 0.0
+    np.add.at(sums, owner, off)
+    np.add.at(sums, tree.path_nodes, off)
+    low, high = float((d - sums).min()), float(d.min())
+    if low == high:
+        return high
+    scratch = np.empty_like(matrix)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if not low < middle < high or high - low <= 1e-14 * max(abs(low), abs(high)):
+            break
+        if tree_factor.factor(tree.path_start, tree.path_nodes, matrix, middle, scratch):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def convex(tree: Taxonomy, K: NDArray[np.float64], repair: Repair) -> NDArray[np.float64]:
+    """K itself where its comparison matrix is positive definite, else K repaired.
+
+    Parameters
+    ----------
+    tree : Taxonomy
+    K : float64 array, shape (len(tree.path_nodes),)
+    repair : "refuse", "scale" or "raise"
+        ``scale`` multiplies what is off the diagonal by one factor, ``raise`` adds one number to the diagonal, until
+        the smallest eigenvalue is a tenth of the smallest diagonal entry of K.
+
+    Raises
+    ------
+    CouplingError
+        The comparison matrix is not positive definite, and ``repair`` is "refuse".
+    """
+    least = smallest_eigenvalue(tree, comparison(tree, K))
+    own = diagonal(tree)
+    # below this a factor exists and means nothing
+    if least > 1e-10 * float(K[own].max()):
+        return K
+    if repair == "refuse":
+        raise CouplingError(
+            f"the smallest eigenvalue of the comparison matrix of K is {least:.4g}; the regulariser is strongly convex "
+            "only where it is positive: take a smaller alpha or larger diagonal entries, or ask for a repair"
+        )
+    target, repaired = ROOM * float(K[own].min()), K.copy()
+    if repair == "raise":
+        repaired[own] += target - least
+        return repaired
+    low, high = 0.0, 1.0
+    scratch = np.empty_like(K)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        tried = K * middle
+        tried[own] = K[own]
+        if tree_factor.factor(tree.path_start, tree.path_nodes, comparison(tree, tried), target, scratch):
+            low = middle
+        else:
+            high = middle
+    repaired *= low
+    repaired[own] = K[own]
+    return repaired

@@ -1,0 +1,115 @@
+"""Sets of labels of a tree: unions of paths that begin at the root, a boolean row over the nodes for each example.
+
+A set is closed upwards: with a node it holds the node's parent. What is given need not be so; :func:`closed` adds what
+lacks and tells what it added, or refuses.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.labels.taxonomy import NAMED, Taxonomy, TaxonomyError
+
+MissingParents = Literal["add", "refuse"]
+
+
+@dataclass(frozen=True, eq=False)
+class Orphans:
+    """Labels that were given without their parents, in the order of the rows.
+
+    Attributes
+    ----------
+    rows : int64 array, shape (n_orphans,)
+    nodes : int32 array, shape (n_orphans,)
+        Those given; the parent of each, ``tree.parent[node]``, was not.
+    n_added : int
+        How many labels the closed sets have more than the given ones.
+    """
+
+    rows: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    n_added: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def named(self, tree: Taxonomy, most: int = NAMED) -> list[tuple[int, str, str]]:
+        """(row, child, parent that was not given) of the first few."""
+        pairs = zip(self.rows[:most].tolist(), self.nodes[:most].tolist(), strict=True)
+        return [(row, tree.names[node], tree.names[tree.parent[node]]) for row, node in pairs]
+
+
+def closed(
+    tree: Taxonomy, indptr: NDArray[np.integer], nodes: NDArray[np.integer], missing_parents: MissingParents = "add"
+) -> tuple[sp.csr_matrix, Orphans]:
+    """Sets with all ancestors of their labels.
+
+    Parameters
+    ----------
+    tree : Taxonomy
+    indptr : int array, shape (n_samples + 1,)
+    nodes : int array
+        The nodes of example i from ``indptr[i]`` to ``indptr[i + 1]``, in any order, repeated or not; a set may be
+        empty.
+    missing_parents : {"add", "refuse"}
+        What to do with a label whose parent is not given.
+
+    Returns
+    -------
+    labels : csr_matrix of bool, shape (n_samples, n_nodes)
+    orphans : Orphans
+
+    Raises
+    ------
+    TaxonomyError
+        Parents are missing, and are not to be added; the first few are named.
+    """
+    given, n_nodes = np.asarray(nodes, np.int32), np.int64(tree.n_nodes)
+    row = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
+    keys = np.unique(row * n_nodes + given)
+    row, child = keys // n_nodes, (keys % n_nodes).astype(np.int32)
+    above = tree.parent[child]
+    lonely = (above >= 0) & ~np.isin(row * n_nodes + above, keys)
+    begin, complete = tree.closure(np.asarray(indptr, np.int64), given)
+    orphans = Orphans(row[lonely], child[lonely], len(complete) - len(keys))
+    if len(orphans) and missing_parents == "refuse":
+        told = "; ".join(f"row {i} has {a!r:.80} but not {b!r:.80}" for i, a, b in orphans.named(tree))
+        more = f" and {len(orphans) - NAMED} more" if len(orphans) > NAMED else ""
+        raise TaxonomyError(f"{len(orphans)} label(s) are given without their parent: {told}{more}")
+    shape = (len(indptr) - 1, tree.n_nodes)
+    return sp.csr_matrix((np.ones(len(complete), bool), complete, begin), shape=shape), orphans
+
+
+def of_names(
+    tree: Taxonomy, sets: Sequence[Iterable[str]], missing_parents: MissingParents = "add"
+) -> tuple[sp.csr_matrix, Orphans]:
+    """As :func:`closed`, of labels by name, a collection for each example.
+
+    Raises
+    ------
+    TaxonomyError
+        Also where the tree does not have some label, or text is given in place of a collection of labels.
+    """
+    texts = [i for i, names in enumerate(sets) if isinstance(names, str)]
+    if texts:
+        raise TaxonomyError(f"row {texts[0]} has the text {sets[texts[0]]!r:.80} for labels; a list was expected")
+    rows = [list(names) for names in sets]
+    indptr = np.concatenate([[0], np.cumsum([len(names) for names in rows])]).astype(np.int64)
+    return closed(tree, indptr, tree.find(name for names in rows for name in names), missing_parents)
+
+
+def of_nodes(tree: Taxonomy, nodes: NDArray[np.integer]) -> sp.csr_matrix:
+    """The path to each node as a set, shape (n_samples, n_nodes); that of -1, the root, is empty."""
+    known = nodes >= 0
+    indptr = np.concatenate([[0], np.cumsum(known)])
+    return closed(tree, indptr, nodes[known])[0]
+
+
+def names_of(tree: Taxonomy, labels: sp.csr_matrix) -> list[list[str]]:
+    """The names in each row, parents before children."""
+    named = [tree.names[node] for node in labels.indices.tolist()]
+    return [named[begin:end] for begin, end in zip(labels.indptr[:-1], labels.indptr[1:], strict=True)]

@@ -1,0 +1,285 @@
+"""The label tree: a parent array in breadth-first order, and what follows from it.
+
+The top is called ``root`` and is no label; its number is -1. All other nodes are numbered level by level, children of
+one node next to each other. So every parent comes before its children, the children of a node are a range, and so is
+every level; no further order needs to be kept.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from solvers.labels import tree_paths
+
+ROOT = "root"
+NAMED = 5
+
+Ints = NDArray[np.int32]
+Weighting = Literal["uniform", "sibling", "subtree"]
+
+
+class TaxonomyError(ValueError):
+    """Edges that are no tree, or labels that the tree does not have; the message names them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Taxonomy:
+    """A label tree.
+
+    Attributes
+    ----------
+    names : tuple of str, length n_nodes
+        Without the root; level by level, and children in the order in which they were given.
+    parent : int32 array, shape (n_nodes,)
+        The number of each node's parent, -1 for the children of the root; never falls.
+    """
+
+    names: tuple[str, ...]
+    parent: Ints
+
+    @classmethod
+    def from_edges(cls, edges: Iterable[tuple[str, str]]) -> "Taxonomy":
+        """The tree of (parent, child) pairs in any order; the top is called ``root``.
+
+        Raises
+        ------
+        TaxonomyError
+            There is no edge; a child is given twice or has two parents; the root is a child; nodes hang below none
+            that leads to the root, or in a cycle.
+        """
+        above: dict[str, str] = {}
+        for number, edge in enumerate(edges):
+            if isinstance(edge, str) or len(edge) != 2:
+                raise TaxonomyError(f"edge {number} is {edge!r:.80}; a pair (parent, child) was expected")
+            parent, child = map(str, edge)
+            if child == ROOT:
+                raise TaxonomyError(f"{parent!r:.80} has {ROOT!r} as a child; the top has no parent")
+            if child in above:
+                if above[child] == parent:
+                    raise TaxonomyError(f"{child!r:.80} is given twice as a child of {parent!r:.80}")
+                raise TaxonomyError(f"{child!r:.80} has two parents: {above[child]!r:.80} and {parent!r:.80}")
+            above[child] = parent
+        return cls._sorted(above)
+
+    @classmethod
+    def from_parents(cls, names: Sequence[str], parent: ArrayLike) -> "Taxonomy":
+        """The tree of names in any order and the number of each one's parent among them, -1 for the root.
+
+        Raises
+        ------
+        TaxonomyError
+            Names repeat, numbers are out of range, or nodes are in a cycle.
+        """
+        numbers = np.asarray(parent)
+        if numbers.shape != (len(names),) or not np.issubdtype(numbers.dtype, np.integer):
+            raise TaxonomyError(f"parent has shape {numbers.shape}; one integer for each of {len(names)} names is due")
+        if len(names) and (numbers.min() < -1 or numbers.max() >= len(names)):
+            raise TaxonomyError(f"parent runs from {numbers.min()} to {numbers.max()}; -1 to {len(names) - 1} is due")
+        above: dict[str, str] = {}
+        for name, number in zip(names, numbers.tolist(), strict=True):
+            if name == ROOT:
+                raise TaxonomyError(f"{ROOT!r} is the name of the top, and not among the others")
+            if name in above:
+                raise TaxonomyError(f"the name {name!r:.80} is given twice")
+            above[name] = ROOT if number == -1 else names[number]
+        return cls._sorted(above)
+
+    @classmethod
+    def flat(cls, names: Sequence[str]) -> "Taxonomy":
+        """The tree in which every name is a child of the root."""
+        return cls.from_parents(names, np.full(len(names), -1))
+
+    @classmethod
+    def _sorted(cls, above: dict[str, str]) -> "Taxonomy":
+        """Number the nodes from the root downwards; whatever is not reached is no part of a tree."""
+        below: dict[str, list[str]] = {}
+        for child, parent in above.items():
+            below.setdefault(parent, []).append(child)
+        names, parents = list(below.get(ROOT, [])), [-1] * len(below.get(ROOT, []))
+        at = 0
+        while at < len(names):
+            children = below.get(names[at], [])
+            names += children
+            parents += [at] * len(children)
+            at += 1
+        if len(names) < len(above) or not names:
+            raise TaxonomyError(_fault(above))
+        return cls(tuple(names), np.array(parents, np.int32))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Taxonomy) and self.names == other.names and np.array_equal(self.parent, other.parent)
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.parent.tobytes()))
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.names)
+
+    @property
+    def edges(self) -> list[tuple[str, str]]:
+        """(parent, child) by name, in the order of the nodes."""
+        return [
+            (ROOT if above < 0 else self.names[above], name)
+            for name, above in zip(self.names, self.parent.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of all nodes in order, a line of UTF-8 each: the parent's number, a space, the name."""
+        lines = (f"{above} {name}\n" for name, above in zip(self.names, self.parent.tolist(), strict=True))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    @cached_property
+    def first_child(self) -> Ints:
+        """The children in compressed rows, shape (n_nodes + 2,).
+
+        Those of node i are the numbers from ``first_child[i + 1]`` to ``first_child[i + 2]``; those of the root are
+        in the first row, as its number is -1.
+        """
+        counts = np.bincount(self.parent + 1, minlength=self.n_nodes + 1)
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+    def children(self, node: int) -> range:
+        """The numbers of a node's children; -1 asks for those of the root."""
+        return range(int(self.first_child[node + 1]), int(self.first_child[node + 2]))
+
+    @cached_property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes have no child, shape (n_nodes,)."""
+        return np.asarray(np.diff(self.first_child)[1:] == 0)
+
+    @cached_property
+    def leaves(self) -> Ints:
+        """The nodes without a child, ascending."""
+        return np.flatnonzero(self.is_leaf).astype(np.int32)
+
+    @cached_property
+    def level(self) -> Ints:
+        """Each node's distance from the root, shape (n_nodes,): 1 for its children."""
+        return np.asarray(tree_paths.levels(self.parent))
+
+    @property
+    def depth(self) -> int:
+        """The largest level."""
+        return int(self.level[-1])
+
+    @cached_property
+    def path_start(self) -> NDArray[np.int64]:
+        """Where the path of each node begins in :attr:`path_nodes`, shape (n_nodes + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.level, dtype=np.int64)])
+
+    @cached_property
+    def path_nodes(self) -> Ints:
+        """The paths of all nodes, end to end: from a child of the root down to the node itself."""
+        return np.asarray(tree_paths.paths(self.parent, self.path_start))
+
+    def path(self, node: int) -> Ints:
+        """The nodes from a child of the root down to ``node``, itself the last."""
+        return self.path_nodes[self.path_start[node] : self.path_start[node + 1]]
+
+    def ancestors(self, node: int) -> Ints:
+        """The nodes above ``node`` without the root, the highest first."""
+        return self.path(node)[:-1]
+
+    @cached_property
+    def subtree_size(self) -> NDArray[np.int64]:
+        """The number of nodes of the subtree below each node, itself counted, shape (n_nodes,)."""
+        return np.bincount(self.path_nodes, minlength=self.n_nodes).astype(np.int64)
+
+    def level_range(self, level: int) -> range:
+        """The numbers of the nodes of one level, 1 to :attr:`depth`."""
+        begin, end = np.searchsorted(self.level, [level, level + 1])
+        return range(int(begin), int(end))
+
+    def find(self, labels: Iterable[str]) -> Ints:
+        """The numbers of labels.
+
+        Raises
+        ------
+        TaxonomyError
+            Some are not in the tree, or are the root; the first few are named.
+        """
+        asked = list(labels)
+        found = np.array([self._numbers.get(label, -1) for label in asked], np.int32)
+        if (found < 0).any():
+            unknown = list(dict.fromkeys(asked[at] for at in np.flatnonzero(found < 0)))
+            more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+            named = ", ".join(f"{label!r:.80}" for label in unknown[:NAMED])
+            raise TaxonomyError(f"the label tree has no node for {len(unknown)} label(s): {named}{more}")
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: node for node, name in enumerate(self.names)}
+
+    def closure(self, indptr: NDArray[np.integer], nodes: Ints) -> tuple[NDArray[np.int64], Ints]:
+        """Sets of labels with all their ancestors.
+
+        Parameters
+        ----------
+        indptr : int array, shape (n_sets + 1,)
+        nodes : int32 array
+            The nodes of set i from ``indptr[i]`` to ``indptr[i + 1]``, in any order, repeated or not.
+
+        Returns
+        -------
+        indptr : int64 array, shape (n_sets + 1,)
+        nodes : int32 array
+            As given, each set ascending and without repetition.
+        """
+        begin, closed = tree_paths.closure(self.path_start, self.path_nodes, np.asarray(indptr, np.int64), nodes)
+        return begin, closed
+
+    def loss_weights(self, kind: Weighting) -> NDArray[np.float64]:
+        """What a mistake at each node counts in a hierarchical loss, shape (n_nodes,).
+
+        Rousu et al. 2005, section 2: ``uniform`` is 1; ``sibling`` divides what the parent counts (the root: 1) among
+        its children; ``subtree`` is the share of all nodes, the root counted, that the node's subtree has.
+        """
+        if kind == "uniform":
+            return np.ones(self.n_nodes)
+        if kind == "subtree":
+            return np.asarray(self.subtree_size / (self.n_nodes + 1))
+        counts = np.diff(self.first_child)
+        return np.asarray(tree_paths.shared(self.parent, counts.astype(np.int64)))
+
+    def distance(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+        """Half the length of the path between nodes, for every pair of two arrays of numbers; -1 is the root.
+
+        Zhou et al. 2011, section 5. Leaves under one parent are 1 apart.
+        """
+        left, right = np.broadcast_arrays(np.asarray(a, np.int32), np.asarray(b, np.int32))
+        flat = tree_paths.distances(self.parent, self.level, left.ravel(), right.ravel())
+        return np.asarray(flat.reshape(left.shape))
+
+
+def _fault(above: dict[str, str]) -> str:
+    """Why these nodes with the parents they name are no tree."""
+    if not above:
+        return "the label tree has no edge; at least one was expected"
+    settled: dict[str, bool] = {ROOT: True}
+    for begin in above:
+        trail, node = [], begin
+        while node in above and node not in settled:
+            settled[node] = False
+            trail.append(node)
+            node = above[node]
+        if node in trail:
+            cycle = trail[trail.index(node) :]
+            shown = " < ".join(
+                f"{name:.80}" for name in [*cycle[: NAMED + 1], *(["..."] if len(cycle) > NAMED else [])]
+            )
+            return f"{len(cycle)} node(s) are in a cycle: {shown} < {node:.80}"
+        if node not in above and node != ROOT:
+            return (
+                f"{node!r:.80} is the parent of {trail[-1]!r:.80}, but hangs below no other node; is it below {ROOT!r}?"
+            )
+        for name in trail:
+            settled[name] = True
+    raise AssertionError("every node leads to the root")

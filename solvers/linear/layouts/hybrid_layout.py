@@ -1,0 +1,158 @@
+"""Sparse rows, and weights of which only the rows of frequent features are dense; for how many, time decides.
+
+Where classes are few, a dense row is read as fast as the list of a rare feature is found. Where they are many thousands
+it costs microseconds, and most of it is zero. Which features are dense never changes a bit of the result, so it may
+depend on the memory at hand.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.core.memory import limit_bytes, refuse
+from solvers.linear.layouts import class_lists, hybrid_weights
+from solvers.linear.layouts.class_lists import Lists
+from solvers.linear.layouts.hybrid_weights import Weights
+from solvers.linear.layouts.layouts import SparseLayout
+from solvers.numerics.rows import ALIGNMENT, Rows, arrange, weights
+
+DENSE_CLASSES = 8192
+FREQUENT = 0.01
+DENSE_SHARE, HOT_SHARE = 0.75, 0.25
+FIND, OPEN = 12.0, 10.0
+ENTRIES_EACH = 24
+ROOM = 1 << 16
+
+
+class Change(NamedTuple):
+    """A change of the weights: of the dense rows, and of the value of every entry of the lists."""
+
+    hot: NDArray[Any]
+    values: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class HybridLayout(SparseLayout):
+    """Rows ordered by the frequency of their features; weights as :mod:`solvers.linear.layouts.hybrid_weights` has
+    them.
+
+    Attributes
+    ----------
+    n_hot : int
+        How many features, the most frequent ones, have a dense row.
+    n_entries : int
+        Entries that the pool of lists begins with; only those that come to be used cost memory.
+    memory_mb : int, optional
+        The megabytes that the weights may take; None: those that the machine has.
+    """
+
+    n_hot: int
+    n_entries: int
+    memory_mb: int | None
+
+    @classmethod
+    def within(cls, X: sp.csr_matrix, n_classes: int, dtype: np.dtype[Any], memory_mb: int | None) -> "HybridLayout":
+        """The layout that is the fastest of those that fit."""
+        rows, features = arrange(X, dtype)
+        lines = -(-n_classes // (ALIGNMENT // dtype.itemsize))
+        allowed, lengths = limit_bytes(memory_mb), np.diff(rows.indptr).astype(np.float64)
+        n_hot, n_entries, full, listed = len(features), 0, lengths * (1 + lines), 1.5 * lengths
+        if n_classes > DENSE_CLASSES or n_hot * lines * ALIGNMENT > DENSE_SHARE * allowed:
+            counts = np.bincount(rows.indices)
+            if n_classes > DENSE_CLASSES:
+                n_hot, full, listed = _plan(rows, counts, n_classes, lines)
+            if n_hot * lines * ALIGNMENT > DENSE_SHARE * allowed:
+                n_hot = int(HOT_SHARE * allowed) // (lines * ALIGNMENT)
+            n_entries = int(np.minimum(n_classes, ENTRIES_EACH * counts[n_hot:]).sum()) * 3 // 2 + ROOM
+            n_entries = min(n_entries, allowed // (4 * dtype.itemsize))
+        return cls(rows, features, full, listed, n_classes, dtype, n_hot, n_entries, memory_mb)
+
+    def weights(self) -> Weights:
+        return self._zeros(self.n_hot, self.n_entries)
+
+    def no_change(self, W: Weights, former: Change | None) -> Change:
+        """A change of the weights W that vanishes; the former one if it will do."""
+        n_entries = 0 if W.lists is None else W.lists.n_entries
+        if former is not None and len(former.values) >= n_entries:
+            return former
+        return Change(weights(len(W.hot), self.n_classes, self.dtype), np.zeros(n_entries, self.dtype))
+
+    def with_room(self, W: Weights) -> Weights:
+        """The same weights, with room for what the last visit lacked.
+
+        Raises
+        ------
+        TooLargeError
+            They would take more memory than allowed.
+        """
+        if W.lists is None or (needed := class_lists.room_needed(W.lists, ROOM)) <= W.lists.n_entries:
+            return W
+        n_entries = needed + needed // 2
+        n_weights = len(W.hot) * self.n_classes + int(W.lists.length.sum())
+        what = f"training with {n_weights:,} weights of {len(self.features):,} x {self.n_classes:,} so far"
+        refuse(what, W.hot.nbytes + W.lists.cells.nbytes + 2 * self.dtype.itemsize * n_entries, self.memory_mb)
+        cells = np.zeros(2 * (n_entries + class_lists.LANES), self.dtype)
+        used = 2 * int(W.lists.clock[class_lists.END])
+        cells[:used] = W.lists.cells[:used]
+        return Weights(W.hot, W.lists._replace(cells=cells))
+
+    def state(self, W: Weights) -> dict[str, NDArray[Any]]:
+        if W.lists is None:
+            return {"W": W.hot}
+        _, start, length, cells, clock = W.lists
+        used = cells[: 2 * clock[class_lists.END]]
+        return {"W": W.hot, "list_start": start, "list_length": length, "list_cells": used, "list_clock": clock}
+
+    def restored(self, state: Mapping[str, NDArray[Any]]) -> Weights:
+        n_entries = max(self.n_entries, int(state["list_clock"][class_lists.LIMIT])) if "list_clock" in state else 0
+        W = self._zeros(len(state["W"]), n_entries)
+        W.hot[:] = state["W"]
+        if W.lists is not None:
+            _, start, length, cells, clock = W.lists
+            used = state["list_cells"]
+            start[:], length[:], clock[:] = state["list_start"], state["list_length"], state["list_clock"]
+            cells[: len(used)] = used
+        return W
+
+    def multiply(self, W: Weights, factor: float) -> None:
+        super().multiply(W.hot, factor)
+        if W.lists is not None:
+            class_lists.multiply(W.lists, factor)
+
+    def square_norm(self, W: Weights) -> float:
+        total = super().square_norm(W.hot)
+        return total if W.lists is None else float(class_lists.square_norm(W.lists, total))
+
+    def csr(self, state: Mapping[str, NDArray[Any]], n_features: int, class_of: NDArray[np.int32]) -> sp.csr_matrix:
+        """The weights of a state that are not zero, shape (n_features, n_classes); column c is ``class_of[c]``."""
+        lists = (state[f"list_{name}"] for name in ("start", "length", "cells", "clock"))
+        W = Weights(state["W"], Lists(np.empty(0, np.int64), *lists))
+        return hybrid_weights.to_csr(W, self.features, n_features, self.n_classes, class_of)
+
+    def _zeros(self, n_hot: int, n_entries: int) -> Weights:
+        hot, n_features = weights(n_hot, self.n_classes, self.dtype), len(self.features)
+        if n_hot == n_features:
+            return Weights(hot, None)
+        return Weights(hot, class_lists.empty(self.rows, n_features, n_hot, self.n_classes, n_entries))
+
+
+def _plan(
+    rows: Rows, counts: NDArray[np.int64], n_classes: int, lines: int
+) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
+    """How many features to keep dense if time alone decides, and what visits of each row cost then.
+
+    A list becomes about as long as ``k (1 - exp(-(n / k)^0.55 / 2))`` for a feature of n examples among k classes, as
+    was measured on synthetic text. At a fifth of k examples adding it up takes the time of a dense row; but to look up
+    a few entries, as most visits do, costs several times what it does in a dense row, so dense rows pay far earlier.
+    """
+    n_hot = int(np.count_nonzero(counts >= FREQUENT * n_classes))
+    hot = np.arange(len(counts)) < n_hot
+    lengths = n_classes * -np.expm1(-0.5 * (counts / n_classes) ** 0.55)
+    full, listed = np.zeros(len(rows.squares)), np.zeros(len(rows.squares))
+    hybrid_weights.sum_by_row(rows.indptr, rows.indices, np.where(hot, 1.0 + lines, OPEN + lengths), full)
+    hybrid_weights.sum_by_row(rows.indptr, rows.indices, np.where(hot, 1.5, FIND), listed)
+    return n_hot, full, listed

@@ -1,0 +1,116 @@
+"""How examples and weights lie in memory while a flat machine trains: sparse rows, or dense ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.linear.layouts.dense_simd import TOGETHER, DenseRows
+from solvers.numerics.rows import ALIGNMENT, arrange, square_norm, weights
+
+DENSE_FROM = 0.25
+VISIT = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Rows as the kernels take them, and what visiting each costs, counted in vector operations.
+
+    Attributes
+    ----------
+    rows : Rows or DenseRows
+    features : int64 array, shape (n_used,)
+        ``features[j]`` is the column of X that became j.
+    full, listed : float64 array, shape (n_samples,)
+        Cost of a visit with all classes, and of one with the listed classes, for each of them.
+    """
+
+    rows: Any
+    features: NDArray[np.int64]
+    full: NDArray[np.float64]
+    listed: NDArray[np.float64]
+    n_classes: int
+    dtype: np.dtype[Any]
+
+    def weights(self) -> Any:
+        """Zero weights of this layout."""
+        raise NotImplementedError
+
+    def with_room(self, W: Any) -> Any:
+        """The same weights, with room for what the last visit lacked."""
+        return W
+
+    def state(self, W: Any) -> dict[str, NDArray[Any]]:
+        """The arrays of the weights, for a step."""
+        return {"W": W}
+
+    def restored(self, state: Mapping[str, NDArray[Any]]) -> Any:
+        """The weights of a step."""
+        W = self.weights()
+        W[:] = state["W"]
+        return W
+
+    def multiply(self, W: Any, factor: float) -> None:
+        """Multiply all weights, in place."""
+        np.multiply(W, factor, out=W)
+
+    def by_feature(self, W: NDArray[Any]) -> NDArray[Any]:
+        """The weights as an array of shape (n_used, n_classes)."""
+        raise NotImplementedError
+
+    def square_norm(self, W: Any) -> float:
+        """Sum of the squares of all weights."""
+        raise NotImplementedError
+
+
+class SparseLayout(Layout):
+    """Sparse rows; weights one row a feature, so that the scores of all classes are sums of few rows."""
+
+    @classmethod
+    def of(cls, X: sp.csr_matrix, n_classes: int, dtype: np.dtype[Any]) -> "SparseLayout":
+        rows, features = arrange(X, dtype)
+        lengths, lanes = np.diff(rows.indptr).astype(np.float64), ALIGNMENT // dtype.itemsize
+        return cls(rows, features, lengths * (1 + -(-n_classes // lanes)), 1.5 * lengths, n_classes, dtype)
+
+    def weights(self) -> Any:
+        return weights(len(self.features), self.n_classes, self.dtype)
+
+    def by_feature(self, W: NDArray[Any]) -> NDArray[Any]:
+        return W[:, : self.n_classes]
+
+    def square_norm(self, W: Any) -> float:
+        return float(square_norm(W, self.n_classes))
+
+
+class DenseLayout(Layout):
+    """Dense rows; weights one row a class, so that the score of each class is one inner product."""
+
+    @classmethod
+    def of(cls, X: sp.csr_matrix, n_classes: int, dtype: np.dtype[Any]) -> "DenseLayout":
+        features = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
+        data = weights(X.shape[0], len(features), dtype)
+        data[:, : len(features)] = X[:, features].toarray()
+        squares = np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()
+        vectors = data.shape[1] * dtype.itemsize / ALIGNMENT
+        full, listed = VISIT + n_classes * vectors, VISIT + 1.5 * vectors
+        n = X.shape[0]
+        return cls(DenseRows(data, squares), features, np.full(n, full), np.full(n, listed), n_classes, dtype)
+
+    @staticmethod
+    def suits(X: sp.csr_matrix) -> bool:
+        """Whether enough entries are there for dense rows to be the faster and no larger ones."""
+        used = np.count_nonzero(np.bincount(X.indices, minlength=X.shape[1]))
+        return bool(X.nnz >= DENSE_FROM * X.shape[0] * used)
+
+    def weights(self) -> NDArray[Any]:
+        n_rows = -(-self.n_classes // TOGETHER) * TOGETHER
+        return weights(n_rows, len(self.features), self.dtype)
+
+    def by_feature(self, W: NDArray[Any]) -> NDArray[Any]:
+        return W[: self.n_classes, : len(self.features)].T
+
+    def square_norm(self, W: NDArray[Any]) -> float:
+        return float(square_norm(W, W.shape[1]))

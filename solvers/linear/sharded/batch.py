@@ -1,0 +1,229 @@
+"""One batch of examples: the scores and candidates that a shard finds for it, all of the weights as they stand."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.linear.sharded.subproblem import BOX
+from solvers.numerics.block_roots import box_root, simplex_root
+from solvers.numerics.coefficients import Coefficients
+from solvers.numerics.row_sums import sum_rows
+from solvers.numerics.rows import PARTS, Rows, above, best_of_parts
+from solvers.numerics.simd import largest, prefetch
+
+AHEAD = 4
+
+
+class Shard(NamedTuple):
+    """What a shard owns: ``own`` lists its classes in rising order, ``local[c]`` is the column of class c or -1."""
+
+    own: NDArray[np.int32]
+    local: NDArray[np.int32]
+    W: NDArray[Any]
+
+
+class Batch(NamedTuple):
+    """Examples of one batch with their scores.
+
+    ``held`` has the scores of the classes in the examples' lists, those of example e from ``first[e]``; ``classes[e]``
+    and ``scores[e]`` the ``counts[e]`` candidates beside them.
+    """
+
+    examples: NDArray[np.int32]
+    f_y: NDArray[Any]
+    first: NDArray[np.int64]
+    held: NDArray[Any]
+    counts: NDArray[np.int32]
+    classes: NDArray[np.int32]
+    scores: NDArray[Any]
+
+
+def empty_batch(size: int, width: int, dtype: np.dtype[Any]) -> Batch:
+    """A batch without examples, for up to ``size`` of them and ``width`` candidates of each."""
+    return Batch(
+        np.empty(0, np.int32),
+        np.empty(size, dtype),
+        np.zeros(size + 1, np.int64),
+        np.empty(0, dtype),
+        np.zeros(size, np.int32),
+        np.empty((size, width), np.int32),
+        np.empty((size, width), dtype),
+    )
+
+
+def with_examples(batch: Batch, pool: Coefficients, examples: NDArray[np.int32]) -> Batch:
+    """The same buffers for other examples, with room for their lists."""
+    n = len(examples)
+    np.cumsum(np.maximum(pool.length[examples] - 1, 0), out=batch.first[1 : n + 1])
+    held = int(batch.first[n])
+    batch = batch._replace(examples=examples)
+    return batch if held <= len(batch.held) else batch._replace(held=np.empty(2 * held, batch.held.dtype))
+
+
+@njit(cache=True, nogil=True)
+def prepare(
+    kind: int,
+    rows: Rows,
+    y: NDArray[np.int32],
+    bounds: NDArray[np.float64],
+    shard: Shard,
+    pool: Coefficients,
+    seen: NDArray[np.float64],
+    batch: Batch,
+    width: int,
+    begin: int,
+    end: int,
+) -> None:
+    """Scores of the shard's classes and its candidates, for examples begin to end of the batch.
+
+    A candidate is a class whose variable is zero and may become positive. What a shard knows of an example, its own
+    classes and the f_y last seen, bounds the root of the block step from below, so that it finds few too many. Of
+    more than ``width`` those of the highest scores are kept.
+    """
+    W, own_classes, local, k = shard.W, shard.own, shard.local, shard.own.shape[0]
+    examples, indptr, indices, data, squares = batch.examples, rows.indptr, rows.indices, rows.data, rows.squares
+    first, of_own, held, counts = batch.first, batch.f_y, batch.held, batch.counts
+    start, listed, values = pool.start, pool.classes, pool.values
+    f, found, b = np.zeros(W.shape[1], W.dtype), np.empty(k, np.int32), np.empty(k + PARTS)
+    tops = np.empty(PARTS, W.dtype)
+    for e in range(begin, end):
+        if e + AHEAD < end:
+            i = examples[e + AHEAD]
+            for p in range(indptr[i], indptr[i + 1], 16):
+                prefetch(indices, p)
+                prefetch(data, p)
+            prefetch(listed, start[i])
+            prefetch(values, start[i])
+            prefetch(seen, i)
+            prefetch(bounds, i)
+            prefetch(squares, i)
+            prefetch(y, i)
+        i = examples[e]
+        sum_rows(W, indices, data, indptr[i], indptr[i + 1], f)
+        own, C, K, f_y = local[y[i]], bounds[i], squares[i], seen[i]
+        if own >= 0:
+            of_own[e] = f[own]
+            f_y = np.float64(f[own])
+            f[own] = -np.inf
+        for c in range(k, f.shape[0]):
+            f[c] = -np.inf
+        at, m, S0 = start[i] + 1, 0, 0.0
+        n_held = first[e + 1] - first[e]
+        for t in range(n_held):
+            S0 -= values[at + t]
+        for t in range(n_held):
+            c = local[listed[at + t]]
+            if c >= 0:
+                held[first[e] + t] = f[c]
+                b[m] = (1.0 - f_y + f[c]) / K - values[at + t] + S0
+                f[c] = -np.inf
+                m += 1
+        b_top, n = (1.0 - f_y + np.float64(largest(f))) / K + S0, 0
+        floor = max(0.0, min(0.5 * b_top, C))
+        if kind != BOX:
+            floor = max(floor, b_top - C)
+        if m > 0:
+            floor = max(floor, box_root(b, m, C, 1.0, S0) if kind == BOX else simplex_root(b, m, C))
+        if b_top > floor:
+            n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, PARTS)
+        if n > PARTS:
+            # the root over the best class of every so many lies higher, and leaves far fewer
+            best_of_parts(f, tops)
+            known = m
+            for t in range(PARTS):
+                b_c = (1.0 - f_y + np.float64(tops[t])) / K + S0
+                if b_c > floor:
+                    b[known] = b_c
+                    known += 1
+            floor = max(floor, box_root(b, known, C, 1.0, S0) if kind == BOX else simplex_root(b, known, C))
+            level = f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y)
+            if width < PARTS:
+                # as many lie no lower as are kept
+                least = np.partition(tops, PARTS - width)[PARTS - width]
+                level = max(level, np.float64(np.nextafter(least, f.dtype.type(-np.inf))))
+            n = above(f, k, level, found, k)
+        if n > width:
+            n = highest(f, found, n, width)
+        if n > 0:
+            # the root of all that the shard knows lies higher still, and what is below it stays zero in all shards
+            for t in range(n):
+                b[m + t] = (1.0 - f_y + f[found[t]]) / K + S0
+            root = box_root(b, m + n, C, 1.0, S0) if kind == BOX else simplex_root(b, m + n, C)
+            kept, level = 0, f_y - 1.0 + (root - S0) * K - 1e-7 * abs(f_y)
+            for t in range(n):
+                if f[found[t]] > level:
+                    found[kept] = found[t]
+                    kept += 1
+            n = kept
+        for t in range(n):
+            batch.classes[e, t], batch.scores[e, t] = own_classes[found[t]], f[found[t]]
+        counts[e] = n
+
+
+@njit(cache=True, nogil=True)
+def prepare_listed(
+    rows: Rows, y: NDArray[np.int32], shard: Shard, pool: Coefficients, batch: Batch, begin: int, end: int
+) -> None:
+    """Scores of those of the shard's classes that the lists of examples begin to end name; no candidates."""
+    W, local, f_y, held, first = shard.W, shard.local, batch.f_y, batch.held, batch.first
+    examples, counts, indptr, indices, data = batch.examples, batch.counts, rows.indptr, rows.indices, rows.data
+    start, length, classes, values = pool.start, pool.length, pool.classes, pool.values
+    cells, width = W.reshape(-1), np.uint64(W.shape[1])
+    columns, places = np.empty(shard.own.shape[0] + 2, np.uint64), np.empty(shard.own.shape[0] + 2, np.int64)
+    for e in range(begin, end):
+        if e + AHEAD < end:
+            i = examples[e + AHEAD]
+            for p in range(indptr[i], indptr[i + 1], 16):
+                prefetch(indices, p)
+                prefetch(data, p)
+            prefetch(classes, start[i])
+            prefetch(values, start[i])
+        if e + 1 < end:
+            i = examples[e + 1]
+            for t in range(start[i], start[i] + length[i]):
+                c = local[classes[t]]
+                if c >= 0:
+                    for p in range(indptr[i], indptr[i + 1]):
+                        prefetch(cells, np.int64(np.uint64(indices[p]) * width) + c)
+        i, n = examples[e], 0
+        for t in range(length[i]):
+            c = local[classes[start[i] + t]]
+            if c >= 0:
+                columns[n], places[n] = c, t
+                n += 1
+        columns[n] = columns[max(n - 1, 0)]
+        counts[e] = 0
+        for t in range(0, n, 2):
+            c_0, c_1 = columns[t], columns[t + 1]
+            f_0, f_1 = cells.dtype.type(0), cells.dtype.type(0)
+            for p in range(indptr[i], indptr[i + 1]):
+                base, x = np.uint64(indices[p]) * width, data[p]
+                f_0 += x * cells[base + c_0]
+                f_1 += x * cells[base + c_1]
+            for s in range(t, min(t + 2, n)):
+                f = f_0 if s == t else f_1
+                if places[s] == 0:
+                    f_y[e] = f
+                else:
+                    held[first[e] + places[s] - 1] = f
+
+
+@njit(cache=True, nogil=True)
+def highest(f: NDArray[Any], found: NDArray[np.int32], n: int, width: int) -> int:
+    """Keep, in their order, the width of the first n found with the highest f; of equal ones the first."""
+    values = np.empty(n, f.dtype)
+    for t in range(n):
+        values[t] = f[found[t]]
+    cut = np.partition(values, n - width)[n - width]
+    ties = width
+    for t in range(n):
+        ties -= values[t] > cut
+    kept = 0
+    for t in range(n):
+        if values[t] > cut or (values[t] == cut and ties > 0):
+            ties -= values[t] == cut
+            found[kept] = found[t]
+            kept += 1
+    return kept

@@ -1,0 +1,253 @@
+"""Block steps of all examples of a batch at once, each exact as if alone, and how much of them to take.
+
+All are found from the weights W that stood when the batch was scored. The dual along their sum is
+``D(t) = D(0) + t linear - t^2 / 2 |dW|^2``, and ``t = min(1, linear / |dW|^2)`` the best part of them within the
+constraints of every example, each of which is convex. ``|dW|^2`` costs nothing: when the step of example e is added to
+w_c, the score that w_c gives e has changed by the inner products of e with the examples before it, and the entries of
+w_c that tell are being read anyhow.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.linear.sharded.batch import Batch, Shard
+from solvers.linear.sharded.subproblem import solve
+from solvers.linear.steps.joint import NEGLIGIBLE
+from solvers.numerics.coefficients import Coefficients, put
+from solvers.numerics.rows import Rows
+from solvers.numerics.simd import prefetch
+
+LINEAR, SQUARE = 0, 1
+
+
+class Moves(NamedTuple):
+    """What the examples of one batch want.
+
+    ``w_c += value x_e``: those of example e lie from ``first[e]`` to ``first[e + 1]``, with the score ``stale`` that
+    class c gave e when the batch was scored, and that ``found`` when the move was made. The dual variables that were or
+    become positive lie from ``start[e]`` to ``start[e + 1]``. ``sums`` has the linear term, and the sum of the squared
+    lengths of each example's own step.
+    """
+
+    first: NDArray[np.int64]
+    classes: NDArray[np.int32]
+    values: NDArray[np.float64]
+    stale: NDArray[np.float64]
+    found: NDArray[np.float64]
+    start: NDArray[np.int64]
+    listed: NDArray[np.int32]
+    old: NDArray[np.float64]
+    new: NDArray[np.float64]
+    sums: NDArray[np.float64]
+
+
+def empty_moves(size: int) -> Moves:
+    """Moves of a batch of up to ``size`` examples, none yet."""
+    starts, classes, values = (np.zeros(size + 1, np.int64) for _ in range(2)), np.empty(0, np.int32), np.empty(0)
+    first, start = starts
+    return Moves(first, classes, values, values, values, start, classes, values, values, np.zeros(2))
+
+
+def with_room(moves: Moves, n: int) -> Moves:
+    """The same buffers, with room for n entries."""
+    if n <= len(moves.classes):
+        return moves
+    n *= 2
+    arrays = {name: np.empty(n, getattr(moves, name).dtype) for name in ("classes", "values", "stale", "found")}
+    arrays |= {name: np.empty(n, getattr(moves, name).dtype) for name in ("listed", "old", "new")}
+    return moves._replace(**arrays)
+
+
+@njit(cache=True, nogil=True)
+def find(
+    kind: int,
+    squares: NDArray[np.float64],
+    y: NDArray[np.int32],
+    bounds: NDArray[np.float64],
+    batch: Batch,
+    pool: Coefficients,
+    moves: Moves,
+    seen: NDArray[np.float64],
+    rest: NDArray[np.uint8],
+    gains: NDArray[np.float32],
+    tally: NDArray[np.float64],
+    full: bool,
+) -> None:
+    """The exact step of every example of the batch; moves, seen, gains and, if full, rest and tally change."""
+    room = 0
+    for e in range(batch.examples.shape[0]):
+        room = max(room, batch.first[e + 1] - batch.first[e] + batch.counts[e])
+    classes = np.empty(room, np.int32)
+    b, old, new = np.empty(room), np.empty(room), np.empty(room)
+    moves.sums[:] = 0.0
+    part = tally if full else np.zeros(3)
+    used = listed = 0
+    for e in range(batch.examples.shape[0]):
+        moves.first[e], moves.start[e] = used, listed
+        i = batch.examples[e]
+        bound, K, f_y = bounds[i], squares[i], np.float64(batch.f_y[e])
+        seen[i] = f_y
+        m, start, S0 = batch.first[e + 1] - batch.first[e], pool.start[i] + 1, 0.0
+        for t in range(m):
+            classes[t], old[t] = pool.classes[start + t], -pool.values[start + t]
+            S0 += old[t]
+        n = m + batch.counts[e]
+        for t in range(m, n):
+            classes[t], old[t] = batch.classes[e, t - m], 0.0
+        for t in range(n):
+            f_c = np.float64(batch.held[batch.first[e] + t] if t < m else batch.scores[e, t - m])
+            b[t] = (1.0 - f_y + f_c) / K + old[t] + S0
+        solve(kind, b, old, new, n, bound, S0, K, part)
+
+        begun, gain, linear, square = used, 0.0, 0.0, 0.0
+        for t in range(n):
+            change = new[t] - old[t]
+            if abs(change) > NEGLIGIBLE * max(new[t], old[t]):
+                g = (b[t] - old[t] - S0) * K
+                moves.classes[used], moves.values[used], moves.stale[used] = classes[t], -change, g - 1.0 + f_y
+                used += 1
+                gain += change
+                linear += change * g
+                square += change * change
+            else:
+                new[t] = old[t]
+            if old[t] > 0.0 or new[t] > 0.0:
+                moves.listed[listed], moves.old[listed], moves.new[listed] = classes[t], old[t], new[t]
+                listed += 1
+        gains[i] = 0.0
+        if used > begun:
+            moves.classes[used], moves.values[used], moves.stale[used] = y[i], gain, f_y
+            used += 1
+            rest[i] = 0
+            square = K * (square + gain * gain)
+            gains[i] = linear - 0.5 * square
+            moves.sums[LINEAR] += linear
+            moves.sums[SQUARE] += square
+        else:
+            if full:
+                rest[i] = min(rest[i] + 1, 255)
+            listed = moves.start[e]
+    n = batch.examples.shape[0]
+    moves.first[n], moves.start[n] = used, listed
+
+
+@njit(cache=True, nogil=True)
+def apply(rows: Rows, shard: Shard, batch: Batch, moves: Moves, begin: int, end: int) -> None:
+    """Add the moves of the shard's classes to its weights, those in columns begin to end.
+
+    ``moves.found`` becomes the score that each of these classes gave the example just before it.
+    """
+    W, local, examples, first = shard.W, shard.local, batch.examples, moves.first
+    classes, steps, found = moves.classes, moves.values, moves.found
+    indptr, indices, data = rows.indptr, rows.indices, rows.data
+    cells, width = W.reshape(-1), np.uint64(W.shape[1])
+    room = end - begin + 1
+    columns, values, sums, places = np.empty(room, np.uint64), np.empty(room), np.empty(room), np.empty(room, np.int64)
+    for e in range(examples.shape[0]):
+        if e + 1 < examples.shape[0]:
+            i = examples[e + 1]
+            for t in range(first[e + 1], first[e + 2]):
+                c = local[classes[t]]
+                if begin <= c < end:
+                    for p in range(indptr[i], indptr[i + 1]):
+                        prefetch(cells, np.int64(np.uint64(indices[p]) * width) + c)
+        n = 0
+        for t in range(first[e], first[e + 1]):
+            c = local[classes[t]]
+            if begin <= c < end:
+                columns[n], values[n], sums[n], places[n] = c, steps[t], 0.0, t
+                n += 1
+        if n == 0:
+            continue
+        i = examples[e]
+        if n == 1:
+            c, step, total = columns[0], values[0], 0.0
+            for p in range(indptr[i], indptr[i + 1]):
+                at, x = np.uint64(indices[p]) * width + c, data[p]
+                before = cells[at]
+                total += x * before
+                cells[at] = before + step * x
+            found[places[0]] = total
+            continue
+        for p in range(indptr[i], indptr[i + 1]):
+            base, x = np.uint64(indices[p]) * width, data[p]
+            for t in range(n):
+                before = cells[base + columns[t]]
+                sums[t] += x * before
+                cells[base + columns[t]] = before + values[t] * x
+        for t in range(n):
+            found[places[t]] = sums[t]
+
+
+@njit(cache=True, nogil=True)
+def cross_products(shard: Shard, moves: Moves, n: int) -> float:
+    """The inner products between the steps of different examples, of n, over the weights of the shard's classes."""
+    total = 0.0
+    for t in range(moves.first[n]):
+        if shard.local[moves.classes[t]] >= 0:
+            total += moves.values[t] * (moves.found[t] - moves.stale[t])
+    return total
+
+
+def best_part(linear: float, square: float) -> float:
+    """The best part of the moves to take, given the linear term and the squared length of their sum."""
+    return linear / square if square > linear > 0.0 else 1.0
+
+
+@njit(cache=True, nogil=True)
+def take_back(rows: Rows, shard: Shard, batch: Batch, moves: Moves, part: float, begin: int, end: int) -> None:
+    """Take a part of the moves off the shard's weights again, those in columns begin to end."""
+    for e in range(batch.examples.shape[0]):
+        i = batch.examples[e]
+        for t in range(moves.first[e], moves.first[e + 1]):
+            c = shard.local[moves.classes[t]]
+            if begin <= c < end:
+                step = part * moves.values[t]
+                for p in range(rows.indptr[i], rows.indptr[i + 1]):
+                    shard.W[rows.indices[p], c] -= step * rows.data[p]
+
+
+@njit(cache=True, nogil=True)
+def settle(batch: Batch, moves: Moves, y: NDArray[np.int32], pool: Coefficients, part: float) -> None:
+    """Enter a part of the moves in the lists of dual variables."""
+    room = 1
+    for e in range(batch.examples.shape[0]):
+        room = max(room, 1 + moves.start[e + 1] - moves.start[e])
+    classes, values = np.empty(room, np.int32), np.empty(room)
+    for e in range(batch.examples.shape[0]):
+        if moves.first[e] == moves.first[e + 1]:
+            continue
+        n, total = 1, 0.0
+        for t in range(moves.start[e], moves.start[e + 1]):
+            value = moves.new[t] if part == 1.0 else moves.old[t] + part * (moves.new[t] - moves.old[t])
+            if value > 0.0:
+                classes[n], values[n] = moves.listed[t], -value
+                total += value
+                n += 1
+        i = batch.examples[e]
+        classes[0], values[0] = y[i], total
+        put(pool, i, classes, values, n if n > 1 else 0)
+
+
+@njit(cache=True, nogil=True)
+def rebuild(rows: Rows, shard: Shard, pool: Coefficients, begin: int, end: int) -> None:
+    """Rows begin to end of the shard's weights afresh from the coefficients."""
+    W = shard.W
+    W[begin:end] = 0
+    for i in range(pool.start.shape[0]):
+        start, stop = pool.start[i], pool.start[i] + pool.length[i]
+        if start == stop:
+            continue
+        p, last = rows.indptr[i], rows.indptr[i + 1]
+        if begin > 0:
+            p += np.searchsorted(rows.indices[p:last], begin)
+        while p < last and rows.indices[p] < end:
+            w, x = W[rows.indices[p]], rows.data[p]
+            for t in range(start, stop):
+                c = shard.local[pool.classes[t]]
+                if c >= 0:
+                    w[c] += pool.values[t] * x
+            p += 1

@@ -1,0 +1,196 @@
+"""Primal, dual and violations over all shards, by sums whose order depends on neither shards nor threads.
+
+Sums over examples are kept a class, in a fixed number of parts of the data; the classes are added up at the end, in
+their global order. Over classes, an example takes maxima and minima alone, which no order can change.
+"""
+
+import itertools
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.linear.sharded.batch import Shard
+from solvers.linear.sharded.batch_updates import rebuild
+from solvers.linear.sharded.subproblem import BOX
+from solvers.numerics import scaling_search
+from solvers.numerics.coefficients import Coefficients
+from solvers.numerics.rows import Rows, above, score
+from solvers.numerics.scaling_search import note
+from solvers.numerics.simd import largest
+from solvers.numerics.thread_pool import Crew
+from solvers.sharding.exchange import Exchange, gather
+
+PARTS = 16
+
+
+class Bounds(NamedTuple):
+    """Objective and dual value, the multiple of W that the objective is of, and an example's f_y and violation."""
+
+    primal: float
+    dual: float
+    scale: float
+    f_y: NDArray[Any]
+    violation: NDArray[np.float64]
+
+
+class Data(NamedTuple):
+    """The examples as every shard holds them."""
+
+    rows: Rows
+    y: NDArray[np.int32]
+    bounds: NDArray[np.float64]
+    owner: NDArray[np.int32]
+
+
+def certify(kind: int, data: Data, shard: Shard, pool: Coefficients, crew: Crew, exchange: Exchange) -> Bounds:
+    """Rebuild the shard's weights from the dual variables and measure them with all others; two rounds.
+
+    Raises
+    ------
+    ExchangeError
+        A peer is lost.
+    """
+    rows, y, n, k = data.rows, data.y, len(data.y), len(data.owner)
+    stops, features = _parts(n), _parts(shard.W.shape[0])
+    crew.run(partial(rebuild, rows, shard, pool, a, b) for a, b in features)
+    f_y = np.zeros(n, shard.W.dtype)
+    crew.run(partial(_own_scores, rows, y, shard, f_y, a, b) for a, b in stops)
+    rank_of = data.owner[y]
+    for rank, (part,) in enumerate(gather(exchange, [f_y[rank_of == exchange.rank]])):
+        f_y[rank_of == rank] = part
+
+    width = shard.W.shape[1]
+    losses, norms, terms = (
+        np.zeros((len(stops), width)),
+        np.zeros((len(features), width)),
+        scaling_search.blank(len(stops)),
+    )
+    up, low = np.full(n, -np.inf), np.full(n, np.inf)
+    args = (kind, rows, y, data.bounds, shard, pool, f_y)
+    crew.run(
+        [partial(_margins, *args, losses[p], terms[p], up, low, a, b) for p, (a, b) in enumerate(stops)]
+        + [partial(_norms, shard.W, norms[p], a, b) for p, (a, b) in enumerate(features)]
+    )
+    own = len(shard.own)
+    message = [
+        shard.own,
+        losses.sum(axis=0)[:own],
+        norms.sum(axis=0)[:own],
+        up.astype(f_y.dtype),
+        low.astype(f_y.dtype),
+        # what is below 1 is empty
+        terms.sum(axis=0)[:, scaling_search.ONE :],
+    ]
+    loss, norm, noted = np.zeros(k), np.zeros(k), scaling_search.blank()
+    for classes, part_loss, part_norm, part_up, part_low, part_terms in gather(exchange, message):
+        loss[classes], norm[classes] = part_loss, part_norm
+        noted[:, scaling_search.ONE :] += part_terms
+        np.maximum(up, part_up, out=up)
+        np.minimum(low, part_low, out=low)
+    above, below = 1.0 - f_y + up, 1.0 - f_y + low
+    seen = rows.squares > 0
+    if kind == BOX:
+        violation = np.maximum(np.maximum(above, -below), 0.0)
+        weighted = float(loss.sum())
+    else:
+        worst = np.maximum(above, 0.0)
+        # the slack bound - sum alpha is a variable of gradient 0; sums of alpha below the bound leave it free
+        slack = _sums(pool) < data.bounds * (1.0 - 1e-9)
+        violation = np.maximum(worst - np.minimum(below, np.where(slack, 0.0, np.inf)), 0.0)
+        weighted = float((data.bounds * worst)[seen].sum())
+        _note_worst(above, np.where(seen, data.bounds, 0.0), noted)
+    violation[~seen] = 0.0
+    half = 0.5 * float(norm.sum())
+    primal, scale = scaling_search.best_point(half, weighted, noted, scaling_search.ONE)
+    return Bounds(primal, float(_sums(pool).sum()) - half, scale, f_y, violation)
+
+
+def _parts(n: int) -> list[tuple[int, int]]:
+    stops = np.linspace(0, n, min(n, PARTS) + 1).astype(int)
+    return [(int(a), int(b)) for a, b in itertools.pairwise(stops)]
+
+
+@njit(cache=True, nogil=True)
+def _own_scores(rows: Rows, y: NDArray[np.int32], shard: Shard, f_y: NDArray[Any], begin: int, end: int) -> None:
+    """f_y of the examples begin to end whose class the shard owns."""
+    for i in range(begin, end):
+        own = shard.local[y[i]]
+        if own >= 0:
+            total = 0.0
+            for p in range(rows.indptr[i], rows.indptr[i + 1]):
+                total += np.float64(rows.data[p]) * np.float64(shard.W[rows.indices[p], own])
+            f_y[i] = total
+
+
+@njit(cache=True, nogil=True)
+def _margins(
+    kind: int,
+    rows: Rows,
+    y: NDArray[np.int32],
+    bounds: NDArray[np.float64],
+    shard: Shard,
+    pool: Coefficients,
+    f_y: NDArray[Any],
+    losses: NDArray[np.float64],
+    terms: NDArray[np.float64],
+    up: NDArray[np.float64],
+    low: NDArray[np.float64],
+    begin: int,
+    end: int,
+) -> None:
+    """Losses a class, also along the ray, the highest score that could still gain, the lowest of a variable above 0."""
+    k = shard.own.shape[0]
+    f, found = np.empty(shard.W.shape[1], shard.W.dtype), np.empty(k, np.int32)
+    for i in range(begin, end):
+        if rows.squares[i] == 0.0:
+            continue
+        score(rows, i, shard.W, f)
+        own, bound = shard.local[y[i]], bounds[i]
+        if own >= 0:
+            f[own] = -np.inf
+        f[k:] = -np.inf
+        base = 1.0 - np.float64(f_y[i])
+        if kind == BOX:
+            # a little below the margin, as the level is rounded
+            for t in range(above(f, k, -base - 1e-6 * (1.0 + abs(base)), found, k)):
+                c = found[t]
+                g = base + np.float64(f[c])
+                if g > 0.0:
+                    losses[c] += bound * g
+                    note(1.0, g - 1.0, bound, terms)
+        for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
+            c = shard.local[pool.classes[t]]
+            if c >= 0:
+                low[i] = min(low[i], np.float64(f[c]))
+                if kind == BOX and -pool.values[t] >= bound:
+                    f[c] = -np.inf
+        up[i] = largest(f)
+
+
+@njit(cache=True, nogil=True)
+def _note_worst(worst: NDArray[np.float64], bounds: NDArray[np.float64], terms: NDArray[np.float64]) -> None:
+    """Note the largest violations of all examples."""
+    for i in range(worst.shape[0]):
+        if worst[i] > 0.0:
+            note(1.0, worst[i] - 1.0, bounds[i], terms)
+
+
+@njit(cache=True, nogil=True)
+def _norms(W: NDArray[Any], norms: NDArray[np.float64], begin: int, end: int) -> None:
+    """Sums of squares a class over the rows begin to end."""
+    for j in range(begin, end):
+        for c in range(W.shape[1]):
+            norms[c] += np.float64(W[j, c]) * np.float64(W[j, c])
+
+
+@njit(cache=True, nogil=True)
+def _sums(pool: Coefficients) -> NDArray[np.float64]:
+    """Each example's sum of dual variables."""
+    sums = np.zeros(pool.start.shape[0])
+    for i in range(pool.start.shape[0]):
+        for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
+            sums[i] -= pool.values[t]
+    return sums

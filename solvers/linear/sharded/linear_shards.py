@@ -1,0 +1,95 @@
+"""What the linear machines share that shards of one gang train together: who owns which class, and the whole model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.core.model import Model
+from solvers.core.problem import Problem
+from solvers.core.sharded_linear_model import ShardedLinearModel, block_name
+from solvers.linear.ascent import precision
+from solvers.linear.sharded.forecast import forecast
+from solvers.sharding.exchange import Way
+from solvers.sharding.partition import deal
+from solvers.sharding.plan import Forecast, Rates
+from solvers.sharding.shardable import Arrays, Shardable
+
+
+class Part(NamedTuple):
+    """What one shard holds of a linear model.
+
+    Attributes
+    ----------
+    features : int64 array, shape (n_rows,)
+        The features that have a row, ascending; the same in every shard.
+    own : int32 array, shape (n_own,)
+        The shard's classes, ascending.
+    W : float array, shape (n_rows, n_own)
+    bias : float
+        Not 0: the last feature is a constant of this value, which no example to be scored has.
+    nonzero_duals : float
+        The share of the dual variables that are not zero, among examples that are not empty: its mean over the shards,
+        weighted by their classes, is that of the model.
+    """
+
+    features: NDArray[np.int64]
+    own: NDArray[np.int32]
+    W: NDArray[Any]
+    bias: float
+    nonzero_duals: float
+
+    def files(self, rank: int) -> Arrays:
+        """The weights, and from one shard what all have alike."""
+        alike = {"features": self.features, "bias": np.array([self.bias])} if rank == 0 else {}
+        return {block_name(rank): self.W, **alike}
+
+    def told(self) -> dict[str, Any]:
+        """Of the model's report."""
+        weights = self.W[:-1] if self.bias else self.W
+        return {"nonzero_weights": int(np.count_nonzero(weights)), "nonzero_duals": self.nonzero_duals}
+
+
+class LinearShards(Shardable):
+    """A linear machine whose shards have classes of their own."""
+
+    def dealt(self, problem: Problem, size: int) -> NDArray[np.int32]:
+        """The rank that owns each class, shape (n_classes,); raises ValueError for more shards than classes."""
+        return deal(problem.y, problem.n_classes, size)
+
+    def forecast(
+        self,
+        counts: NDArray[np.int64],
+        n_features: int,
+        nnz: int,
+        size: int,
+        rates: Rates | None = None,
+        way: Way | None = None,
+    ) -> Forecast:
+        """Predict a training in shards; as :func:`solvers.linear.sharded.forecast.forecast`."""
+        itemsize = precision(self.params).itemsize
+        return forecast(counts, n_features, nnz, size, itemsize, self.threads, rates, way=way or self.ways[0])
+
+    def assembled(
+        self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, told: Sequence[Mapping[str, Any]]
+    ) -> Model:
+        """The model of all shards.
+
+        Parameters
+        ----------
+        problem : Problem
+        owner : int32 array
+            The rank of each class.
+        arrays : mapping
+            The files of all parts; they may be memory-mapped.
+        told : sequence of mapping
+            What they tell, by rank.
+        """
+        blocks = {**arrays, "owner": owner}
+        model = ShardedLinearModel.from_arrays(tuple(problem.classes), problem.n_features, blocks)
+        counts = np.bincount(owner)
+        duals = float(np.average([part["nonzero_duals"] for part in told], weights=counts))
+        weights = sum(part["nonzero_weights"] for part in told) / (problem.n_classes * problem.n_features)
+        model.report = {"nonzero_weights": weights, "nonzero_duals": duals}
+        return model

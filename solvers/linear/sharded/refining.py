@@ -1,0 +1,178 @@
+"""Visits that concern one shard alone: examples of its classes, with those classes of its own that their lists name.
+
+They touch no weights but the shard's and no dual variable that another shard would change, so that all shards visit at
+the same time without a message, each step exact on its part of the variables; what has changed is told afterwards.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.linear.sharded.batch import Shard
+from solvers.linear.sharded.subproblem import SIMPLEX
+from solvers.linear.steps import joint
+from solvers.numerics import coefficients
+from solvers.numerics.coefficients import Coefficients, put
+from solvers.numerics.rows import Rows
+from solvers.sharding.exchange import Arrays
+
+
+def visit(
+    kind: int,
+    rows: Rows,
+    y: NDArray[np.int32],
+    bounds: NDArray[np.float64],
+    shard: Shard,
+    pool: Coefficients,
+    order: NDArray[np.int32],
+    gains: NDArray[np.float32],
+) -> tuple[Arrays, float]:
+    """Exact block steps on the examples of order, all of the shard's classes; its weights and gains change.
+
+    Returns
+    -------
+    arrays : list of arrays
+        The examples, their gains, the lengths of their lists, and the lists' classes and values, for :func:`enter`.
+    gain : float
+        What the dual has gained.
+    """
+    n, n_own = len(y), len(shard.own)
+    own, rest_bounds = coefficients.empty(n, int(pool.length[order].sum()) + n_own), bounds.copy()
+    _take(pool, shard, order, kind == SIMPLEX, own, rest_bounds)
+    tally, nobody = np.zeros(4), np.zeros(n, np.uint8)
+    labels = shard.local[y]
+    joint.visit(
+        rows, labels, rest_bounds, n_own, order, 0, len(order), False, n_own, kind == SIMPLEX, shard.W, None, own,
+        nobody, gains, tally,
+    )  # fmt: skip
+    lengths, classes, values = _lists(pool, shard, order, own)
+    return [order, gains[order], lengths, classes, values], float(tally[3])
+
+
+def worthwhile(
+    pool: Coefficients, shard: Shard, gains: NDArray[np.float32], threshold: float, mine: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Those of the examples whose last visit gained more than the threshold and that list a class to visit."""
+    found = mine[(gains[mine] > threshold) & (pool.length[mine] > 1)]
+    keep: NDArray[np.int32] = found[_lists_own(pool, shard, found)]
+    return keep
+
+
+def enter(pool: Coefficients, gains: NDArray[np.float32], parts: list[Arrays]) -> Coefficients:
+    """The pool with the lists that all shards have told."""
+    for order, gained, lengths, classes, values in parts:
+        gains[order] = gained
+        pool = coefficients.with_room(pool, int(lengths.sum()))
+        _put_all(pool, order, lengths, classes, values)
+    return pool
+
+
+@njit(cache=True, nogil=True)
+def crossing(
+    pool: Coefficients,
+    y: NDArray[np.int32],
+    owner: NDArray[np.int32],
+    gains: NDArray[np.float32],
+    threshold: float,
+) -> NDArray[np.int32]:
+    """Examples whose last visit gained more than the threshold and that list a class of another shard than their own's.
+
+    Every shard finds the same.
+    """
+    found, n = np.empty(gains.shape[0], np.int32), 0
+    for i in range(gains.shape[0]):
+        if gains[i] > threshold:
+            for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
+                if owner[pool.classes[t]] != owner[y[i]]:
+                    found[n] = i
+                    n += 1
+                    break
+    return found[:n].copy()
+
+
+@njit(cache=True, nogil=True)
+def _lists_own(pool: Coefficients, shard: Shard, examples: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether each example lists a class of the shard beside its true one."""
+    found = np.zeros(examples.shape[0], np.bool_)
+    for e in range(examples.shape[0]):
+        i = examples[e]
+        for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
+            if shard.local[pool.classes[t]] >= 0:
+                found[e] = True
+                break
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _take(
+    pool: Coefficients,
+    shard: Shard,
+    order: NDArray[np.int32],
+    shared: bool,
+    own: Coefficients,
+    bounds: NDArray[np.float64],
+) -> None:
+    """Copy the shard's part of the lists, by its columns; where variables share a bound, what others hold is off it."""
+    for e in range(order.shape[0]):
+        i = order[e]
+        begin, total, n = own.used[0], 0.0, 1
+        for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
+            c = shard.local[pool.classes[t]]
+            if c >= 0:
+                own.classes[begin + n], own.values[begin + n] = c, pool.values[t]
+                total -= pool.values[t]
+                n += 1
+            elif shared:
+                bounds[i] += pool.values[t]
+        own.classes[begin], own.values[begin] = shard.local[pool.classes[pool.start[i]]], total
+        own.start[i], own.length[i], own.capacity[i] = begin, n, n
+        own.used[0] += n
+        bounds[i] = max(bounds[i], 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _lists(
+    pool: Coefficients, shard: Shard, order: NDArray[np.int32], own: Coefficients
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    """The lists of the examples after the visits: what the shard's part has become, and the others' as it was."""
+    lengths = np.zeros(order.shape[0], np.int32)
+    room = 0
+    for e in range(order.shape[0]):
+        room += pool.length[order[e]]
+    classes, values, n = np.empty(room, np.int32), np.empty(room), 0
+    for e in range(order.shape[0]):
+        i = order[e]
+        begin, total = n, 0.0
+        n += 1
+        for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
+            if shard.local[pool.classes[t]] < 0:
+                classes[n], values[n] = pool.classes[t], pool.values[t]
+                total -= values[n]
+                n += 1
+        for t in range(own.start[i] + 1, own.start[i] + own.length[i]):
+            classes[n], values[n] = shard.own[own.classes[t]], own.values[t]
+            total -= values[n]
+            n += 1
+        if n == begin + 1:
+            n = begin
+        else:
+            classes[begin], values[begin] = pool.classes[pool.start[i]], total
+        lengths[e] = n - begin
+    return lengths, classes[:n], values[:n]
+
+
+@njit(cache=True, nogil=True)
+def _put_all(
+    pool: Coefficients,
+    order: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    classes: NDArray[np.int32],
+    values: NDArray[Any],
+) -> None:
+    at = 0
+    for e in range(order.shape[0]):
+        n = lengths[e]
+        put(pool, order[e], classes[at : at + n], values[at : at + n], n)
+        at += n

@@ -1,0 +1,227 @@
+"""The flat machines with absolute margins and sum_c w_c = 0: one kernel; each method chooses the constraints.
+
+Where an example sums its losses, a second algorithm is at hand: block ascent needs epochs in proportion to C on data
+that cannot be separated, an interior point method some dozens of iterations for any C, each in O(k (n d^2 + d^3)).
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from solvers.core.base import State, Step, relative_gap
+from solvers.core.flat import filled, settled, share
+from solvers.core.model import LinearModel
+from solvers.core.problem import Problem
+from solvers.core.sparse_linear_model import SparseLinearModel
+from solvers.linear.ascent import A, AscentParams, DualAscent, Run, Task, precision
+from solvers.linear.interior import interior_point
+from solvers.linear.sharded.linear_shards import LinearShards, Part
+from solvers.linear.sharded.sum_to_zero import Plan, train
+from solvers.linear.steps import absolute
+from solvers.linear.steps.absolute import Alpha, Margins
+from solvers.numerics import scaling_search
+from solvers.numerics.rows import arrange
+from solvers.sharding.exchange import Exchange, Way
+
+AUTO_FEATURES = 300
+CHUNK = 256
+NEXT_TO_NOTHING = 1e-6
+
+
+class ZeroSum(DualAscent[A]):
+    """A machine of this family is no more than its margins (Dogan et al. 2016, Table 1)."""
+
+    refines = False
+    lead = 2.0
+
+    @abstractmethod
+    def margins(self, n_classes: int) -> Margins:
+        """The constraints of one example."""
+
+    def loss_at_zero(self, n_classes: int) -> float:
+        own, other, own_share, other_share, shared = self.margins(n_classes)
+        if shared:
+            return max(own if own_share > 0 else 0.0, other if other_share > 0 else 0.0)
+        return own_share * own + other_share * other * (n_classes - 1)
+
+    def duals(self, task: Task) -> Alpha:
+        dtype = task.rows.data.dtype
+        return Alpha(np.zeros((len(task.y), task.n_classes), dtype))
+
+    def with_room(self, task: Task, duals: Alpha) -> Alpha:
+        return duals
+
+    def rebuild(self, task: Task, duals: Alpha, W: NDArray[Any]) -> None:
+        absolute.rebuild(task.rows, task.y, task.n_classes, duals.values, W)
+
+    def total(self, task: Task, duals: Alpha) -> float:
+        own, other, *_ = self.margins(task.n_classes)
+        true = duals.values[np.arange(len(task.y)), task.y].sum(dtype=np.float64)
+        return float(own * true + other * (duals.values.sum(dtype=np.float64) - true))
+
+    def multiply(self, task: Task, duals: Alpha, factor: float) -> None:
+        _, _, own_share, other_share, shared = self.margins(task.n_classes)
+        for i in range(0, len(task.y), CHUNK):
+            part, bounds = duals.values[i : i + CHUNK], task.bounds[i : i + CHUNK, None]
+            part *= part.dtype.type(factor)
+            if not shared:
+                true = task.y[i : i + CHUNK, None] == np.arange(task.n_classes)
+                part[:] = settled(part, bounds * np.where(true, own_share, other_share))
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        duals = n_samples * n_classes * precision(self.params).itemsize
+        return super().bytes_needed(n_samples, n_features, n_classes) + duals
+
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        _, _, own_share, other_share, _ = self.margins(problem.n_classes)
+        each = (own_share > 0) + (other_share > 0) * (problem.n_classes - 1)
+        return share(self._count(problem, state), int(filled(problem).sum()) * each)
+
+    def _count(self, problem: Problem, state: State) -> int:
+        """How many dual variables are not zero."""
+        return int(np.count_nonzero(state["dual_values"]))
+
+    def visit(
+        self,
+        task: Task,
+        order: NDArray[np.int32],
+        begin: int,
+        end: int,
+        full: bool,
+        most: int,
+        W: NDArray[Any],
+        duals: Alpha,
+        rest: NDArray[np.uint8],
+        gains: NDArray[np.float32],
+        tally: NDArray[np.float64],
+    ) -> int:
+        margins = self.margins(task.n_classes)
+        absolute.visit(*task, margins, order, begin, end, W, duals.values, rest, tally)
+        return end
+
+    def measure(self, task: Task, run: Run, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
+        margins, terms = self.margins(task.n_classes), scaling_search.blank()
+        loss, total = absolute.certify(*task, margins, run.W, run.duals.values, gaps, terms)
+        half = 0.5 * run.layout.square_norm(run.W)
+        primal, multiple = (half + loss, 1.0) if margins.shared else scaling_search.best_point(half, loss, terms)
+        return primal, total - half, multiple
+
+
+class SummedParams(AscentParams):
+    """What the machines have in common that sum the losses of an example."""
+
+    algorithm: Literal["auto", "ascent", "interior"] = Field(
+        default="auto",
+        description=f"Block ascent or interior point; auto takes the latter up to {AUTO_FEATURES} features.",
+    )
+    interior_mb: int = Field(default=4096, ge=1, description="Memory that the interior point method may use, MB.")
+
+
+S = TypeVar("S", bound=SummedParams)
+
+
+class SummedZeroSum(ZeroSum[S], LinearShards):
+    """A machine of this family that sums its losses, by block ascent or by interior point; in shards by the former."""
+
+    columns = ("W", "alpha")
+    ways = ("sums",)
+
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
+        """Train; ``max_epochs`` bounds the iterations of the interior point method too, which may also stall.
+
+        Raises
+        ------
+        TooLargeError
+            The interior point method was asked for and would need more than ``interior_mb``.
+        """
+        features = _used(problem)
+        if self._interior(problem, features):
+            return self._interior_steps(problem, features, state)
+        return super().train(problem, state)
+
+    def fitted(self, problem: Problem, state: State) -> LinearModel | SparseLinearModel:
+        features = _used(problem)
+        if not self._interior(problem, features):
+            return super().fitted(problem, state)
+        return LinearModel(problem.classes, problem.n_features, features, np.array(state["W"], precision(self.params)))
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        if self._suits_interior(n_samples, n_features, n_classes):
+            return interior_point.estimate_bytes(n_samples, n_features, n_classes, density=0.0)
+        return super().bytes_needed(n_samples, n_features, n_classes)
+
+    def _interior(self, problem: Problem, features: NDArray[np.int64]) -> bool:
+        return self._suits_interior(problem.n_samples, len(features), problem.n_classes)
+
+    def _suits_interior(self, n: int, d: int, k: int) -> bool:
+        if self.params.algorithm != "auto":
+            return self.params.algorithm == "interior"
+        allowed = min(self.params.interior_mb, self.params.memory_mb or self.params.interior_mb)
+        return 0 < d <= AUTO_FEATURES and interior_point.estimate_bytes(n, d, k) <= allowed << 20
+
+    def _count(self, problem: Problem, state: State) -> int:
+        features = _used(problem)
+        if not self._interior(problem, features):
+            return super()._count(problem, state)
+        # the method stays within the box: what is next to nothing of the bound would vanish
+        _, losses = self._interior_problem(problem, features)
+        return int(np.count_nonzero((state["alpha"] > NEXT_TO_NOTHING * losses.bounds)[filled(problem)]))
+
+    def sharded(
+        self, problem: Problem, exchange: Exchange, state: State | None = None, way: Way | None = None
+    ) -> Iterator[Step]:
+        problem, params, k = self.prepared(problem), self.params, problem.n_classes
+        plan = Plan(
+            self.margins(k), params.C, params.tol, params.max_epochs, precision(params), self.seed,
+            self.loss_at_zero(k),
+        )  # fmt: skip
+        return train(problem, plan, exchange, self.threads, state)
+
+    def part(self, problem: Problem, state: State) -> Part:
+        prepared, own = self.prepared(problem), np.asarray(state["own"])
+        _, features = arrange(prepared.X, precision(self.params))
+        W = np.ascontiguousarray(state["W"][np.argsort(features), : len(own)])
+        W *= W.dtype.type(state["scale"][0])
+        _, _, own_share, other_share, _ = self.margins(prepared.n_classes)
+        mine = np.bincount(prepared.y[filled(prepared)], minlength=prepared.n_classes)[own]
+        each = (own_share > 0) * mine + (other_share > 0) * (int(filled(prepared).sum()) - mine)
+        duals = share(np.count_nonzero(state["alpha"][:, : len(own)]), float(each.sum()))
+        return Part(np.sort(features), own, W, self.params.bias, duals)
+
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        """As for all machines by block ascent; the interior point method begins anew around the W that it has."""
+        features = _used(problem)
+        if not self._interior(problem, features):
+            return super().rescale(problem, state, ratio)
+        return interior_point.around(*self._interior_problem(problem, features), state["W"])
+
+    def _interior_problem(
+        self, problem: Problem, features: NDArray[np.int64]
+    ) -> tuple[sp.csr_matrix, interior_point.Losses]:
+        own, other, own_share, other_share, _ = self.margins(problem.n_classes)
+        costs = self.params.C * problem.weights
+        losses = interior_point.Losses.of_classes(
+            problem.y, problem.n_classes, costs, (own, own_share), (other, other_share)
+        )
+        return sp.csr_matrix(problem.X[:, features]), losses
+
+    def _interior_steps(self, problem: Problem, features: NDArray[np.int64], state: State | None) -> Iterator[Step]:
+        X, losses = self._interior_problem(problem, features)
+        iterates = interior_point.iterations(
+            X, losses, zero_sum=True, state=state, limit_bytes=self.params.interior_mb << 20
+        )
+        for iterate in iterates:
+            converged = relative_gap(iterate.primal, iterate.dual) <= self.params.tol
+            dual = min(iterate.dual, iterate.primal)
+            yield Step(iterate.number, iterate.primal, dual, iterate.violation, converged, iterate.state)
+            if converged or iterate.number >= self.params.max_epochs:
+                return
+
+
+def _used(problem: Problem) -> NDArray[np.int64]:
+    return np.flatnonzero(np.bincount(problem.X.indices, minlength=problem.n_features))

@@ -1,0 +1,92 @@
+"""Sparse coefficients of the examples in the weights: one growable list of (class, value) an example, in one pool."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.numerics.rows import Rows
+
+
+class Coefficients(NamedTuple):
+    """``w_c = sum_i v_ic x_i``: example i holds the entries ``start[i]`` to ``start[i] + length[i]`` of the pool.
+
+    ``used[0]`` is the end of the pool's used part; lists that outgrow their capacity move there.
+    """
+
+    start: NDArray[np.int64]
+    length: NDArray[np.int32]
+    capacity: NDArray[np.int32]
+    classes: NDArray[np.int32]
+    values: NDArray[np.float64]
+    used: NDArray[np.int64]
+
+
+def empty(n_samples: int, n_entries: int) -> Coefficients:
+    """A pool for ``n_samples`` examples with room for ``n_entries`` entries."""
+    return Coefficients(
+        np.zeros(n_samples, np.int64),
+        np.zeros(n_samples, np.int32),
+        np.zeros(n_samples, np.int32),
+        np.zeros(n_entries, np.int32),
+        np.zeros(n_entries),
+        np.zeros(1, np.int64),
+    )
+
+
+def with_room(pool: Coefficients, room: int) -> Coefficients:
+    """The pool itself if ``room`` entries are free at its end, else a copy without holes and with more room."""
+    if pool.used[0] + room <= len(pool.classes):
+        return pool
+    fresh = empty(len(pool.start), size_of_copy(pool, room))
+    _move(pool, fresh)
+    return fresh
+
+
+def size_of_copy(pool: Coefficients, room: int) -> int:
+    """Entries of a pool with those in use, the room asked for, and as much again or a quarter before the next copy."""
+    live = int(pool.length.sum())
+    return live + room + max(room, live // 4)
+
+
+@njit(cache=True, nogil=True)
+def put(pool: Coefficients, i: int, classes: NDArray[np.int32], values: NDArray[np.float64], n: int) -> None:
+    """Make the first n given entries those of example i; the caller has made sure of room for n."""
+    if n > pool.capacity[i]:
+        pool.start[i] = pool.used[0]
+        pool.capacity[i] = n
+        pool.used[0] += n
+    at = pool.start[i]
+    for t in range(n):
+        pool.classes[at + t] = classes[t]
+        pool.values[at + t] = values[t]
+    pool.length[i] = n
+
+
+@njit(cache=True, nogil=True)
+def rebuild(rows: Rows, pool: Coefficients, W: NDArray[Any]) -> None:
+    """W = sum_i v_i x_i' afresh, free of the rounding that many small updates have left."""
+    W[:] = 0
+    for i in range(pool.start.shape[0]):
+        begin, n = pool.start[i], pool.length[i]
+        if n > 0:
+            for at in range(rows.indptr[i], rows.indptr[i + 1]):
+                w, x = W[rows.indices[at]], rows.data[at]
+                for t in range(begin, begin + n):
+                    w[pool.classes[t]] += pool.values[t] * x
+
+
+@njit(cache=True, nogil=True)
+def _move(pool: Coefficients, fresh: Coefficients) -> None:
+    """Copy every list of pool to fresh, end to end."""
+    at = 0
+    for i in range(pool.start.shape[0]):
+        n = pool.length[i]
+        begin = pool.start[i]
+        fresh.start[i], fresh.length[i], fresh.capacity[i] = at, n, n
+        for t in range(n):
+            fresh.classes[at + t] = pool.classes[begin + t]
+            fresh.values[at + t] = pool.values[begin + t]
+        at += n
+    fresh.used[0] = at

@@ -1,0 +1,129 @@
+"""Models of output codes: binary machines for the columns, and a code that decodes their margins."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.core.model import Floats, Model
+from solvers.core.sparse_linear_model import SparseLinearModel
+from solvers.output_codes import codes
+from solvers.output_codes.codes import Loss
+from solvers.output_codes.column_models import Bank, read_model
+from solvers.output_codes.linear_code_model import LinearCodeModel
+
+CHUNK_BYTES = 64 << 20
+
+
+class CodeModel(Model):
+    """Scores of the classes from the margins of binary machines.
+
+    Parameters
+    ----------
+    classes : sequence of str
+    bank : Bank
+        The machines.
+    code : array, shape (n_classes, n_columns)
+        Multiplied by ``scale`` where the decoding is the inner product.
+    decoding : str
+        As :func:`solvers.output_codes.codes.decode`.
+    loss : str
+        Of the decoding by loss.
+    scale : float
+        Of the inner product.
+    head : Model, optional
+        A model of the margins in place of the decoding: a code in the feature space of a kernel, which no matrix
+        holds; ``code`` is then the one whose columns the machines were trained for.
+    """
+
+    kind = "code"
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        bank: Bank,
+        code: NDArray[Any],
+        decoding: str = "inner_product",
+        loss: Loss = "hinge",
+        scale: float = 1.0,
+        head: Model | None = None,
+    ) -> None:
+        self.classes = tuple(classes)
+        self.n_features = bank.n_features
+        self.bank = bank
+        self.code = code
+        self.decoding = decoding
+        self.loss = loss
+        self.scale = scale
+        self.head = head
+
+    def margins(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+        """Margins of the columns, shape (n_samples, n_columns)."""
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+        return self.bank.margins(X)
+
+    def scores(self, X: sp.csr_matrix) -> Floats:
+        size = max(1, CHUNK_BYTES // (8 * max(self.bank.n_columns, len(self.classes))))
+        parts = [self._decoded(self.margins(X[begin : begin + size])) for begin in range(0, X.shape[0], size)]
+        return np.concatenate(parts) if parts else np.empty((0, len(self.classes)))
+
+    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+        return np.asarray(self._decoded(self.bank.margins_one(indices, values)[None, :])[0])
+
+    def _decoded(self, h: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.head is not None:
+            return np.asarray(self.head.scores(sp.csr_matrix(h)), np.float64)
+        scores = codes.decode(h, self.code, self.decoding, self.loss)
+        if self.decoding == "inner_product":
+            scores *= self.scale
+        return scores
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        held = {"code": self.code, "decoding": np.array([self.decoding, self.loss]), "scale": np.array([self.scale])}
+        if self.head is not None:
+            held["head_kind"] = np.array([self.head.kind])
+            held |= {f"head_{name}": array for name, array in self.head.arrays().items()}
+        return held | self.bank.arrays()
+
+    @classmethod
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "CodeModel":
+        bank = Bank.from_arrays(n_features, arrays)
+        decoding, loss = (str(word) for word in arrays["decoding"])
+        head = None
+        if "head_kind" in arrays:
+            head = read_model(str(arrays["head_kind"][0]), "head_", classes, bank.n_columns, arrays)
+        return cls(classes, bank, arrays["code"], decoding, cast(Loss, loss), float(arrays["scale"][0]), head)
+
+
+def coded(
+    classes: Sequence[str],
+    bank: Bank,
+    code: NDArray[Any],
+    decoding: str = "inner_product",
+    loss: Loss = "hinge",
+    scale: float = 1.0,
+) -> Model:
+    """The model that serves best: multiplied out where that is linear and no larger than the machines themselves."""
+    linear = bank.linear
+    if decoding != "inner_product" or linear is None:
+        return CodeModel(classes, bank, code, decoding, loss, scale)
+    V: Any
+    if isinstance(linear, SparseLinearModel):
+        features = np.flatnonzero(np.diff(linear.W.indptr))
+        V = linear.W[features]
+    else:
+        features, V = linear.features, linear.W
+    if len(features) * len(classes) * V.dtype.itemsize > linear.nbytes:
+        return CodeModel(classes, bank, code, decoding, loss, scale)
+    W = np.empty((len(features), len(classes)), linear.W.dtype)
+    chunk = max(1, CHUNK_BYTES // (8 * max(code.shape)))
+    for begin in range(0, len(features), chunk):
+        part = V[begin : begin + chunk]
+        part = part.toarray() if isinstance(part, sp.csr_matrix) else part
+        W[begin : begin + chunk] = scale * codes.products(part, code)
+    given = linear.intercept
+    intercept = None if given is None else (scale * codes.products(given[None], code)[0]).astype(linear.W.dtype)
+    return LinearCodeModel(classes, bank.n_features, features, W, code, intercept)

@@ -1,0 +1,144 @@
+"""What methods over the columns of a code share: which code, what it takes, and what training it in shards takes."""
+
+from typing import Annotated, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field, ValidationInfo, field_validator
+
+from solvers.core.composite import Composite, CompositeParams
+from solvers.core.flat import FlatMachine
+from solvers.core.memory import limit_bytes
+from solvers.core.problem import Problem
+from solvers.linear.ascent import AscentParams, precision
+from solvers.linear.sharded.forecast import memory_of
+from solvers.output_codes import codes
+from solvers.output_codes.code_families import Family, make, most_columns
+from solvers.output_codes.codes import Code
+from solvers.output_codes.columns import (
+    AT_ONCE_BYTES,
+    DENSE,
+    Columns,
+    OfCode,
+    bytes_at_once,
+    columns_of,
+    trains_at_once,
+)
+from solvers.sharding.exchange import Way
+from solvers.sharding.plan import Forecast, Rates, forecast_apart
+
+FIXED = ("one_vs_rest", "all_pairs", "exhaustive")
+
+
+class CodedParams(CompositeParams):
+    """Which code the columns are of, beside the base method that trains them."""
+
+    code: Family = Field(
+        default="one_vs_rest",
+        description="Family of the code matrix; the exhaustive one takes up to 11 classes.",
+    )
+    matrix: list[list[int]] | None = Field(
+        default=None,
+        description="A code of one's own in place of a family: a row of -1, 0 and +1 for each class, in the order of "
+        "the labels; 0 leaves the class's examples out of the column.",
+    )
+    n_columns: Annotated[int, Field(ge=1, le=4095)] | None = Field(
+        default=None,
+        description="Columns of a random or bch code; left out, 10 (sparse_random: 15) times the binary logarithm of "
+        "the number of classes. A bch code has a power of two less one, or fewer where columns would repeat.",
+    )
+
+    @field_validator("matrix")
+    @classmethod
+    def _is_code(cls, matrix: list[list[int]] | None) -> list[list[int]] | None:
+        return matrix if matrix is None else codes.check(matrix).tolist()
+
+    @field_validator("n_columns")
+    @classmethod
+    def _are_open(cls, n_columns: int | None, info: ValidationInfo) -> int | None:
+        matrix, family = info.data.get("matrix"), info.data.get("code")
+        if n_columns is not None and (matrix is not None or family in FIXED):
+            what = f"the code {family}" if matrix is None else "a given matrix"
+            raise ValueError(f"this is for random and bch codes; {what} has its own number of columns")
+        return n_columns
+
+
+C = TypeVar("C", bound=CodedParams)
+
+
+class Coded(Composite[C]):
+    """A method over the columns of a code."""
+
+    def code(self, problem: Problem) -> Code:
+        """The code of the problem's classes; raises :class:`solvers.output_codes.codes.CodeError`."""
+        if self.params.matrix is not None:
+            return codes.check(self.params.matrix, problem.classes)
+        return make(self.params.code, problem.n_classes, self.params.n_columns, self.seed)
+
+    def forecast(
+        self,
+        counts: NDArray[np.int64],
+        n_features: int,
+        nnz: int,
+        size: int,
+        rates: Rates | None = None,
+        way: Way | None = None,
+    ) -> Forecast:
+        """Predict a training in shards of columns; as :meth:`solvers.sharding.shardable.Shardable.forecast`.
+
+        Raises
+        ------
+        ProblemError
+            There is no such code of so many classes, or it takes too much memory.
+        """
+        n, k, base = int(counts.sum()), len(counts), self.base()
+        self.check_memory(n, n_features, k)
+        y = np.repeat(np.arange(k, dtype=np.int32), counts)
+        code = self.code(Problem(sp.csr_matrix((n, 0)), y, tuple(map(str, range(k))), np.ones(n)))
+        sizes = codes.participants(code, y)
+        mean = float(sizes.mean())
+        itemsize = precision(base.params).itemsize if isinstance(base.params, AscentParams) else 8
+
+        def memory(n_own: int) -> int:
+            if trains_at_once(base, code, n, n_features, mean, self._at_once_bytes()):
+                return code.nbytes + memory_of(n, n_features, nnz, n_own, n_own, itemsize, "bounds")
+            at_work = min(self.threads, n_own)
+            each = base.bytes_needed(int(mean), n_features, 2) if isinstance(base, FlatMachine) else 0
+            # the rows, and of each column in work a copy of its own; of a machine that is done, its weights
+            rows = int((12 * nnz + 8 * n) * (1 + at_work * mean / n))
+            return code.nbytes + rows + at_work * each + itemsize * n_features * n_own
+
+        return forecast_apart(sizes, nnz / n * itemsize / 4, size, memory, self.threads, rates, "columns")
+
+    def column_bytes(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        """What the code takes, and the columns that are in work at a time with the weights of those that are done."""
+        base, n_columns = self.base(), self.count_columns(n_classes)
+        pairs = self.params.matrix is None and self.params.code == "all_pairs"
+        code, served = n_classes * n_columns, 4 * n_features * min(n_classes, n_columns)
+        fits = bytes_at_once(n_samples, n_features, n_columns) <= self._at_once_bytes()
+        if (
+            isinstance(base, OfCode)
+            and isinstance(base, FlatMachine)
+            and fits
+            and not (pairs and 2 / n_classes < DENSE)
+        ):
+            return code + max(served, base.bytes_needed(n_samples, n_features, n_columns))
+        taking_part = 2 * n_samples // n_classes if pairs else n_samples
+        each = base.bytes_needed(taking_part, n_features, 2) if isinstance(base, FlatMachine) else 0
+        return code + served + min(self.threads, n_columns) * each
+
+    def count_columns(self, n_classes: int) -> int:
+        """How many columns the code of so many classes has at most."""
+        if self.params.matrix is not None:
+            return len(self.params.matrix[0])
+        return most_columns(self.params.code, n_classes, self.params.n_columns)
+
+    def _at_once_bytes(self) -> int:
+        """Columns that take more than this are not trained all at once."""
+        return min(AT_ONCE_BYTES, limit_bytes(self.params.memory_mb))
+
+    def machines_of(self, problem: Problem, code: Code, confidence: NDArray[np.float64] | None = None) -> Columns:
+        """The machines of the columns of ``code``, to be trained."""
+        build = lambda threads: self.base(threads=threads)  # noqa: E731
+        return columns_of(problem, code, build, self.threads, confidence, self._at_once_bytes())

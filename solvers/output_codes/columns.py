@@ -1,0 +1,156 @@
+"""Training of the binary machines of a code's columns: all at once where the base method can, else one by one.
+
+The columns do not depend on each other, so their primal and dual values add up: the sum of the dual values is a lower
+bound on the sum of the objectives.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.core.base import Solver, State, Step
+from solvers.core.flat import FlatMachine
+from solvers.core.model import Model
+from solvers.core.problem import Problem
+from solvers.core.sharded_linear_model import ShardedLinearModel
+from solvers.output_codes import codes
+from solvers.output_codes.codes import Code
+from solvers.output_codes.column_models import Bank, Part
+from solvers.output_codes.single_columns import Build, OneByOne
+from solvers.sharding.exchange import Exchange
+from solvers.sharding.shardable import Arrays, ModelPart, Shardable
+
+# an example that takes part in fewer columns than this share is better trained for each column alone
+DENSE = 1 / 16
+AT_ONCE_BYTES = 1 << 32
+
+
+@runtime_checkable
+class OfCode(Protocol):
+    """A solver that trains all columns of a code as one problem."""
+
+    def of_code(self, code: Code) -> Solver[Any]:
+        """The solver whose steps are those of all columns, and whose linear models score columns."""
+
+
+class Columns(Protocol):
+    """The machines of all columns while they are trained; in shards, each has some of them."""
+
+    def steps(self, state: State | None) -> Iterator[Step]:
+        """Steps whose values are the sums over all columns."""
+
+    def rescaled(self, state: State, ratio: float) -> State:
+        """A state to train from at another C, ``ratio`` times the one that ``state`` ended at."""
+
+    def nonzero_duals(self, state: State) -> float:
+        """The share of the dual variables that are not zero; nan where the base method does not tell."""
+
+    def bank(self, state: State) -> Bank:
+        """The machines that a state stands for."""
+
+    def dealt(self, size: int) -> NDArray[np.int32]:
+        """The rank that owns each column; raises ValueError for more shards than columns."""
+
+    def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
+        """As :meth:`solvers.sharding.shardable.Shardable.sharded`, of columns."""
+
+    def part(self, state: State) -> ModelPart:
+        """What the shard of a state has of the machines."""
+
+    def joined(self, owner: NDArray[np.int32], arrays: Arrays, told: Sequence[Mapping[str, Any]]) -> tuple[Bank, float]:
+        """The machines of all shards, from what their parts gave, and the share of dual variables that are not zero."""
+
+
+def columns_of(
+    problem: Problem,
+    code: Code,
+    build: Build,
+    threads: int,
+    confidence: NDArray[np.float64] | None = None,
+    most_bytes: int = AT_ONCE_BYTES,
+) -> Columns:
+    """The way to train a code's columns.
+
+    Parameters
+    ----------
+    problem : Problem
+    code : int8 array of -1, 0 and +1, shape (n_classes, n_columns)
+    build : callable
+        Makes a solver of the base method, given its number of threads.
+    threads : int
+    confidence : float64 array, shape (n_classes, n_columns), optional
+        What the weights of a class's examples are multiplied by in a column; positive where the code is not 0.
+    most_bytes : int
+        Columns that would take more all at once are trained one by one.
+    """
+    solver = build(threads)
+    n_used = int(np.count_nonzero(np.bincount(problem.X.indices)))
+    mean = float(codes.participants(code, problem.y).mean())
+    if confidence is None and trains_at_once(solver, code, problem.n_samples, n_used, mean, most_bytes):
+        assert isinstance(solver, OfCode)
+        return AtOnce(problem, solver.of_code(code), code)
+    return OneByOne(problem, code, build, threads, confidence)
+
+
+def trains_at_once(
+    solver: Solver[Any], code: Code, n_samples: int, n_features: int, mean: float, most_bytes: int
+) -> bool:
+    """Whether columns in which so many examples take part, on the mean, are trained as one problem."""
+    able = isinstance(solver, OfCode) and not getattr(solver.params, "class_weight", None)
+    dense = mean >= DENSE * n_samples
+    return able and dense and bytes_at_once(n_samples, n_features, code.shape[1]) <= most_bytes
+
+
+def bytes_at_once(n_samples: int, n_features: int, n_columns: int) -> int:
+    """What weights and dual variables of all columns take."""
+    return 8 * n_columns * (n_samples + n_features)
+
+
+class AtOnce:
+    """All columns as one problem of the base method."""
+
+    def __init__(self, problem: Problem, solver: Solver[Any], code: Code) -> None:
+        self._problem = problem
+        self._solver = solver
+        self._code = code
+        self._n_columns = code.shape[1]
+
+    def steps(self, state: State | None) -> Iterator[Step]:
+        return self._solver.steps(self._problem, state)
+
+    def rescaled(self, state: State, ratio: float) -> State:
+        assert isinstance(self._solver, FlatMachine)
+        return self._solver.rescale(self._solver.prepared(self._problem), state, ratio)
+
+    def nonzero_duals(self, state: State) -> float:
+        assert isinstance(self._solver, FlatMachine)
+        return self._solver.nonzero_duals(self._solver.prepared(self._problem), state)
+
+    def bank(self, state: State) -> Bank:
+        return self._bank(self._solver.model(self._problem, state))
+
+    def dealt(self, size: int) -> NDArray[np.int32]:
+        return self._shardable.dealt(self._problem, size)
+
+    def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
+        return self._shardable.sharded(self._problem, exchange, state)
+
+    def part(self, state: State) -> ModelPart:
+        return self._shardable.part(self._problem, state)
+
+    def joined(self, owner: NDArray[np.int32], arrays: Arrays, told: Sequence[Mapping[str, Any]]) -> tuple[Bank, float]:
+        names = tuple(str(t) for t in range(self._n_columns))
+        blocks = {**arrays, "owner": owner}
+        model = ShardedLinearModel.from_arrays(names, self._problem.n_features, blocks).gathered()
+        sizes = np.bincount(owner, codes.participants(self._code, self._problem.y))
+        return self._bank(model), float(np.average([part["nonzero_duals"] for part in told], weights=sizes))
+
+    @property
+    def _shardable(self) -> Shardable:
+        assert isinstance(self._solver, Shardable)
+        return self._solver
+
+    def _bank(self, model: Model) -> Bank:
+        return Bank(model.n_features, self._n_columns, (Part(model, np.arange(self._n_columns), 0.0),))

@@ -1,0 +1,44 @@
+"""Linear models that came of an output code: machines and code multiplied out, the code kept beside."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.core.model import Floats, LinearModel
+
+
+class LinearCodeModel(LinearModel):
+    """Linear column machines decoded by inner product: ``M (V' x)`` is ``(V M')' x``, one weight vector a class.
+
+    Parameters
+    ----------
+    classes, n_features, features, W, intercept
+        As :class:`solvers.core.model.LinearModel`.
+    code : array, shape (n_classes, n_columns)
+    """
+
+    kind = "linear_code"
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        n_features: int,
+        features: NDArray[np.int64],
+        W: Floats,
+        code: NDArray[Any],
+        intercept: Floats | None = None,
+    ) -> None:
+        super().__init__(classes, n_features, features, W, intercept)
+        self.code = code
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return super().arrays() | {"code": self.code}
+
+    @classmethod
+    def from_arrays(
+        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
+    ) -> "LinearCodeModel":
+        parts = (arrays["features"], arrays["W"], arrays["code"])
+        return cls(classes, n_features, *parts, arrays.get("intercept"))

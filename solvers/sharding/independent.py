@@ -1,0 +1,62 @@
+"""Classes, or columns, that need nothing of each other: every shard trains its own, and tells the others its bounds."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.core.base import State, Step
+from solvers.sharding.exchange import Exchange, gather
+
+
+class Lazy(Mapping[str, NDArray[Any]]):
+    """Arrays that are made when they are asked for; valid as long as what they are made of."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], NDArray[Any]]]) -> None:
+        self._makers = makers
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+def together(steps: Iterator[Step], exchange: Exchange, state: Callable[[Step, int], State]) -> Iterator[Step]:
+    """The steps of all shards, each of which trains by itself, as the steps of one training.
+
+    Parameters
+    ----------
+    steps : iterator of Step
+        Of this shard alone. It ends where its own gap is closed, or at a limit; then the shard waits for the others:
+        where the gap of each is at most a share of its primal, that of their sum is. If one shard has no step at all,
+        none has.
+    exchange : Exchange
+    state : callable
+        From a step of this shard and the epoch of all, the state of the shard.
+
+    Raises
+    ------
+    ExchangeError
+        A peer is lost.
+    """
+    last: Step | None = None
+    while True:
+        step = None if last is not None and last.converged else next(steps, None)
+        last = step or last
+        if last is None:
+            told = [np.nan, np.nan, 0.0, np.nan, 0.0, 0.0]
+        else:
+            told = [last.primal, last.dual, last.converged, last.violation, last.epoch, step is not None]
+        figures = np.array([part[0] for part in gather(exchange, [np.array(told, np.float64)])])
+        if not figures[:, 5].any() or last is None:
+            return
+        epoch, violation = int(figures[:, 4].max()), float(np.fmax.reduce(figures[:, 3]))
+        primal, dual, converged = figures[:, 0].sum(), figures[:, 1].sum(), bool(figures[:, 2].all())
+        yield Step(epoch, float(primal), float(dual), violation, converged, state(last, epoch))
+        if converged:
+            return

@@ -1,0 +1,132 @@
+"""Models of boosting: tables of stumps, and trees."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from problems import small
+from test_binning import mixed
+
+from solvers.boosting.weak.stumps_model import StumpsModel
+from solvers.boosting.weak.votes import Ledger, Votes, decoded
+from solvers.core.model import load_model
+from solvers.core.problem import Problem
+from solvers.registry import SOLVERS, parse_params
+
+DEPTHS = [1, 3]
+
+
+def problem() -> Problem:
+    X = mixed(200)
+    y = np.digitize(X[:, [0]].toarray()[:, 0] + X[:, [4]].toarray()[:, 0], [-0.7, 0.0, 0.8])
+    return Problem.check(X, y)
+
+
+def boosted(task: Problem, **params):
+    method = SOLVERS["multiboost_cw"](parse_params("multiboost_cw", params))
+    *_, last = method.steps(task)
+    return last, method.model(task, last.state)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("bins", ["exact", 5])
+def test_scores_are_those_of_training(depth, bins):
+    task = problem()
+    last, model = boosted(task, depth=depth, bins=bins, max_epochs=30)
+    order = np.argsort(task.y, kind="stable")
+    np.testing.assert_allclose(model.scores(task.X)[order], last.state["loss_F"].T, atol=1e-9)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_a_saved_model_scores_the_same_bits_and_is_mapped(depth, tmp_path):
+    task = problem()
+    _, model = boosted(task, depth=depth, max_epochs=20)
+    model.save(tmp_path / "m")
+    loaded, _ = load_model(tmp_path / "m", verify=True)
+    assert type(loaded) is type(model)
+    np.testing.assert_array_equal(loaded.scores(task.X), model.scores(task.X))
+    np.testing.assert_array_equal(loaded.importances, model.importances)
+    assert all(isinstance(array, np.memmap) for array in loaded.arrays().values())
+    for one, two in zip(loaded.staged_scores(task.X), model.staged_scores(task.X), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_one_sparse_example_scores_like_its_matrix_row(depth):
+    task = problem()
+    _, model = boosted(task, depth=depth, max_epochs=20)
+    for i in range(0, 200, 17):
+        row = task.X[i]
+        np.testing.assert_array_equal(model.score_one(row.indices, row.data), model.scores(row)[0])
+    np.testing.assert_array_equal(
+        model.score_one(np.empty(0, np.int32), np.empty(0)), model.scores(sp.csr_matrix((1, 7)))[0]
+    )
+    turned = task.X[3].indices[::-1].copy(), task.X[3].data[::-1].copy()
+    np.testing.assert_allclose(model.score_one(*turned), model.scores(task.X[3])[0])
+    with pytest.raises(ValueError, match="6 features; the model has 7"):
+        model.scores(task.X[:, :6])
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("tau_max", [1, 5])
+def test_stages_are_the_models_of_shorter_training(depth, tau_max):
+    task = problem()
+    params = {"depth": depth, "tau_max": tau_max, "C": 1e12, "tol": 1e-6}
+    _, model = boosted(task, max_epochs=12, **params)
+    stages = [stage.copy() for stage in model.staged_scores(task.X)]
+    assert len(stages) == model.n_rounds == 12
+    for t in (1, 5, 12):
+        np.testing.assert_allclose(stages[t - 1], boosted(task, max_epochs=t, **params)[1].scores(task.X), atol=1e-9)
+    np.testing.assert_allclose(stages[-1], model.scores(task.X), atol=1e-9)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_importances_tell_which_features_are_used(depth):
+    _, model = boosted(problem(), depth=depth, max_epochs=20)
+    assert model.importances.shape == (7,)
+    assert model.importances.sum() == pytest.approx(1.0)
+    assert not model.importances[[2, 3]].any()
+    assert model.importances[[0, 4]].sum() > 0.8
+
+
+def test_a_table_is_the_sum_of_its_stumps():
+    rng = np.random.default_rng(0)
+    features, thresholds = rng.integers(-1, 4, 50), np.round(rng.standard_normal(50), 1)
+    votes = Votes(
+        rng.integers(0, 50, 80), rng.integers(0, 3, 80).astype(np.int32), rng.standard_normal(80), np.array([80])
+    )
+    model = StumpsModel.of_votes(("a", "b", "c"), 4, features, thresholds, votes)
+    X = np.where(rng.random((60, 4)) < 0.5, np.round(rng.standard_normal((60, 4)), 1), 0.0)
+    sides = np.where((features < 0) | (X[:, features] <= thresholds), 1.0, -1.0)
+    np.testing.assert_allclose(model.scores(sp.csr_matrix(X)), sides @ votes.weights(50, 3), atol=1e-12)
+
+
+def test_votes_add_up_and_the_first_rounds_can_be_had_alone():
+    ledger = Ledger()
+    for t in range(100):
+        ledger.add_round(np.array([t, t + 1]), np.array([0, 1]), np.array([1.0, t]))
+    ledger.add_round(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
+    votes = ledger.votes
+    assert len(votes.ends) == 101
+    assert [len(learners) for learners, _, _ in votes.rounds()] == [2] * 100 + [0]
+    first = votes.upto(3)
+    np.testing.assert_array_equal(first.weights(4, 2), [[1, 0], [1, 0], [1, 1], [0, 2]])
+    again = Ledger(Votes.of_arrays(votes.arrays()))
+    again.add_round(np.array([7]), np.array([0]), np.array([5.0]))
+    assert again.votes.weights(101, 2)[7].tolist() == [6.0, 6.0]
+    assert len(votes.upto(0).learners) == 0
+
+
+def test_outputs_are_decoded_by_their_exponential_loss():
+    rng = np.random.default_rng(0)
+    code, f = rng.choice([-1, 0, 1], (5, 7)).astype(np.int8), 5 * rng.standard_normal((11, 7))
+    losses = np.where(code[None] == 0, 0.0, np.exp(-code[None] * f[:, None])).sum(axis=2)
+    np.testing.assert_allclose(decoded(f, code), -losses)
+    assert np.isfinite(decoded(1e4 * f, code)).all()
+
+
+def test_sparse_and_dense_input_give_the_same_bits():
+    task = small(n=60, density=0.1)
+    dense = Problem.check(task.X.toarray(), task.y)
+    for depth in DEPTHS:
+        one, two = (boosted(p, depth=depth, max_epochs=10)[1].scores(task.X) for p in (task, dense))
+        np.testing.assert_array_equal(one, two)

@@ -1,0 +1,145 @@
+"""A path in C: every point is solved, and what was learnt at one helps at the next."""
+
+import numpy as np
+import pytest
+from problems import settings, small
+
+from solvers.core import path
+from solvers.core.flat import FlatMachine, LinearMachine
+from solvers.core.problem import Problem
+from solvers.linear.interior.interior_point import Losses, around
+from solvers.linear.sum_to_zero import SummedZeroSum
+from solvers.registry import SOLVERS, parse_params
+
+CS = [float(C) for C in np.logspace(-2, 0.5, 6)]
+CASES = [(name, {}) for name, kind in SOLVERS.items() if issubclass(kind, FlatMachine) and kind.handles.flat] + [
+    (name, {"algorithm": "ascent"}) for name, kind in SOLVERS.items() if issubclass(kind, SummedZeroSum)
+]
+CASES += [("one_vs_rest", {"loss": "squared_hinge"}), ("spoc", {"kernel": "rbf"}), ("weston_watkins", {"bias": 1.0})]
+everywhere = pytest.mark.parametrize(("name", "params"), CASES)
+
+
+def machine(name: str, **params) -> FlatMachine:
+    return SOLVERS[name](parse_params(name, settings(name, **params)))
+
+
+def last_of(steps):
+    *_, last = steps
+    return last
+
+
+def walked(made: FlatMachine, problem: Problem, Cs):
+    """The last step of every machine on the path, with the machine and what it began from."""
+    ends = []
+
+    def train(place, at, start):
+        assert place == len(ends)
+        before = None if start is None else {key: np.array(value) for key, value in start.items()}
+        ends.append((at, last_of(at.steps(problem, start)), before))
+        return ends[-1][1].state
+
+    path.follow(path.ascending(made, Cs), problem, train)
+    return ends
+
+
+@everywhere
+def test_every_point_reaches_its_gap_in_fewer_epochs_than_alone(name, params):
+    made, on_the_path, of_their_own = machine(name, tol=1e-2, **params), 0, 0
+    for seed in range(4):
+        problem = small(n=200, d=20, k=6, seed=seed)
+        ends = walked(made, problem, CS[::-1])
+        assert [at.params.C for at, _, _ in ends] == CS
+        alone = [last_of(made.at(C).steps(problem)) for C in CS]
+        for (_, end, _), other in zip(ends, alone, strict=True):
+            assert end.converged
+            assert end.gap <= 1e-2
+            assert end.dual <= other.primal * (1 + 1e-6)
+            assert other.dual <= end.primal * (1 + 1e-6)
+        on_the_path += sum(end.epoch for _, end, _ in ends)
+        of_their_own += sum(other.epoch for other in alone)
+    # of a single problem it is a matter of chance, as certificates fall on every tenth epoch
+    assert on_the_path < of_their_own
+
+
+@everywhere
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_first_bounds_after_a_jump_are_true(name, params, dtype):
+    problem = small(n=60)
+    precise = {} if SOLVERS[name].handles.kernels else {"dtype": dtype}
+    made = machine(name, tol=1e-3, **precise, **params)
+    low = last_of(made.at(0.1).steps(problem))
+    high = last_of(made.at(3.0).steps(problem))
+    for C, before, other, exact in ((3.0, 0.1, low, high), (0.1, 3.0, high, low)):
+        at = made.at(C)
+        start = at.rescaled(problem, other.state, before)
+        first = next(step for step in at.steps(problem, start) if not np.isnan(step.gap))
+        assert first.gap >= 0
+        assert first.dual <= exact.primal * (1 + 1e-6)
+        assert first.primal >= exact.dual * (1 - 1e-6)
+
+
+@everywhere
+def test_a_state_is_not_changed_by_what_is_made_of_it(name, params):
+    problem = small(n=60)
+    made = machine(name, tol=1e-3, **params)
+    end = last_of(made.steps(problem))
+    kept = {key: np.array(value) for key, value in end.state.items()}
+    start = made.at(2.0).rescaled(problem, end.state, 1.0)
+    last_of(made.at(2.0).steps(problem, start))
+    for key, value in kept.items():
+        np.testing.assert_array_equal(end.state[key], value, err_msg=key)
+
+
+@everywhere
+def test_a_path_gone_on_with_in_the_middle_ends_the_same(name, params):
+    problem = small(n=60)
+    made = machine(name, tol=1e-3, **params)
+    ends = walked(made, problem, CS[:4])
+    again = []
+
+    def train(place, at, start):
+        again.append((place, last_of(at.steps(problem, start))))
+        return again[-1][1].state
+
+    path.follow(path.ascending(made, CS[:4]), problem, train, first=2, start=ends[2][2])
+    assert [place for place, _ in again] == [2, 3]
+    for (_, end, _), (_, other) in zip(ends[2:], again, strict=True):
+        assert (end.epoch, end.primal, end.dual) == (other.epoch, other.primal, other.dual)
+        for key, value in end.state.items():
+            np.testing.assert_array_equal(other.state[key], value, err_msg=key)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in SOLVERS.items() if issubclass(kind, LinearMachine)])
+def test_where_all_variables_stand_at_their_bounds_the_jump_is_the_solution(name):
+    problem = small(n=60)
+    made = machine(name, tol=1e-6, C=1e-7)
+    if isinstance(made, SummedZeroSum):
+        made = machine(name, tol=1e-6, C=1e-7, algorithm="ascent")
+    end = last_of(made.steps(problem))
+    start = made.at(1e-6).rescaled(problem, end.state, 1e-7)
+    W, before = np.asarray(start["W"]), np.asarray(end.state["W"])
+    np.testing.assert_allclose(W, 10.0 * before, rtol=1e-6, atol=1e-12)
+    assert last_of(made.at(1e-6).steps(problem, start)).epoch == 1
+
+
+def test_points_are_taken_in_ascending_order_and_once():
+    made = machine("weston_watkins", tol=0.5)
+    assert [at.params.C for at in path.ascending(made, [3.0, 0.1, 3.0, 1.0])] == [0.1, 1.0, 3.0]
+    assert {at.params.tol for at in path.ascending(made, [3.0, 0.1])} == {0.5}
+
+
+def test_a_new_interior_point_is_centred_around_the_weights_that_it_is_given():
+    problem = small(n=40)
+    losses = Losses.of_classes(problem.y, 5, np.linspace(0.5, 2.0, 40), (0.0, 0.0), (1.0, 1.0))
+    W = np.random.default_rng(0).standard_normal((problem.n_features, 5))
+    state = around(problem.X, losses, W)
+    present = losses.bounds > 0
+    margins = (losses.margins - losses.signs * (problem.X @ W))[present]
+    primal = 0.5 * (W**2).sum() + (losses.bounds[present] * np.maximum(margins, 0)).sum()
+    alpha, beta, slack, xi = (state[name][present] for name in ("alpha", "beta", "slack", "xi"))
+    np.testing.assert_allclose(alpha + beta, losses.bounds[present], rtol=1e-9)
+    np.testing.assert_allclose(xi - slack, margins, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(alpha * slack, primal / present.sum(), rtol=1e-9)
+    np.testing.assert_allclose(beta * xi, primal / present.sum(), rtol=1e-9)
+    assert (np.array([alpha, beta, slack, xi]) > 0).all()
+    assert not any(state[name][~present].any() for name in ("alpha", "beta", "slack", "xi"))

@@ -1,0 +1,283 @@
+"""H-M3 against its exponential dual, and against searches over all labelings."""
+
+import itertools
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import closed_sets, random_sets, random_tree, small, small_sets, with_tree
+
+from solvers.core.memory import TooLargeError
+from solvers.core.path import ascending, follow
+from solvers.core.problem import Problem, ProblemError
+from solvers.hierarchical.markov_ascent import Task
+from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.kernel_svm.kernel_function import KernelFunction
+from solvers.kernel_svm.kernel_map import kernel_map
+from solvers.numerics import coefficients
+from solvers.registry import SOLVERS, parse_params
+
+SCALINGS = ("uniform", "sibling", "subtree")
+variants = pytest.mark.parametrize(
+    ("labelings", "loss", "scaling"),
+    list(itertools.product(("consistent", "all"), ("symmetric", "hierarchical"), SCALINGS)),
+)
+each_labelings = pytest.mark.parametrize("labelings", ["consistent", "all"])
+
+
+def machine(**params):
+    return SOLVERS["hm3"](parse_params("hm3", params))
+
+
+def trained(problem, **params):
+    made = machine(**params)
+    *_, last = made.steps(problem)
+    return last, made.model(problem, last.state)
+
+
+def lost(tree, y, u, loss, scaling):
+    """The loss of u by its definition."""
+    c, above = tree.loss_weights(scaling), tree.parent
+    return sum(
+        c[j]
+        for j in range(tree.n_nodes)
+        if y[j] != u[j] and (loss == "symmetric" or above[j] < 0 or y[above[j]] == u[above[j]])
+    )
+
+
+def features(tree, u):
+    """Which of the four ways each edge is labelled, shape (4 n_nodes,)."""
+    ways = np.zeros((tree.n_nodes, 2, 2))
+    for j, above in enumerate(tree.parent.tolist()):
+        ways[j, int(above < 0 or u[above]), int(u[j])] = 1.0
+    return ways.ravel()
+
+
+def rivals(tree, labelings):
+    every = np.array(list(itertools.product([False, True], repeat=tree.n_nodes)))
+    return closed_sets(tree) if labelings == "consistent" else every
+
+
+def exponential_dual(problem, C, labelings, loss, scaling):
+    """The optimal value with one dual variable for each example and labeling, and w (4 n_nodes, d)."""
+    tree, X = problem.taxonomy, problem.X.toarray()
+    Y, U = problem.label_sets().toarray(), rivals(tree, labelings)
+    own, other = (np.array([features(tree, u) for u in sets]) for sets in (Y, U))
+    L = np.array([[lost(tree, y, u, loss, scaling) for u in U] for y in Y])
+    alpha = cp.Variable(L.shape, nonneg=True)
+    mass = cp.sum(alpha, axis=1)
+    w = (cp.diag(mass) @ own - alpha @ other).T @ X
+    task = cp.Problem(
+        cp.Maximize(cp.sum(cp.multiply(L, alpha)) - 0.5 * cp.sum_squares(w)), [mass <= C * problem.weights]
+    )
+    value = task.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+    return float(value), np.asarray(w.value)
+
+
+@variants
+def test_the_reduced_dual_equals_the_one_over_all_labelings(labelings, loss, scaling):
+    plain = small_sets(n=16, d=6, n_nodes=5, seed=3)
+    weights = np.random.default_rng(1).uniform(0.3, 2.0, 16)
+    problem = Problem.check_sets(plain.X, plain.labels, plain.taxonomy, weights)
+    value, w = exponential_dual(problem, 0.7, labelings, loss, scaling)
+    last, model = trained(problem, C=0.7, labelings=labelings, loss=loss, scaling=scaling, tol=1e-5, max_epochs=2000)
+    assert last.converged
+    assert last.dual <= value * (1 + 1e-7)
+    assert last.primal >= value * (1 - 1e-7)
+    # the sums of node weights over closed sets are the scores of w, up to a constant of the example
+    sets = closed_sets(problem.taxonomy)
+    due = np.array([features(problem.taxonomy, u) for u in sets]) @ w @ problem.X.T.toarray()
+    scores = sets @ model.parts.scores(problem.X).T
+    np.testing.assert_allclose(scores - scores[0], due - due[0], atol=2e-2 * np.abs(due).max())
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    n_nodes=st.integers(1, 9),
+    seed=st.integers(0, 2**32 - 1),
+    labelings=st.sampled_from(["consistent", "all"]),
+    loss=st.sampled_from(["symmetric", "hierarchical"]),
+    scaling=st.sampled_from(SCALINGS),
+)
+def test_the_most_violating_labeling_equals_a_search_over_all(n_nodes, seed, labelings, loss, scaling):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, n_nodes)
+    sets = random_sets(rng, tree, 3)
+    sets[0, 0] = True
+    problem = Problem.check_sets(rng.standard_normal((3, 4)), sets, tree)
+    task = Task.of(problem, 1.0, scaling, loss == "hierarchical", labelings)
+    A = np.zeros((4, -(-task.n_columns // 8) * 8))
+    A[:, : task.n_columns] = rng.standard_normal((4, task.n_columns))
+    if labelings == "all":
+        A[:, n_nodes : 2 * n_nodes][:, tree.parent < 0] = 0.0
+    pool = coefficients.empty(3, 16)
+    losses, linear, _, _ = task.kernels.certify(task.rows, task.forest, task.sets, A, pool, np.zeros(3))
+    # w of the vectors a and b, as the derivation has them
+    a, w = A[:, :n_nodes], np.zeros((4, n_nodes, 2, 2))
+    for j, above in enumerate(tree.parent.tolist()):
+        top = a[:, above] if above >= 0 else np.zeros(4)
+        both = A[:, n_nodes + j] if labelings == "all" and above >= 0 else a[:, j]
+        w[:, j, 1, 1], w[:, j, 1, 0], w[:, j, 0, 1], w[:, j, 0, 0] = (
+            both,
+            top - both,
+            a[:, j] - both,
+            both - top - a[:, j],
+        )
+    assert task.kernels.square(task.forest, A) == pytest.approx((w**2).sum())
+    X = problem.X[:, task.features].toarray()
+    others, total = rivals(tree, labelings), 0.0
+    for x, y in zip(X, sets, strict=True):
+        scores = [x @ w.reshape(4, -1) @ features(tree, u) + lost(tree, y, u, loss, scaling) for u in others]
+        total += max(scores) - x @ w.reshape(4, -1) @ features(tree, y)
+    assert losses == pytest.approx(total)
+    assert linear == 0.0
+
+
+@each_labelings
+def test_masses_stay_marginals_of_a_distribution(labelings):
+    problem = small_sets(n=40, n_nodes=9)
+    last, _ = trained(problem, labelings=labelings, tol=1e-4, C=2.0)
+    tree, state = problem.taxonomy, last.state
+    Y = problem.label_sets().toarray()
+    p = np.hstack([2.0 * Y, 2.0 * (Y & (tree.parent >= 0))])
+    for i in range(40):
+        at = slice(state["mass_start"][i], state["mass_start"][i] + state["mass_length"][i])
+        p[i, state["mass_classes"][at]] = state["mass_values"][at]
+    p, r = p[:, :9], p[:, 9:]
+    below = np.flatnonzero(tree.parent >= 0)
+    own, above = p[:, below], p[:, tree.parent[below]]
+    assert p.min() >= -1e-12
+    assert p.max() <= 2.0 + 1e-12
+    if labelings == "consistent":
+        assert (own <= above).all()
+    else:
+        assert (r[:, below] <= np.minimum(own, above) + 1e-12).all()
+        assert (r[:, below] >= np.maximum(0.0, own + above - 2.0) - 1e-12).all()
+
+
+@each_labelings
+def test_the_gap_is_never_negative_and_the_dual_never_falls(labelings):
+    steps = [s for s in machine(labelings=labelings, tol=1e-4).steps(small_sets(n=60)) if s.gap == s.gap]
+    assert all(step.gap >= 0 for step in steps)
+    assert (np.diff([step.dual for step in steps]) >= 0).all()
+    assert steps[-1].converged
+
+
+@each_labelings
+def test_a_resumed_run_repeats_the_uninterrupted_one_through_all_its_phases(labelings, monkeypatch):
+    monkeypatch.setattr("solvers.hierarchical.markov_ascent.SLICE_OPERATIONS", 8000)
+    monkeypatch.setattr("solvers.hierarchical.markov_ascent.REBUILD_EPOCHS", 3)
+    problem, made = small_sets(n=60, n_nodes=12), machine(labelings=labelings, tol=1e-6, max_epochs=20)
+    states = [{key: np.array(value) for key, value in s.state.items()} for s in made.steps(problem)]
+    assert "V" in states[-1]
+    assert len(states) > 20
+    for stop in range(0, len(states) - 1, len(states) // 6):
+        *_, last = made.steps(problem, states[stop])
+        assert last.state.keys() == states[-1].keys()
+        for key, array in states[-1].items():
+            np.testing.assert_array_equal(last.state[key], array, err_msg=key)
+
+
+def test_one_label_an_example_is_trained_as_its_path():
+    problem = with_tree(small(n=40))
+    sets = Problem.check_sets(problem.X, problem.label_sets(), problem.taxonomy)
+    one, other = trained(problem, tol=1e-3), trained(sets, tol=1e-3)
+    assert (one[0].primal, one[0].dual) == (other[0].primal, other[0].dual)
+    np.testing.assert_array_equal(one[1].scores(problem.X), other[1].scores(problem.X))
+    assert isinstance(one[1], SubtreeModel)
+
+
+@each_labelings
+def test_a_constant_feature_is_part_of_the_objective(labelings):
+    plain = small_sets(n=40)
+    X = np.hstack([plain.X.toarray(), np.full((40, 1), 1.5)])
+    direct = Problem.check_sets(X, plain.labels, plain.taxonomy)
+    (one, model), (two, other) = (
+        trained(plain, bias=1.5, tol=1e-3, labelings=labelings), trained(direct, tol=1e-3, labelings=labelings)
+    )  # fmt: skip
+    assert (one.primal, one.dual) == (two.primal, two.dual)
+    np.testing.assert_allclose(model.scores(plain.X), other.scores(direct.X), atol=1e-12)
+
+
+@each_labelings
+def test_a_path_in_c_has_true_bounds_and_takes_fewer_epochs_than_alone(labelings):
+    problem, ends, Cs = small_sets(n=150, d=20, n_nodes=15), [], [0.03, 0.1, 0.3, 1.0]
+    made = machine(labelings=labelings, tol=1e-2)
+
+    def train(_, at, start):
+        *_, last = at.steps(problem, start)
+        ends.append(last)
+        return last.state
+
+    follow(ascending(made, Cs), problem, train)
+    alone = [list(made.at(C).steps(problem))[-1] for C in Cs]
+    for end, other in zip(ends, alone, strict=True):
+        assert end.converged
+        assert end.dual <= other.primal
+        assert other.dual <= end.primal
+    assert sum(end.epoch for end in ends) < sum(other.epoch for other in alone)
+
+
+def test_weights_of_all_nodes_that_exceed_the_memory_are_refused():
+    tree = random_tree(np.random.default_rng(0), 3000)
+    sets = np.zeros((50, 3000), bool)
+    sets[:, 0] = True
+    with pytest.raises(TooLargeError, match=r"3,000 classes needs at least 1 MB; memory_mb allows 1 MB"):
+        machine(memory_mb=1).steps(Problem.check_sets(np.eye(50), sets, tree))
+
+
+def gram_of(problem, params):
+    X = problem.X.toarray()
+    if params["kernel"] == "rbf":
+        return np.exp(-params["gamma"] * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    return (params.get("gamma", 1.0) * X @ X.T + params.get("coef0", 0.0)) ** params.get("degree", 1)
+
+
+@each_labelings
+@pytest.mark.parametrize(
+    "params",
+    [{"kernel": "rbf", "gamma": 0.2}, {"kernel": "poly", "degree": 2, "gamma": 0.5, "coef0": 1.0, "bias": 0.5}],
+)
+def test_a_kernel_has_the_optimum_of_its_own_space(labelings, params):
+    problem = small_sets(n=14, d=4, n_nodes=4)
+    K = gram_of(problem, params)
+    vectors = np.linalg.cholesky(K + params.get("bias", 0.0) ** 2 + 1e-11 * np.eye(14))
+    explicit = Problem.check_sets(vectors, problem.labels, problem.taxonomy)
+    value, _ = exponential_dual(explicit, 2.0, labelings, "symmetric", "uniform")
+    last, model = trained(problem, C=2.0, tol=1e-5, labelings=labelings, max_epochs=3000, **params)
+    assert last.converged
+    assert last.dual <= value * (1 + 1e-6)
+    assert last.primal >= value * (1 - 1e-6)
+    _, linear = trained(explicit, C=2.0, tol=1e-5, labelings=labelings, max_epochs=3000)
+    due = linear.parts.scores(explicit.X)
+    np.testing.assert_allclose(model.parts.scores(problem.X), due, atol=2e-2 * np.abs(due).max())
+    given = Problem.check_sets(K, problem.labels, problem.taxonomy)
+    other = {"kernel": "precomputed", "bias": params.get("bias", 0.0)}
+    one, precomputed = trained(given, C=2.0, tol=1e-5, labelings=labelings, max_epochs=3000, **other)
+    assert one.primal == pytest.approx(last.primal, rel=1e-4)
+    np.testing.assert_allclose(precomputed.parts.scores(given.X), due, atol=2e-2 * np.abs(due).max())
+
+
+def test_the_linear_kernel_through_vectors_is_the_machine_itself():
+    problem = small_sets(n=30)
+    K = (problem.X @ problem.X.T).tocsr()
+    plain, model = trained(problem, tol=1e-4)
+    mapped, other = trained(Problem.check_sets(K, problem.labels, problem.taxonomy), tol=1e-4, kernel="precomputed")
+    assert mapped.dual <= plain.primal
+    assert plain.dual <= mapped.primal
+    np.testing.assert_allclose(other.parts.scores(K), model.parts.scores(problem.X), atol=0.05)
+
+
+def test_vectors_of_a_kernel_have_its_values_as_inner_products_and_no_more_of_them_than_it_takes():
+    X = small_sets(n=40, d=6).X
+    vectors = kernel_map(X, KernelFunction("rbf", gamma=0.3), 0.5)
+    K = np.exp(-0.3 * ((X.toarray()[:, None] - X.toarray()[None]) ** 2).sum(axis=2)) + 0.5
+    np.testing.assert_allclose(vectors @ vectors.T, K, atol=1e-10)
+    assert kernel_map(X, KernelFunction("linear")).shape == (40, 6)
+    with pytest.raises(ProblemError, match="not positive semidefinite"):
+        kernel_map(sp.csr_matrix([[1.0, 2.0], [2.0, 1.0]]), KernelFunction("precomputed"))
+    with pytest.raises(ProblemError, match="one row and one column"):
+        trained(small_sets(), kernel="precomputed")

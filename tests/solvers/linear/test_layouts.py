@@ -1,0 +1,61 @@
+"""Sparse and dense rows are two ways to the same numbers."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from problems import small
+
+import solvers.linear.layouts.layouts
+from solvers.linear.layouts.layouts import DenseLayout, SparseLayout
+from solvers.registry import SOLVERS, parse_params
+
+METHODS = ("weston_watkins", "crammer_singer")
+
+
+def trained(name, problem, seed=0, **params):
+    method = SOLVERS[name](parse_params(name, params), seed=seed)
+    *_, last = method.steps(problem)
+    return last, method.model(problem, last.state)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("k", [2, 5, 19])
+def test_both_layouts_reach_the_same_optimum(name, k, monkeypatch):
+    problem = small(n=120, d=21, k=k)
+    values, weights = [], []
+    for threshold, kind in ((0.0, DenseLayout), (2.0, SparseLayout)):
+        monkeypatch.setattr(solvers.linear.layouts.layouts, "DENSE_FROM", threshold)
+        assert isinstance(SOLVERS[name](parse_params(name, {})).layout(problem), kind)
+        last, model = trained(name, problem, tol=1e-8, max_epochs=100_000)
+        assert last.converged
+        values.append(last.primal)
+        weights.append(model.coef)
+    assert values[0] == pytest.approx(values[1], rel=1e-7)
+    np.testing.assert_allclose(weights[0], weights[1], atol=1e-3 * np.abs(weights[0]).max())
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("slices", [1 << 27, 50])
+def test_sparse_rows_resume_bit_for_bit_too(name, slices, monkeypatch):
+    monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", slices)
+    problem = small(n=80, d=40, density=0.1)
+    method = SOLVERS[name](parse_params(name, {"tol": 1e-3}))
+    assert isinstance(method.layout(problem), SparseLayout)
+    steps = [
+        (step.epoch, {key: np.array(value) for key, value in step.state.items()}) for step in method.steps(problem)
+    ]
+    assert len(steps) > 2
+    for at, (_, state) in enumerate(steps[:-1]):
+        rest = [(step.epoch, dict(step.state)) for step in method.steps(problem, state)]
+        assert len(rest) == len(steps) - at - 1
+        for key, array in steps[-1][1].items():
+            np.testing.assert_array_equal(rest[-1][1][key], array, err_msg=key)
+
+
+def test_unused_features_take_no_room_in_dense_rows():
+    X = sp.csr_matrix(np.array([[0.0, 1.0, 0.0, 2.0], [0.0, 3.0, 0.0, 4.0]]))
+    layout = DenseLayout.of(X, 3, np.dtype(np.float32))
+    np.testing.assert_array_equal(layout.features, [1, 3])
+    np.testing.assert_array_equal(layout.rows.data[:, :2], [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(layout.rows.squares, [5, 25])
+    assert not layout.rows.data[:, 2:].any()

@@ -1,0 +1,95 @@
+"""Measures of sets of labels against their definitions."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from problems import random_sets, random_tree
+
+from solvers.labels.label_sets import of_names
+from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.multilabel import multilabel
+
+
+def defined(tree, Y, U):
+    """Losses as they are written down in the paper, H with all ancestors and with the parent alone."""
+    told = {"error": 0.0, "symmetric_difference": 0.0}
+    for y, u in zip(Y, U, strict=True):
+        told["error"] += (y != u).any()
+        told["symmetric_difference"] += (y != u).sum()
+        for kind in ("uniform", "sibling", "subtree"):
+            c = tree.loss_weights(kind)
+            told[f"h_{kind}"] = told.get(f"h_{kind}", 0.0) + sum(
+                c[j] for j in range(tree.n_nodes) if y[j] != u[j] and all(y[h] == u[h] for h in tree.ancestors(j))
+            )
+            told[f"edge_{kind}"] = told.get(f"edge_{kind}", 0.0) + sum(
+                c[j]
+                for j in range(tree.n_nodes)
+                if y[j] != u[j] and (tree.parent[j] < 0 or y[tree.parent[j]] == u[tree.parent[j]])
+            )
+    return {name: value / len(Y) for name, value in told.items()}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_losses_are_those_of_the_paper_whose_two_hierarchical_ones_agree_on_closed_sets(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, 9)
+    Y, U = random_sets(rng, tree, 20), random_sets(rng, tree, 20)
+    told, due = multilabel(tree, sp.csr_matrix(Y), sp.csr_matrix(U)), defined(tree, Y, U)
+    for name, value in due.items():
+        assert told[name.replace("edge_", "h_")] == pytest.approx(value), name
+    hit, real, said = (Y & U).sum(), Y.sum(), U.sum()
+    assert (told["precision"], told["recall"]) == pytest.approx((hit / said, hit / real))
+    assert told["micro_f1"] == pytest.approx(2 * hit / (said + real))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_measures_of_a_level_are_those_of_its_labels_alone(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, 12)
+    Y, U = random_sets(rng, tree, 20), random_sets(rng, tree, 20)
+    told = multilabel(tree, sp.csr_matrix(Y), sp.csr_matrix(U))
+    for level in range(1, tree.depth + 1):
+        at = tree.level == level
+        y, u = Y[:, at], U[:, at]
+        f1 = [2 * (a & b).sum() / (a.sum() + b.sum()) for a, b in zip(y.T, u.T, strict=True) if a.any() or b.any()]
+        assert told[f"error_{level}"] == pytest.approx(np.mean([(a != b).any() for a, b in zip(y, u, strict=True)]))
+        assert told[f"macro_f1_{level}"] == pytest.approx(np.mean(f1) if f1 else 0.0)
+        assert told[f"f1_{level}"] == pytest.approx(2 * (y & u).sum() / max(1, y.sum() + u.sum()))
+
+
+def test_a_table_worked_by_hand():
+    tree = Taxonomy.from_edges([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d")])
+    true, _ = of_names(tree, [["c"], ["b"], []])
+    said, _ = of_names(tree, [["d"], ["b"], ["b"]])
+    told = multilabel(tree, true, said)
+    assert told == pytest.approx(
+        {
+            "error": 2 / 3,
+            "symmetric_difference": 1.0,
+            "h_uniform": 1.0,
+            "h_sibling": (0.25 + 0.25 + 0.5) / 3,
+            "h_subtree": (0.2 + 0.2 + 0.2) / 3,
+            "precision": 0.5,
+            "recall": 2 / 3,
+            "micro_f1": 4 / 7,
+            "macro_f1": (1.0 + 2 / 3 + 0 + 0) / 4,
+            "precision_1": 2 / 3,
+            "recall_1": 1.0,
+            "f1_1": 0.8,
+            "error_1": 1 / 3,
+            "macro_f1_1": (1.0 + 2 / 3) / 2,
+            "precision_2": 0.0,
+            "recall_2": 0.0,
+            "f1_2": 0.0,
+            "error_2": 1 / 3,
+            "macro_f1_2": 0.0,
+        }
+    )
+
+
+def test_sets_that_do_not_fit_the_tree_or_no_rows_at_all_are_refused():
+    tree = Taxonomy.flat(["a", "b"])
+    with pytest.raises(ValueError, match="n_samples, 2"):
+        multilabel(tree, sp.csr_matrix((3, 2)), sp.csr_matrix((3, 4)))
+    with pytest.raises(ValueError, match="no rows"):
+        multilabel(tree, sp.csr_matrix((0, 2)), sp.csr_matrix((0, 2)))
