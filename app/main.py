@@ -23,10 +23,10 @@ from app.api import (
     solvers,
 )
 from app.api.auth import KeyRing
-from app.api.envelope import Envelope
 from app.api.limits import BodyLimits
 from app.api.metrics import Metrics
 from app.api.paths import DATASETS, HIERARCHIES
+from app.api.request_middleware import RequestMiddleware
 from app.config import Settings, settings
 from app.services.model_cache import ModelCache
 from app.services.readiness import jobs_by_state
@@ -87,7 +87,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
         app.include_router(part.router)
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, uploads=uploads)
-    app.add_middleware(Envelope, metrics=metrics, verbose=config.log_level == "debug")
+    app.add_middleware(RequestMiddleware, metrics=metrics, verbose=config.log_level == "debug")
     return app
 
 

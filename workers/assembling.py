@@ -1,4 +1,4 @@
-"""The model of a training in shards: put together from what each shard has laid down in one folder."""
+"""The model of a training in shards: put together from what each shard has written to one folder."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -17,20 +17,20 @@ from solvers.sharding.shardable import Shardable
 
 @dataclass(eq=False)
 class Assembly:
-    """What the shards have laid down in ``folder``.
+    """What the shards have written to ``folder``.
 
     Attributes
     ----------
     folder : Path
     owns : sequence of int32 array
         What each shard has trained, by rank.
-    said : sequence of mapping
-        By rank: ``hashes``, the SHA-256 of its files by their names, and what its part has ``told``.
+    reports : sequence of mapping
+        By rank: ``hashes``, the SHA-256 of its files by their names, and what its part ``reported``.
     """
 
     folder: Path
     owns: Sequence[NDArray[np.int32]]
-    said: Sequence[Mapping[str, Any]]
+    reports: Sequence[Mapping[str, Any]]
     _model: Model | None = field(default=None, init=False)
 
     @property
@@ -44,12 +44,12 @@ class Assembly:
     @property
     def hashes(self) -> dict[str, str]:
         """The SHA-256 of all files by their names."""
-        return {name: digest for shard in self.said for name, digest in shard["hashes"].items()}
+        return {name: digest for shard in self.reports for name, digest in shard["hashes"].items()}
 
     def make(self, solver: Shardable, problem: Problem) -> Model:
         """The model, around the mapped files where it stays in shards."""
         arrays = {name: np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in self.hashes}
-        self._model = solver.assembled(problem, self.owner, arrays, [shard["told"] for shard in self.said])
+        self._model = solver.assembled(problem, self.owner, arrays, [shard["reported"] for shard in self.reports])
         return self._model
 
     def save(self, to: Path, lineage: Mapping[str, Any]) -> str:

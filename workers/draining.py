@@ -1,21 +1,21 @@
-"""Whether this worker was told to end: then its processes give back the jobs that they hold."""
+"""Whether this worker shall end: then its processes give back the jobs that they hold."""
 
 import mmap
 
 # One byte, shared with the processes forked from this one: the main process writes it, the pool reads it.
-_told = mmap.mmap(-1, 1)
+_flag = mmap.mmap(-1, 1)
 
 
 def request() -> None:
     """Tell every process of this worker to give its job back."""
-    _told[0] = 1
+    _flag[0] = 1
 
 
 def withdraw() -> None:
     """Take the request back."""
-    _told[0] = 0
+    _flag[0] = 0
 
 
 def requested() -> bool:
     """Whether the job shall be given back now."""
-    return _told[0] == 1
+    return _flag[0] == 1

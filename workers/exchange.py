@@ -1,7 +1,7 @@
 """The exchange of a gang over Redis: what a shard posts is published to all others, and Redis keeps none of it.
 
-The gang's keys and channels are those of :mod:`workers.gang_keys`. All that is posted before the last shard has come is
-held back until then, as Redis hands a message to those alone who listen.
+The gang's keys and channels are those of :mod:`workers.gang_keys`. All that is posted before the last shard has joined
+is held back until then, as Redis hands a message only to those who listen.
 
 Posting does not wait for an answer: that the gang is still there, a shard learns from the next one's.
 """
@@ -9,72 +9,25 @@ Posting does not wait for an answer: that the gang is still there, a shard learn
 import contextlib
 import os
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from solvers.sharding.exchange import Arrays, ExchangeError
 from workers import frames
-from workers.gang_keys import BROKEN, CONNECT_SECONDS, GONE, HEAD, TTL_SECONDS, RedisLostError, keys, translated
+from workers.gang_keys import BROKEN, GONE, HEAD, TTL_SECONDS, RedisLostError, as_exchange_errors, keys
+from workers.redis_pipeline import JOIN, KEEP_ALIVE, STORE, GangPipeline, connect, readable
 
 CHUNK_BYTES = 32 << 20
 # of all that a round publishes: what Redis keeps for a shard that does not listen is well below its limit of 8 MB
 INLINE_BYTES = 2 << 20
-_PULSE_SECONDS = 0.25
+_KEEP_ALIVE_SECONDS = 0.25
 # a processor that has been put to sleep takes longer to wake than a message to come
-_AWAKE_SECONDS = 0.01
-_READ_BYTES = 1 << 20
+_SPIN_SECONDS = 0.01
 # kinds of messages, beside BROKEN
-_WHOLE, _CHUNKS, _HERE = b"w", b"c", b"h"
-
-_CHECK = """
-local broken = redis.call('HGET', KEYS[1], 'broken')
-if broken then return redis.error_reply('BROKEN ' .. broken) end
-if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply('GONE') end
-"""
-# KEYS gang parts, ARGV ttl
-_PULSE = (
-    _CHECK
-    + """
-redis.call('PEXPIRE', KEYS[1], ARGV[1])
-return 1
-"""
-)
-# ARGV size, channel of all, what to say there when the last one has come
-_JOIN = (
-    _CHECK
-    + """
-if redis.call('HINCRBY', KEYS[1], 'here', 1) == tonumber(ARGV[1]) then
-    redis.call('PUBLISH', ARGV[2], ARGV[3])
-end
-return 1
-"""
-)
-# ARGV ttl, field, bytes
-_STORE = (
-    _CHECK
-    + """
-redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
-redis.call('PEXPIRE', KEYS[2], ARGV[1])
-return 1
-"""
-)
-# ARGV field, readers; the last of them removes it
-_FETCH = (
-    _CHECK
-    + """
-local bytes = redis.call('HGET', KEYS[2], ARGV[1])
-if redis.call('HINCRBY', KEYS[2], ARGV[1] .. ':read', 1) == tonumber(ARGV[2]) then
-    redis.call('HDEL', KEYS[2], ARGV[1], ARGV[1] .. ':read')
-end
-return bytes
-"""
-)
+_WHOLE, _CHUNKS, _COMPLETE = b"w", b"c", b"h"
 
 
 class RedisExchange:
@@ -128,19 +81,17 @@ class RedisExchange:
         self._keys = keys(name)
         self._timeout, self._check, self._ttl, self._chunk = timeout, check, int(1000 * ttl), chunk_bytes
         self._inline = max(1, min(chunk_bytes, INLINE_BYTES) // size)
-        self._next, self._unanswered = 0, deque[bool]()
+        self._next = 0
         self._rounds: dict[int, dict[int, bytes]] = defaultdict(dict)
-        self._held: list[bytes] | None = []
-        with translated():
-            self._writer, self._reader = _connect(url, timeout), _connect(url, timeout)
-            self._scripts = {}
-            for script in (_PULSE, _JOIN, _STORE, _FETCH):
-                self._scripts[script] = self._now("SCRIPT", "LOAD", script)
+        # what is posted before the last shard has joined; None afterwards
+        self._unsent: list[bytes] | None = []
+        with as_exchange_errors():
+            self._pipeline, self._reader = GangPipeline(url, self._keys, timeout), connect(url, timeout)
             self._channel = self._join()
 
     def _join(self) -> str:
-        """Listen to the others, then tell that one more is here; the channel of the gang."""
-        token = self._now("HGET", self._keys[0], "token")
+        """Subscribe to the others' channels, then say that one more has joined; the channel of the gang."""
+        token = self._pipeline.ask("HGET", self._keys[0], "token")
         if token is None:
             raise RedisLostError(GONE)
         channel = f"{self._keys[0]}:{token.decode()}"
@@ -148,9 +99,8 @@ class RedisExchange:
         self._reader.send_command("SUBSCRIBE", channel, *others)
         for _ in range(self.size):
             self._reader.read_response()
-        self._run(_JOIN, self.size, channel, HEAD.pack(_HERE, 0, 0))
-        while self._unanswered:
-            self._answer()
+        self._pipeline.send(JOIN, self.size, channel, HEAD.pack(_COMPLETE, 0, 0))
+        self._pipeline.wait_for_answers()
         return channel
 
     def post(self, arrays: Arrays) -> int:
@@ -159,27 +109,25 @@ class RedisExchange:
         ticket, self._next = self._next, self._next + 1
         self.bytes += len(frame)
         message = own = HEAD.pack(_WHOLE, self.rank, ticket) + frame
-        with translated():
-            self._drain()
+        with as_exchange_errors():
+            self._pipeline.read_answers()
             if len(frame) > self._inline and self.size > 1:
-                stops = range(0, len(frame), self._chunk)
-                for i, at in enumerate(stops):
-                    self._run(_STORE, self._ttl, self._field(ticket, self.rank, i), frame[at : at + self._chunk])
-                message = HEAD.pack(_CHUNKS, self.rank, ticket) + str(len(stops)).encode()
+                n_chunks = self._store(frame, f"{ticket}:{self.rank}")
+                message = HEAD.pack(_CHUNKS, self.rank, ticket) + str(n_chunks).encode()
             self._rounds[ticket][self.rank] = own
-            while self._held is not None and self._hear(0.0):
+            while self._unsent is not None and self._receive(0.0):
                 pass
-            if self._held is None:
+            if self._unsent is None:
                 self._publish(message)
             else:
-                self._held.append(message)
+                self._unsent.append(message)
         return ticket
 
     def collect(self, ticket: int) -> list[Arrays]:
         """What all shards have posted in that round, by rank; once a round. Raises ExchangeError."""
         started = time.monotonic()
         try:
-            with translated():
+            with as_exchange_errors():
                 self._await(ticket, started)
                 messages = self._rounds.pop(ticket)
                 parts: list[Arrays] = [
@@ -192,33 +140,28 @@ class RedisExchange:
         self.rounds += 1
         return parts
 
-    def swap(self, parcels: Mapping[int, Arrays]) -> dict[int, Arrays]:
+    def swap(self, messages: Mapping[int, Arrays]) -> dict[int, Arrays]:
         """Send contiguous arrays to some shards, each its own, and take what others have sent; raises ExchangeError.
 
-        A parcel goes by chunks that its addressee alone fetches; that it is there, the round tells all.
+        A message goes by chunks that its addressee alone fetches; how many there are, the round says to all.
         """
         ticket = self._next
         counts: list[tuple[int, int]] = []
         found: dict[int, Arrays] = {}
-        with translated():
-            for to, arrays in parcels.items():
+        with as_exchange_errors():
+            for to, arrays in messages.items():
                 frame = frames.pack(arrays)
                 self.bytes += len(frame)
-                stops = range(0, len(frame), self._chunk)
-                for i, at in enumerate(stops):
-                    field = self._parcel(ticket, self.rank, to, i)
-                    self._run(_STORE, self._ttl, field, frame[at : at + self._chunk])
-                counts.append((to, len(stops)))
-        told = self.collect(self.post([np.array(counts, np.int64).reshape(-1, 2)]))
+                counts.append((to, self._store(frame, f"{ticket}:{self.rank}>{to}")))
+        addressed = self.collect(self.post([np.array(counts, np.int64).reshape(-1, 2)]))
         began = time.monotonic()
         try:
-            with translated():
-                for rank, (goals,) in enumerate(told):
-                    for n in goals[goals[:, 0] == self.rank, 1]:
-                        fields = [self._parcel(ticket, rank, self.rank, i) for i in range(n)]
-                        found[rank] = frames.unpack(self._fetch(ticket, fields, 1))
+            with as_exchange_errors():
+                for rank, (sent,) in enumerate(addressed):
+                    for n in sent[sent[:, 0] == self.rank, 1]:
+                        found[rank] = frames.unpack(self._fetch(ticket, f"{ticket}:{rank}>{self.rank}", n, 1))
         except frames.FrameError as error:
-            raise ExchangeError(f"a parcel of round {ticket} cannot be read: {error}") from error
+            raise ExchangeError(f"a message of round {ticket} cannot be read: {error}") from error
         finally:
             self.waited += time.monotonic() - began
         return found
@@ -229,45 +172,45 @@ class RedisExchange:
 
     def close(self) -> None:
         """Leave Redis; the gang's keys stay."""
-        for connection in (self._writer, self._reader):
+        for connection in (self._pipeline, self._reader):
             with contextlib.suppress(redis.RedisError, OSError):
                 connection.disconnect()
 
     def _await(self, ticket: int, started: float) -> None:
-        pulse, deadline = started + _PULSE_SECONDS, started + self._timeout
-        awake = started + _AWAKE_SECONDS
+        keep_alive, deadline = started + _KEEP_ALIVE_SECONDS, started + self._timeout
+        sleep = started + _SPIN_SECONDS
         while len(self._rounds[ticket]) < self.size:
-            if time.monotonic() < awake:
-                if not self._hear(0.0):
+            if time.monotonic() < sleep:
+                if not self._receive(0.0):
                     os.sched_yield()
                 continue
-            if self._hear(max(0.0, min(pulse, deadline) - time.monotonic())):
+            if self._receive(max(0.0, min(keep_alive, deadline) - time.monotonic())):
                 continue
-            self._drain()
+            self._pipeline.read_answers()
             now = time.monotonic()
             if now >= deadline:
-                if self._unanswered:
+                if self._pipeline.outstanding:
                     raise RedisLostError(f"Redis has not answered for {self._timeout:g} s")
                 raise ExchangeError(f"round {ticket} was not complete after {self._timeout:g} s")
-            if now >= pulse:
-                pulse = now + _PULSE_SECONDS
+            if now >= keep_alive:
+                keep_alive = now + _KEEP_ALIVE_SECONDS
                 if self._check is not None:
                     self._check()
-                self._run(_PULSE, self._ttl)
+                self._pipeline.send(KEEP_ALIVE, self._ttl)
 
-    def _hear(self, wait: float) -> bool:
+    def _receive(self, wait: float) -> bool:
         """Take one message, if one comes within so many seconds."""
-        if not _readable(self._reader, wait):
+        if not readable(self._reader, wait):
             return False
         message = self._reader.read_response()[2]
         kind, rank, ticket = HEAD.unpack_from(message)
         if kind == BROKEN:
             raise ExchangeError(message[HEAD.size :].decode(errors="replace"))
-        if kind != _HERE:
+        if kind != _COMPLETE:
             self._rounds[ticket][rank] = message
-        elif self._held is not None:
-            held, self._held = self._held, None
-            for late in held:
+        elif self._unsent is not None:
+            unsent, self._unsent = self._unsent, None
+            for late in unsent:
                 self._publish(late)
         return True
 
@@ -275,87 +218,25 @@ class RedisExchange:
         content = memoryview(message)[HEAD.size :]
         if message[:1] == _WHOLE:
             return content
-        return self._fetch(ticket, [self._field(ticket, rank, i) for i in range(int(bytes(content)))], self.size - 1)
+        return self._fetch(ticket, f"{ticket}:{rank}", int(bytes(content)), self.size - 1)
 
-    def _fetch(self, ticket: int, fields: list[str], readers: int) -> bytes:
+    def _store(self, frame: bytes, name: str) -> int:
+        """Store a long message in chunks; how many."""
+        stops = range(0, len(frame), self._chunk)
+        for i, at in enumerate(stops):
+            self._pipeline.send(STORE, self._ttl, f"{name}:{i}", frame[at : at + self._chunk])
+        return len(stops)
+
+    def _fetch(self, ticket: int, name: str, n_chunks: int, readers: int) -> bytes:
         """The chunks of one message, which the last of its readers removes."""
         chunks = []
-        for field in fields:
-            while self._unanswered:
-                self._answer()
-            self._send(_FETCH, field, readers)
-            chunk = self._writer.read_response()
+        for i in range(n_chunks):
+            chunk = self._pipeline.fetch(f"{name}:{i}", readers)
             if chunk is None:
                 raise RedisLostError(f"Redis has lost a message of round {ticket}")
             chunks.append(chunk)
         return b"".join(chunks)
 
-    @staticmethod
-    def _field(ticket: int, rank: int, chunk: int) -> str:
-        return f"{ticket}:{rank}:{chunk}"
-
-    @staticmethod
-    def _parcel(ticket: int, rank: int, to: int, chunk: int) -> str:
-        return f"{ticket}:{rank}>{to}:{chunk}"
-
     def _publish(self, message: bytes) -> None:
-        """Send, and ask whether the gang is there; the answers are read later."""
-        if self.size == 1:
-            return
-        self._writer.send_packed_command(
-            [
-                _packed(b"PEXPIRE", self._keys[0], self._ttl)
-                + _packed(b"PUBLISH", f"{self._channel}:{self.rank}", message)
-            ]
-        )
-        self._unanswered += (True, False)
-
-    def _run(self, script: str, *arguments: Any) -> None:
-        """Send; the answer is read later."""
-        self._send(script, *arguments)
-        self._unanswered.append(True)
-
-    def _send(self, script: str, *arguments: Any) -> None:
-        self._writer.send_command("EVALSHA", self._scripts[script], 2, *self._keys, *arguments)
-
-    def _now(self, *command: Any) -> Any:
-        self._writer.send_command(*command)
-        return self._writer.read_response()
-
-    def _drain(self) -> None:
-        while self._unanswered and _readable(self._writer, 0.0):
-            self._answer()
-
-    def _answer(self) -> None:
-        asks = self._unanswered.popleft()
-        if self._writer.read_response() == 0 and asks:
-            raise RedisLostError(GONE)
-
-
-def _packed(*arguments: str | bytes | int) -> bytes:
-    """A command as Redis reads it, in one piece."""
-    words = [word if isinstance(word, bytes) else str(word).encode() for word in arguments]
-    parts = [b"*%d\r\n" % len(words)]
-    for word in words:
-        parts += (b"$%d\r\n" % len(word), word, b"\r\n")
-    return b"".join(parts)
-
-
-def _connect(url: str, timeout: float) -> Any:
-    pool = redis.ConnectionPool.from_url(
-        url,
-        protocol=2,
-        socket_timeout=timeout,
-        socket_connect_timeout=CONNECT_SECONDS,
-        socket_read_size=_READ_BYTES,
-        retry=Retry(NoBackoff(), 0),
-    )
-    connection: Any = pool.make_connection()
-    connection.connect()
-    return connection
-
-
-def _readable(connection: Any, wait: float) -> bool:
-    if not connection.is_connected:
-        raise redis.ConnectionError("the connection was closed")
-    return bool(connection.can_read(timeout=wait))
+        if self.size > 1:
+            self._pipeline.publish(f"{self._channel}:{self.rank}", message, self._ttl)

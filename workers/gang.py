@@ -1,8 +1,8 @@
-"""What a coordinator and its shards say to each other: names, messages, and how a gang ends.
+"""What a coordinator and its shards exchange: the names of a gang, its messages, and how it ends.
 
 They meet in two exchanges. In one the shards alone exchange what the training needs. In the other, the control, the
 coordinator is the last rank: a round after every step, in which the shards post what they have reached and the
-coordinator posts, ahead of the step, what is to be done after it. All of them read both, so all go the same way.
+coordinator posts, ahead of the step, what is to be done after it. All of them read both, so all do the same.
 """
 
 import json
@@ -16,7 +16,7 @@ from solvers.sharding.exchange import ExchangeError
 from workers.exchange import RedisExchange
 from workers.gang_keys import RedisLostError, break_gang, close_gang
 
-GO, SAVE, LEAVE = 0, 1, 2
+CONTINUE, SAVE, LEAVE = 0, 1, 2
 _DRAINED = "a worker ends"
 
 
@@ -70,8 +70,8 @@ def drained() -> str:
     return _DRAINED
 
 
-def verdict(error: ExchangeError) -> Exception:
-    """What the end of an exchange means for the job."""
+def outcome(error: ExchangeError) -> Exception:
+    """What the end of an exchange means for the job: Waiting, Failed or Lost."""
     if isinstance(error, RedisLostError):
         return Waiting(str(error))
     if str(error) == _DRAINED:
@@ -82,7 +82,7 @@ def verdict(error: ExchangeError) -> Exception:
 
 
 class Report(NamedTuple):
-    """What a shard tells after a step; ``ended`` says that there was none left."""
+    """What a shard reports after a step; ``ended`` says that there was none left."""
 
     ended: float
     epoch: float

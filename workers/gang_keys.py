@@ -21,7 +21,7 @@ from solvers.sharding.exchange import ExchangeError
 TTL_SECONDS = 3600.0
 CONNECT_SECONDS = 10.0
 GONE = "Redis has lost the gang's keys, or the gang has ended"
-_KNOCK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 # of a message on a gang's channels: its kind, its shard, its round
 HEAD = struct.Struct("<cxHxxxxQ")
 BROKEN = b"b"
@@ -61,7 +61,7 @@ def await_gang(url: str, name: str, timeout: float, check: Callable[[], None]) -
             if time.monotonic() >= deadline:
                 raise RedisLostError(GONE)
             check()
-            time.sleep(_KNOCK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
 
 def break_gang(url: str, name: str, reason: str) -> None:
@@ -82,7 +82,7 @@ def keys(name: str) -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
+def as_exchange_errors() -> Iterator[None]:
     """Errors of Redis as those of an exchange."""
     try:
         yield
@@ -101,7 +101,7 @@ def translated() -> Iterator[None]:
 def _client(url: str) -> Iterator[redis.Redis]:
     retry = Retry(NoBackoff(), 0)
     with (
-        translated(),
+        as_exchange_errors(),
         redis.Redis.from_url(
             url, socket_timeout=CONNECT_SECONDS, socket_connect_timeout=CONNECT_SECONDS, retry=retry
         ) as client,

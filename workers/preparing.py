@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from app.errors import Conflict
 from app.schemas.jobs import TrainRequest
 from app.store import tables
-from app.store.cache import nearby
+from app.store.cache import local_copy
 from app.store.corpus import open_corpus
 from app.store.files import Files
 from solvers.core.problem import Problem
@@ -47,7 +47,7 @@ def prepare(
     dataset = heartbeat.read(lambda session: session.get(tables.Dataset, dataset_id))
     if dataset is None or dataset.path is None:
         raise Conflict("the dataset is not ready, or was deleted")
-    corpus = open_corpus(nearby(store, dataset.path), dataset.path)
+    corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
     rows = split_rows(corpus, request, label_tree(heartbeat, job_id, request))
     tell("features")
     data = featured(corpus, rows, request.text)

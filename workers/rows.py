@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 from app.errors import InvalidInput
 from app.schemas.jobs import TrainRequest
-from app.services.labelling import named
+from app.services.label_checks import named
 from app.services.splits import stratified
 from app.store.corpus import Corpus
 from solvers.core.problem import Problem

@@ -29,11 +29,11 @@ def measures(model: Model, rows: Rows, X_train: csr_matrix, X_test: csr_matrix) 
     X_train, X_test : csr_matrix, shape (n_samples, n_features)
         Scored in chunks of rows whose scores take 64 MB.
     """
-    told = {}
+    found: dict[str, dict[str, float]] = {}
     for part, X, truth in (("train", X_train, rows.truth_train), ("test", X_test, rows.truth_test)):
         if X.shape[0] > 0:
-            told[part] = _measure(model, rows, X, truth)
-    return told
+            found[part] = _measure(model, rows, X, truth)
+    return found
 
 
 def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth) -> dict[str, float]:

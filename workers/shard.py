@@ -56,10 +56,10 @@ def run_shard(job_id: str, rank: int) -> None:
     log = _log.bind(job_id=job_id, attempt=lease.attempt, rank=rank)
     log.info("shard_started", size=lease.size)
     with _ShardHeartbeat(lease, claimed_at) as heartbeat:
-        outcome = _attend(lease, heartbeat)
+        outcome = _run_in_gang(lease, heartbeat)
         log.info("shard_ended", outcome=outcome)
         if outcome == _DONE:
-            return  # the coordinator, which may not have read the last word yet, gives the slots back
+            return  # the coordinator, which may not have read the last message yet, gives the slots back
         try:
             with sessions()() as session:
                 slots.leave(session, lease)
@@ -78,7 +78,7 @@ class _ShardHeartbeat(LeaseHeartbeat):
         self.write(lambda session: slots.renew(session, self._lease))
 
 
-def _attend(lease: ShardLease, heartbeat: _ShardHeartbeat) -> str:
+def _run_in_gang(lease: ShardLease, heartbeat: _ShardHeartbeat) -> str:
     url = settings().redis_url
     try:
         shard = _Shard(lease, heartbeat, url)
@@ -107,7 +107,7 @@ class _Shard:
         self._url = url
 
     def run(self) -> None:
-        """From the first word to the coordinator to the last one."""
+        """From the first message to the coordinator to the last one."""
         lease, request = self._lease, self.request
         solver = find(request.solver)(
             parse_params(request.solver, request.params), seed=request.seed, threads=request.threads
@@ -197,11 +197,11 @@ class _Shard:
         part = solver.part(problem, state)
         files = part.files(lease.rank)
         hashes = {name: write_array(folder / f"{name}.npy", array) for name, array in files.items()}
-        gather(control, [gang.encode({"hashes": hashes, "told": part.told()}), part.own])
+        gather(control, [gang.encode({"hashes": hashes, "reported": part.told()}), part.own])
 
 
 def model_part(job_id: str, attempt: int) -> str:
-    """The folder in which the shards of an attempt lay down their parts of the model."""
+    """The folder in which the shards of an attempt write their parts of the model."""
     return f"models/{job_id}.{attempt}/.model.part"
 
 

@@ -50,7 +50,7 @@ def train_sharded(context: JobContext, store: Files, request: TrainRequest, solv
             open_gang(url, name)
         Coordinator(context, store, request, solver, lease.shards, url).run()
     except ExchangeError as error:
-        raise gang.verdict(error) from error
+        raise gang.outcome(error) from error
     except BaseException as error:
         gang.break_all(url, lease.job_id, lease.attempt, f"the coordinator has ended: {type(error).__name__}")
         raise
@@ -77,9 +77,9 @@ class Coordinator:
         self, context: JobContext, store: Files, request: TrainRequest, solver: Solver[Any], size: int, url: str
     ) -> None:
         self._context, self._store, self._request, self._solver, self._size = context, store, request, solver, size
-        self._began = self._looked_at = time.monotonic()
-        self._all_here = False
-        self._notify()
+        self._began = self._watched_at = time.monotonic()
+        self._all_joined = False
+        self._notify_shards()
         self._url, self._gang = url, gang.names(context.lease.job_id, context.lease.attempt)[1]
         self._control = RedisExchange(
             url,
@@ -87,13 +87,13 @@ class Coordinator:
             size,
             size + 1,
             timeout=settings().exchange_seconds,
-            check=self._look,
+            check=self._watch_shards,
         )
         self._run = _GangRun(context, store, self)
         self._counts = np.zeros((size, 3))
 
     def run(self) -> None:
-        """From the shards' first word to the job's success."""
+        """From the shards' first message to the job's success."""
         try:
             lease = self._context.lease
             prepared = prepare(self._context, lease.job_id, lease.dataset_id, self._store, self._request)
@@ -106,7 +106,7 @@ class Coordinator:
             self._control.close()
 
     def collect(self, mine: Arrays) -> list[Arrays]:
-        """What the shards say in the next round, by rank, after the coordinator's own word."""
+        """What the shards post in the next round, by rank; the coordinator posts first."""
         return self._control.collect(self._control.post(mine))[: self._size]
 
     def _start(self, prepared: Prepared) -> Outcome | None:
@@ -121,7 +121,7 @@ class Coordinator:
                 raise InvalidInput(f"shard {rank} is of version {gang.decode(version)}, the coordinator of {VERSION}")
             if not np.array_equal(made, other):
                 raise InvalidInput(f"shard {rank} has made another problem of the dataset than the coordinator")
-        self._all_here = True
+        self._all_joined = True
         if resumed is not None and not all(part[0][0] for part in self.collect([])):
             self._run.forget()
             return None
@@ -129,7 +129,7 @@ class Coordinator:
 
     def _train(self, outcome: Outcome | None) -> Outcome:
         self._run.begin(self._solver, 0, None if outcome is None else outcome.state)
-        order, began = gang.GO, time.monotonic()
+        order, began = gang.CONTINUE, time.monotonic()
         while True:
             reports = [Report(*part[0]) for part in self.collect([np.array([order, self._run.next_number], np.int64)])]
             self._run.seconds += time.monotonic() - began
@@ -143,7 +143,7 @@ class Coordinator:
             if order & gang.LEAVE:
                 raise Drained
             self._context.check(drain=False)
-            order = gang.GO
+            order = gang.CONTINUE
             if draining.requested() or any(report.drains for report in reports):
                 order = gang.SAVE | gang.LEAVE
             elif self._run.checkpoint_due():
@@ -172,7 +172,7 @@ class Coordinator:
         parts = self.collect([])
         self._context.read(lambda session: slots.give_up(session, lease.job_id))
         folder = self._store.path(model_part(lease.job_id, lease.attempt))
-        assembly = Assembly(folder, [own for _, own in parts], [gang.decode(said) for said, _ in parts])
+        assembly = Assembly(folder, [own for _, own in parts], [gang.decode(report) for report, _ in parts])
         solver = self._solver
         assert isinstance(solver, Shardable)
         finish = publisher.finish(
@@ -184,12 +184,12 @@ class Coordinator:
         )
         self._context.succeed(finish)
 
-    def _look(self) -> None:
-        """While the coordinator waits: is the job still its own, is every shard alive, has each one come?"""
-        self._context.check(drain=not self._all_here)
-        if time.monotonic() - self._looked_at < min(1.0, settings().heartbeat_seconds):
+    def _watch_shards(self) -> None:
+        """While the coordinator waits: is the job still its own, is every shard alive, has each one joined?"""
+        self._context.check(drain=not self._all_joined)
+        if time.monotonic() - self._watched_at < min(1.0, settings().heartbeat_seconds):
             return
-        self._looked_at = time.monotonic()
+        self._watched_at = time.monotonic()
         lease = self._context.lease
         held = self._context.read(lambda session: slots.held(session, lease.job_id, lease.attempt))
         gone = sorted(set(range(self._size)) - {slot.rank for slot in held if not (slot.worker and slot.lost)})
@@ -200,11 +200,11 @@ class Coordinator:
         absent = [slot for slot in held if slot.worker is None]
         if not absent:
             return
-        if self._looked_at - self._began > _START_LEASES * settings().lease_seconds:
+        if self._watched_at - self._began > _START_LEASES * settings().lease_seconds:
             raise Waiting(f"no worker of {absent[0].queue} has taken shard {absent[0].rank}")
-        self._notify()
+        self._notify_shards()
 
-    def _notify(self) -> None:
+    def _notify_shards(self) -> None:
         lease = self._context.lease
         self._context.read(lambda session: slots.keep_waiting(session, lease.job_id, lease.attempt))
         for slot in self._context.read(lambda session: slots.held(session, lease.job_id, lease.attempt)):

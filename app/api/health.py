@@ -21,7 +21,7 @@ async def get_health() -> Health:
 @router.get("/readyz", responses=responses(503))
 def get_readiness(request: Request) -> Readiness:
     """Whether the database, the queue and the workers are there; needs no key."""
-    found = readiness.look(request.app.state.sessions)
+    found = readiness.check(request.app.state.sessions)
     if not found.ready:
         faults = [Item(getattr(found, part), f"/{part}") for part in ("database", "queue", "workers")]
         raise Unavailable("A part of the service is not there.", [fault for fault in faults if fault.detail != "ok"])

@@ -63,7 +63,7 @@ async def upload_hierarchy(
         str, Query(min_length=1, max_length=8, description="Of paths: what stands between their parts.")
     ] = HierarchyOptions.separator,
 ) -> Hierarchy:
-    """Upload a label tree; what keeps it from being one is told by its lines."""
+    """Upload a label tree; what keeps it from being one is reported by line."""
     options = Options(name, format, HierarchyOptions(root, separator))
     await run_in_threadpool(_refuse_early, request, token, options)
     upload = await run_in_threadpool(files().upload)

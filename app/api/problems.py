@@ -77,7 +77,7 @@ def pointer(path: Sequence[str | int]) -> str:
 
 
 def request_id(request: Request) -> str | None:
-    """The id that the envelope gave to the request."""
+    """The id that the middleware gave to the request."""
     found: str | None = request.scope.get("state", {}).get("request_id")
     return found
 

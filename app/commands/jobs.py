@@ -66,7 +66,7 @@ def train(
             found = [
                 client.models.version(model, version) for version in result.versions or [cast(int, result.version)]
             ]
-            columns = [_told(version) for version in found]
+            columns = [_summary(version) for version in found]
             names = list(dict.fromkeys(name for column in columns for name in column))
             rows = [(name, *(column.get(name) for column in columns)) for name in names]
             console(json).print(table(["model", *(version.model for version in found)], rows))
@@ -115,12 +115,12 @@ def retry(job: Id, json: Json = False) -> None:
         _show(client.jobs.get(job).retry(), json)
 
 
-def _told(version: ModelVersion) -> dict[str, object]:
-    told: dict[str, object] = {"version": version.version}
+def _summary(version: ModelVersion) -> dict[str, object]:
+    row: dict[str, object] = {"version": version.version}
     if "C" in version.params:
-        told["C"] = version.params["C"]
-    told |= {"epochs": version.epochs, "gap": number(version.gap)}
-    return told | {f"{part} {name}": value for part, all_ in version.metrics.items() for name, value in all_.items()}
+        row["C"] = version.params["C"]
+    row |= {"epochs": version.epochs, "gap": number(version.gap)}
+    return row | {f"{part} {name}": value for part, all_ in version.metrics.items() for name, value in all_.items()}
 
 
 def _numbers(text: str) -> list[float]:

@@ -91,10 +91,10 @@ def predict(
     if json:
         print_json(answer)
         return
-    console(json).print(table(["instance", "label", "score", "way"], _told(every)))
+    console(json).print(table(["instance", "label", "score", "way"], _rows(every)))
 
 
-def _told(predictions: list[Prediction]) -> Iterator[tuple[object, ...]]:
+def _rows(predictions: list[Prediction]) -> Iterator[tuple[object, ...]]:
     for row, item in enumerate(predictions):
         if item.subtree is not None:
             yield from ((row, node.label, _score(node.margin), node.parent) for node in item.subtree or [_NOTHING])

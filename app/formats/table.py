@@ -55,7 +55,7 @@ class Problems:
         self._n_errors += 1
         self._errors.append(RowError(row, None if column is None else shorten(column), detail))
         if len(self._errors) > 50 * MAX_REPORTED:
-            self._settle()
+            self._keep_first()
 
     def uncounted(self, n_errors: int) -> None:
         """Count errors that were seen after the first 20 of their kind and are not listed."""
@@ -67,10 +67,10 @@ class Problems:
     def raise_if_any(self) -> None:
         """Raise FormatError if anything was noted."""
         if self._n_errors:
-            self._settle()
+            self._keep_first()
             raise FormatError(self._errors, self._n_errors)
 
-    def _settle(self) -> None:
+    def _keep_first(self) -> None:
         self._errors = sorted(self._errors, key=lambda error: error.row)[:MAX_REPORTED]
 
 

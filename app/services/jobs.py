@@ -11,7 +11,7 @@ from app.schemas.jobs import FINAL_STATES, Job, JobResult, JobState, JobStep, Jo
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
 from app.services import job_queue, slots
-from app.services.labelling import check_labels, check_method
+from app.services.label_checks import check_labels, check_method
 from app.services.lookup import by_id, by_ref, moment, moment_or_none, newest
 from app.store import tables
 from app.store.db import db_now, reading, writing
@@ -96,7 +96,7 @@ def cancel(session: Session, id: str) -> Job:
             raise Conflict(f"the job has {job.state} and cannot be cancelled")
         if job.state == "queued":
             _set(session, id, state="cancelled", finished_at=db_now())
-            settle_import(session, [id], "The import was cancelled.")
+            fail_import(session, [id], "The import was cancelled.")
         elif job.state == "running":
             _set(session, id, state="cancelling")
         return show(_locked(session, id))
@@ -160,7 +160,7 @@ def steps(session: Session, id: str, after: int = -1, limit: int = 1000) -> JobS
         )
 
 
-def settle_import(session: Session, job_ids: list[str], detail: str, document: dict[str, Any] | None = None) -> None:
+def fail_import(session: Session, job_ids: list[str], detail: str, document: dict[str, Any] | None = None) -> None:
     """Fail the datasets whose import ended without success, in the caller's transaction."""
     document = document or {
         "type": "urn:polymargin:problem:import_ended",

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.config import settings
 from app.services import slots
 from app.services.fencing import Fenced as Fenced
-from app.services.jobs import settle_import, worker_lost
+from app.services.jobs import fail_import, worker_lost
 from app.store import tables
 from app.store.db import db_now, reading, writing
 
@@ -193,7 +193,7 @@ def end(
         raise Fenced(f"job {lease.job_id} is not held by attempt {lease.attempt}")
     slots.release(session, [lease.job_id])
     if lease.kind == "import" and state != "succeeded":
-        settle_import(session, [lease.job_id], f"The import was {state}.", error)
+        fail_import(session, [lease.job_id], f"The import was {state}.", error)
 
 
 def set_result(session: Session, lease: Lease, result: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
     Raises
     ------
     NotFound, Conflict, InvalidInput
-        As for a job; that too few pools are running is told, and refuses nothing.
+        As for a job; that too few pools are running is reported, and refuses nothing.
     """
     if request.shards is None:
         raise InvalidInput("there is nothing to plan", [Item("a job without shards runs in one worker", "/shards")])

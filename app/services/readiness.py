@@ -15,7 +15,7 @@ from app.store.queue import GENERAL, reachable
 OK = "ok"
 
 
-def look(sessions: sessionmaker[Session]) -> Readiness:
+def check(sessions: sessionmaker[Session]) -> Readiness:
     """Ask the database, the queue and the workers now."""
     queue = OK if reachable() else "Redis does not answer"
     try:

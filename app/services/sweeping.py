@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.config import settings
 from app.schemas.jobs import FINAL_STATES
 from app.services import slots
-from app.services.jobs import settle_import, worker_lost
+from app.services.jobs import fail_import, worker_lost
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from app.store.files import Files
@@ -85,9 +85,9 @@ def _expire(session: Session, swept: Swept) -> None:
                 _set(session, id, state="queued", lease_until=None, worker=None, losses=losses + 1, notified_at=None)
         slots.release(session, [*swept.cancelled, *swept.failed, *swept.requeued])
         if swept.cancelled:
-            settle_import(session, swept.cancelled, "The import was cancelled.")
+            fail_import(session, swept.cancelled, "The import was cancelled.")
         if swept.failed:
-            settle_import(session, swept.failed, "The import lost its worker too often.")
+            fail_import(session, swept.failed, "The import lost its worker too often.")
 
 
 def _notify(session: Session, swept: Swept) -> None:

@@ -10,7 +10,7 @@ from app.store.db import new_id
 from app.store.files import Files
 
 
-def nearby(store: Files, path: str) -> Files:
+def local_copy(store: Files, path: str) -> Files:
     """Files in which the folder ``path`` is at hand: the store itself, or a cache that has a checked copy of it.
 
     The copies used least recently go when all exceed ``POLYMARGIN_CACHE_BYTES``; whoever has them mapped keeps them.

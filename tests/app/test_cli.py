@@ -271,7 +271,7 @@ def test_help_does_not_load_the_service() -> None:
     assert "datasets" in done.stdout
 
 
-def test_a_path_of_cs_is_sent_as_numbers_and_every_version_is_told(run: Run, canned: Canned) -> None:
+def test_a_path_of_cs_is_sent_as_numbers_and_every_version_is_reported(run: Run, canned: Canned) -> None:
     result = {"model": "topics", "version": 3, "versions": [2, 3]}
     canned.answers["GET /jobs/j1"].clear()
     canned.answer("GET /jobs/j1", SUCCEEDED | {"result": result})

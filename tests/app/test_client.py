@@ -48,7 +48,7 @@ def test_every_code_of_a_problem_has_its_own_error(
     assert caught.value.errors[0].row == 7
 
 
-def test_an_answer_that_is_no_problem_document_is_told_by_its_status() -> None:
+def test_an_answer_that_is_no_problem_document_is_reported_by_its_status() -> None:
     assert type(errors.from_answer(404, b"<html>")) is errors.NotFoundError
     assert type(errors.from_answer(418, b"<html>")) is errors.InternalError
 

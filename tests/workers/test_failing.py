@@ -1,4 +1,4 @@
-"""Failures: told to the user in words that help, and never with what the data held."""
+"""Failures: reported to the user in words that help, and never with what the data held."""
 
 from collections.abc import Callable
 from typing import Any
@@ -46,13 +46,13 @@ def test_every_failure_has_a_code_and_words(
 
     dataset()
     monkeypatch.setattr("workers.training.drive", fail)
-    told = _failed(database)
-    assert told[0] == code
-    assert detail in told[1]
-    assert "the text of a row" not in told[1]
+    found = _failed(database)
+    assert found[0] == code
+    assert detail in found[1]
+    assert "the text of a row" not in found[1]
 
 
-def test_texts_without_a_common_term_are_told(database: sessionmaker[Session], dataset: Callable[..., str]) -> None:
+def test_texts_without_a_common_term_are_reported(database: sessionmaker[Session], dataset: Callable[..., str]) -> None:
     dataset("text,label\none,a\nsix,b\ntwo,a\nten,b\n", format="csv")
     code, detail = _failed(database, text=TextRecipe(min_df=4))
     assert code == "invalid_input"

@@ -213,17 +213,17 @@ def test_without_redis_there_is_no_exchange(redis_server, redis_url):
 def swapped(exchange):
     """Each shard sends to the next, and rank 0 to itself too; in the second round only rank 1 sends, to rank 2."""
     after = (exchange.rank + 1) % exchange.size
-    parcels = {after: [np.full((3, 50), exchange.rank, np.float32), np.arange(exchange.rank)]}
+    messages = {after: [np.full((3, 50), exchange.rank, np.float32), np.arange(exchange.rank)]}
     if exchange.rank == 0:
-        parcels[0] = [np.array([7.0])]
-    found = exchange.swap(parcels)
+        messages[0] = [np.array([7.0])]
+    found = exchange.swap(messages)
     again = exchange.swap({2: [np.ones(1)]} if exchange.rank == 1 else {})
     exchange.barrier()
     return found, again
 
 
 @pytest.mark.parametrize("chunk", [64, 1 << 20])
-def test_parcels_reach_their_addressees_alone_and_are_gone_then(gang, redis_server, chunk):
+def test_swapped_messages_reach_their_addressees_alone_and_are_gone_then(gang, redis_server, chunk):
     results = gang(3, swapped, chunk_bytes=chunk)
     for rank, (found, again) in enumerate(results):
         before = (rank - 1) % 3
@@ -259,7 +259,7 @@ def test_gangs_of_one_name_in_two_databases_do_not_hear_each_other(redis_url):
         open_gang(url, NAME)
     ends = [[RedisExchange(url, NAME, rank, 2, timeout=30.0) for rank in range(2)] for url in urls]
 
-    def told(number: int, rank: int) -> list[Any]:
+    def answer(number: int, rank: int) -> list[Any]:
         end = ends[number][rank]
         found = [part[0].tolist() for part in end.collect(end.post([np.array([number, rank])]))]
         end.close()
@@ -267,7 +267,7 @@ def test_gangs_of_one_name_in_two_databases_do_not_hear_each_other(redis_url):
 
     # at once: what is posted before word has come that all are there leaves when its sender collects
     with ThreadPoolExecutor(4) as threads:
-        answers = [threads.submit(told, number, rank) for number in range(2) for rank in range(2)]
+        answers = [threads.submit(answer, number, rank) for number in range(2) for rank in range(2)]
         found = [answer.result() for answer in answers]
     assert found == [[[number, 0], [number, 1]] for number in range(2) for _ in range(2)]
 

@@ -82,12 +82,12 @@ def test_a_model_over_sets_is_that_of_the_library_with_measures_of_each_level(
     assert isinstance(same, SubtreeModel)
     for name, array in same.arrays().items():
         np.testing.assert_array_equal(model.arrays()[name], array)
-    told = multilabel(TREE, labels, same.predict_sets(X))
-    assert version.metrics["train"] == {name: told[name] for name in version.metrics["train"]}
+    expected = multilabel(TREE, labels, same.predict_sets(X))
+    assert version.metrics["train"] == {name: expected[name] for name in version.metrics["train"]}
     assert {"error", "symmetric_difference", "h_sibling", "micro_f1", "macro_f1"} <= set(version.metrics["test"])
     assert version.metrics["test"]["micro_f1"] > 0.5
     for level, measures in enumerate(version.levels["train"], 1):
-        assert measures == {name: told[f"{name}_{level}"] for name in measures}
+        assert measures == {name: expected[f"{name}_{level}"] for name in measures}
         assert set(measures) == {"error", "precision", "recall", "f1", "macro_f1"}
     assert len(version.levels["test"]) == 3
 

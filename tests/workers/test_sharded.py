@@ -138,7 +138,7 @@ def test_shards_that_take_their_slots_before_the_gang_is_open_wait_for_it(
     assert (job.state, job.attempt) == ("succeeded", 1)
 
 
-def test_steps_tell_what_travelled(database: Database, submit: Callable[..., str]) -> None:
+def test_steps_report_what_was_exchanged(database: Database, submit: Callable[..., str]) -> None:
     with pools(database, 2):
         id = submit()
         run(id)
@@ -336,8 +336,8 @@ def test_shards_that_are_done_before_the_coordinator_has_read_so_are_not_lost(
     def slow(self: Coordinator, mine: Any) -> Any:
         ticket = self._control.post(mine)
         time.sleep(0.1)
-        self._looked_at = 0.0
-        self._look()
+        self._watched_at = 0.0
+        self._watch_shards()
         return self._control.collect(ticket)[: self._size]
 
     monkeypatch.setattr(Coordinator, "collect", slow)

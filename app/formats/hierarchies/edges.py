@@ -152,7 +152,7 @@ class Edges:
             while node in self._above and node not in settled and node not in trail:
                 trail[node] = None
                 node = self._above[node].parent
-            if node in trail and self._top not in trail:  # a top that is a child was told of already
+            if node in trail and self._top not in trail:  # a top that is a child was reported already
                 nodes = list(trail)
                 cycle = nodes[nodes.index(node) :]
                 n_found += 1

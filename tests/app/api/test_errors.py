@@ -51,7 +51,7 @@ def test_faults_of_a_body_have_pointers_and_no_values(client: TestClient) -> Non
     assert MARKER not in json.dumps(document)
 
 
-def test_a_misspelt_field_is_told_the_nearest(client: TestClient) -> None:
+def test_a_misspelt_field_is_answered_with_the_nearest(client: TestClient) -> None:
     document = problem(client.post(JOBS, json={"solvr": 1, "text": {"min_fd": 1}}), 422)
     assert document["errors"] == [
         {"pointer": "/solvr", "detail": "unknown field; did you mean 'solver'?"},

@@ -20,17 +20,17 @@ def parsed(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_finished_job_is_told_from_its_first_step_to_its_end(client: TestClient) -> None:
+def test_a_finished_job_is_reported_from_its_first_step_to_its_end(client: TestClient) -> None:
     upload(client, "letters", SPARSE, "svmlight")
     job = train(client, "letters", "letters")
     steps = client.get(f"/api/v1/jobs/{job['id']}/steps").json()["steps"]
     response = client.get(f"/api/v1/jobs/{job['id']}/events")
     assert response.headers["content-type"].startswith("text/event-stream")
-    told = parsed(response.text)
-    assert [event["data"] for event in told if event["event"] == "step"] == steps
-    assert [event["id"] for event in told if event["event"] == "step"] == [str(step["number"]) for step in steps]
-    assert [event["data"] for event in told if event["event"] == "state"] == [job]
-    assert told[-1]["event"] == "state"
+    found = parsed(response.text)
+    assert [event["data"] for event in found if event["event"] == "step"] == steps
+    assert [event["id"] for event in found if event["event"] == "step"] == [str(step["number"]) for step in steps]
+    assert [event["data"] for event in found if event["event"] == "state"] == [job]
+    assert found[-1]["event"] == "state"
 
 
 def test_a_stream_is_taken_up_after_the_last_event(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,9 +38,9 @@ def test_a_stream_is_taken_up_after_the_last_event(client: TestClient, monkeypat
     upload(client, "letters", SPARSE, "svmlight")
     job = train(client, "letters", "letters")
     steps = client.get(f"/api/v1/jobs/{job['id']}/steps").json()["steps"]
-    told = parsed(client.get(f"/api/v1/jobs/{job['id']}/events", headers={"Last-Event-ID": "0"}).text)
-    assert [event["data"] for event in told if event["event"] == "step"] == steps[1:]
-    assert told[-1]["event"] == "state"
+    found = parsed(client.get(f"/api/v1/jobs/{job['id']}/events", headers={"Last-Event-ID": "0"}).text)
+    assert [event["data"] for event in found if event["event"] == "step"] == steps[1:]
+    assert found[-1]["event"] == "state"
 
 
 def test_a_stream_follows_a_job_until_it_is_over(
@@ -60,9 +60,9 @@ def test_a_stream_follows_a_job_until_it_is_over(
         await asyncio.to_thread(client.post, f"/api/v1/jobs/{job}/cancel")
         return (await stream)[1].decode()
 
-    told = asyncio.run(cancel_while_following())
-    assert [event["data"]["state"] for event in parsed(told)] == ["queued", "cancelled"]
-    assert ": still here" in told
+    found = asyncio.run(cancel_while_following())
+    assert [event["data"]["state"] for event in parsed(found)] == ["queued", "cancelled"]
+    assert ": still here" in found
 
 
 def test_a_stream_ends_when_its_reader_leaves(

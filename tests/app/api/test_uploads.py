@@ -100,7 +100,7 @@ def test_a_taken_name_is_refused_before_the_body_is_read(app: FastAPI, secrets: 
         (b"x", "multipart/form-data", "boundary"),
     ],
 )
-def test_a_broken_form_is_told_to_be_one(
+def test_a_broken_form_is_reported_as_one(
     client: TestClient, config: Settings, content: bytes, media_type: str, words: str
 ) -> None:
     response = client.post(URL, content=content, headers={"Content-Type": media_type})

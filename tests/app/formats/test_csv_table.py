@@ -216,7 +216,7 @@ def test_a_column_called_weight_is_a_feature_unless_it_is_named(path: Path) -> N
         ("1e-999", "the weight is not positive"),
     ],
 )
-def test_a_wrong_weight_is_told_with_its_line(path: Path, cell: str, detail: str) -> None:
+def test_a_wrong_weight_is_reported_with_its_line(path: Path, cell: str, detail: str) -> None:
     with pytest.raises(FormatError) as caught:
         weighed(path, f"label,x,w\na,1,1\nb,2,{cell}\n")
     assert caught.value.errors == [RowError(3, "w", detail)]

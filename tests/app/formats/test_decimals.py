@@ -41,5 +41,5 @@ def test_what_is_no_decimal_is_not_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["nan", "NaN", "-nan", "inf", "+Inf", "-infinity", "INFINITY"])
-def test_words_for_what_is_not_finite_are_told_from_other_words(text: str) -> None:
+def test_words_for_what_is_not_finite_are_distinguished_from_other_words(text: str) -> None:
     assert read(text)[0] == NOT_FINITE

@@ -236,7 +236,7 @@ def test_weights_are_read_under_their_key(path: Path, options: dict[str, Any], m
         (None, "null, expected a positive number"),
     ],
 )
-def test_a_wrong_weight_is_told_with_its_line(path: Path, weight: Any, detail: str) -> None:
+def test_a_wrong_weight_is_reported_with_its_line(path: Path, weight: Any, detail: str) -> None:
     with pytest.raises(FormatError) as caught:
         weighed(path, [1, 2, weight])
     assert caught.value.errors == [RowError(3, "weight", detail)]

@@ -68,7 +68,7 @@ def test_another_separator_cuts_a_csv_cell(tmp_path: Path) -> None:
         ("jsonl", '{"label": ["a", " "], "text": "x"}\n', 1, "the label is empty"),
     ],
 )
-def test_a_faulty_set_is_told_by_its_row(
+def test_a_faulty_set_is_reported_by_its_row(
     tmp_path: Path, format: str, content: str | bytes, row: int, detail: str
 ) -> None:
     fault = faults(tmp_path, format, content)[0]

@@ -195,7 +195,7 @@ def test_a_weight_in_a_later_block_gives_the_earlier_rows_one(path: Path, monkey
         ("cost:1e999", "the weight is too large for a 64-bit number"),
     ],
 )
-def test_a_wrong_cost_is_told_with_its_line(path: Path, token: str, detail: str) -> None:
+def test_a_wrong_cost_is_reported_with_its_line(path: Path, token: str, detail: str) -> None:
     assert errors(path, f"a 1:1 cost:2\nb {token} 1:1\n") == [RowError(2, "cost", detail)]
 
 

@@ -75,7 +75,7 @@ def test_a_separator_that_the_format_does_not_have_is_refused(session: Session, 
     assert refused.value.errors[0].pointer == "/label_separator"
 
 
-def test_a_file_that_cannot_be_read_is_told_row_by_row(session: Session, dataset: Callable[..., str]) -> None:
+def test_a_file_that_cannot_be_read_is_reported_row_by_row(session: Session, dataset: Callable[..., str]) -> None:
     dataset("a 1:1\nb 1:x\nc 2\n")
     shown = datasets.get(session, "digits")
     assert shown.state == "failed"

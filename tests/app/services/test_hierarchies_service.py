@@ -82,7 +82,7 @@ def test_names_formats_and_options_are_checked_before_a_byte_comes(session: Sess
     assert refused.value.errors[0].pointer == "/root"
 
 
-def test_a_file_that_holds_no_tree_is_told_line_by_line_and_leaves_nothing(session: Session) -> None:
+def test_a_file_that_holds_no_tree_is_reported_line_by_line_and_leaves_nothing(session: Session) -> None:
     with pytest.raises(InvalidInput, match="2 error") as refused:
         hierarchies.read(_upload("parent,child\nroot,a\nb,c\nc,b\nroot,a\n"), "csv", PLAIN)
     assert [(item.row, "cycle" in item.detail) for item in refused.value.errors] == [(3, True), (5, False)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.store.cache import nearby
+from app.store.cache import local_copy
 from app.store.files import Files, files
 
 
@@ -26,13 +26,13 @@ def cache(store: Files, tmp_path: Path, configure: Callable[..., None]) -> Path:
 
 
 def test_without_a_cache_the_store_is_at_hand(store: Files) -> None:
-    assert nearby(store, "datasets/a/arrays-1") is store
+    assert local_copy(store, "datasets/a/arrays-1") is store
 
 
 def test_a_copy_is_made_once_and_mapped_from_the_cache(store: Files, cache: Path) -> None:
     path = "datasets/a/arrays-1"
     for _ in range(2):
-        arrays, _manifest = nearby(store, path).load_arrays(path)
+        arrays, _manifest = local_copy(store, path).load_arrays(path)
         store.delete(path)
         assert str(arrays["y"].filename).startswith(str(cache))  # type: ignore[attr-defined]
         assert (arrays["y"] == ord("a")).all()
@@ -41,7 +41,7 @@ def test_a_copy_is_made_once_and_mapped_from_the_cache(store: Files, cache: Path
 
 def test_copies_used_least_recently_go_first(store: Files, cache: Path) -> None:
     for i, name in enumerate("abac"):
-        nearby(store, f"datasets/{name}/arrays-1")
+        local_copy(store, f"datasets/{name}/arrays-1")
         os.utime(cache / "datasets" / name / "arrays-1", (i, i))
     assert sorted(path.parts[-3] for path in cache.glob("*/*/*/manifest.json")) == ["a", "c"]
 
@@ -49,5 +49,5 @@ def test_copies_used_least_recently_go_first(store: Files, cache: Path) -> None:
 def test_a_copy_that_is_not_what_was_written_is_refused_and_removed(store: Files, cache: Path) -> None:
     np.save(store.path("datasets/a/arrays-1/y.npy"), np.zeros(1000))
     with pytest.raises(ValueError, match=r"array y of .* is not what was written"):
-        nearby(store, "datasets/a/arrays-1")
+        local_copy(store, "datasets/a/arrays-1")
     assert not list(cache.glob("datasets/a/*"))

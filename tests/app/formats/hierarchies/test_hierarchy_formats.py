@@ -1,4 +1,4 @@
-"""Every format of hierarchies: what is read, and what is told of files that hold no tree."""
+"""Every format of hierarchies: what is read, and what is reported of files that hold no tree."""
 
 from pathlib import Path
 
@@ -84,7 +84,7 @@ def test_a_deep_nesting_needs_no_recursion(tmp_path: Path) -> None:
         ("", 1, "the file has no edge of a label tree"),
     ],
 )
-def test_what_is_no_tree_is_told_by_its_line(tmp_path: Path, rows: str, line: int, detail: str) -> None:
+def test_what_is_no_tree_is_reported_by_its_line(tmp_path: Path, rows: str, line: int, detail: str) -> None:
     (fault,) = faults(tmp_path, "csv", "parent,child\n" + rows)
     assert fault.row == line
     assert detail in fault.detail
@@ -113,7 +113,7 @@ def test_what_is_no_tree_is_told_by_its_line(tmp_path: Path, rows: str, line: in
         ("paths", " \n\n", 1, "the file is empty or has only blank lines"),
     ],
 )
-def test_what_is_not_the_format_is_told_by_its_line(
+def test_what_is_not_the_format_is_reported_by_its_line(
     tmp_path: Path, format: str, content: str | bytes, line: int, detail: str
 ) -> None:
     fault = faults(tmp_path, format, content)[0]
@@ -126,7 +126,7 @@ def test_no_node_has_the_name_of_the_top(tmp_path: Path) -> None:
     assert (fault.row, fault.detail) == (3, "'root' is how the top is called here; no other node can have the name")
 
 
-def test_all_faults_are_told_at_once_and_twenty_are_shown(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once_and_twenty_are_shown(tmp_path: Path) -> None:
     rows = "root,a\n" + "".join(f"p{i},c{i}\n" for i in range(15)) + "".join(f"d{i},d{i}\n" for i in range(30))
     with pytest.raises(FormatError) as caught:
         read(tmp_path, "csv", "parent,child\n" + rows)

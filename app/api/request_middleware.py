@@ -19,7 +19,7 @@ _QUIET = ("/predict", "/healthz", "/readyz", "/metrics")
 log = structlog.get_logger()
 
 
-class Envelope:
+class RequestMiddleware:
     """Gives each request an id (the client's own, if it is a plain word), logs it and counts it.
 
     A prediction or a sign of life that succeeds is logged only where ``verbose``: a line each would cost a good part
