@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.config import settings
 from app.services.leases import Checkpoint
 from app.store.files import Files
-from solvers.core.base import Solver, Step
+from solvers.core.base import STATE_FORMAT, Solver, Step
 from solvers.core.problem import Problem
 from solvers.version import VERSION
 from workers.eta import EtaEstimate
@@ -20,6 +20,8 @@ from workers.job_context import Drained, JobContext
 
 # A checkpoint may take a tenth of the time at most, however large the state is.
 _CHECKPOINT_SHARE = 0.1
+# what a checkpoint must have been written by to be resumed
+VERSIONS = {"code_version": VERSION, "state_format": STATE_FORMAT}
 _log = structlog.get_logger("polymargin.worker")
 
 
@@ -107,24 +109,29 @@ class Run:
         self._eta = EtaEstimate(None, None)
         self._saved_at = time.monotonic()
         self._saving_took = 0.0
+        self._afresh = False
 
     def resume(self) -> Outcome | None:
-        """Load the last checkpoint, or forget it if its files are not what this version has written."""
+        """Load the last checkpoint, or start afresh if it is damaged, or written by another version of the program."""
         checkpoint = self.context.last_checkpoint()
         if checkpoint is None:
             return None
         try:
             arrays, manifest = self._load(checkpoint)
-            if manifest["code_version"] != VERSION:
-                raise ValueError(f"version {manifest['code_version']} wrote it; this is {VERSION}")
-        except (OSError, ValueError):
-            _log.exception("checkpoint_unusable", job_id=self.context.lease.job_id)
-            self.context.drop_checkpoint()
+            require_same_version(manifest)
+        except (OSError, ValueError) as error:
+            self.start_afresh(str(error))
             return None
         reached = Reached(**manifest["reached"])
         self._reached, self.seconds = reached, reached.seconds
         self._remove_others(checkpoint.path)
         return Outcome(reached, arrays)
+
+    def start_afresh(self, reason: str) -> None:
+        """Forget the checkpoint and all steps; the first new one has the measure ``started_afresh``."""
+        _log.warning("checkpoint_unusable", job_id=self.context.lease.job_id, reason=reason)
+        self.context.drop_checkpoint()
+        self._reached, self.seconds, self._afresh = None, 0.0, True
 
     def begin(self, solver: Solver[Any], point: int, start: Mapping[str, NDArray[Any]] | None) -> Outcome | None:
         """Begin a point, or go on with the one that was resumed; where that stands, if it begins from a state."""
@@ -173,6 +180,8 @@ class Run:
         row = asdict(reached)
         del row["converged"], row["began"]
         row["measures"] = {name: value for name, value in step.measures.items() if math.isfinite(value)}
+        if self._afresh:
+            row["measures"]["started_afresh"], self._afresh = 1.0, False
         progress = {"epoch": step.epoch, "point": self._point, **self._progress(step)}
         if reached.gap is not None:
             progress["gap"] = reached.gap
@@ -205,7 +214,7 @@ class Run:
         started = time.monotonic()
         attempt, reached = self.context.lease.attempt, outcome.reached
         path = f"{self._folder}/{attempt}-{reached.number}-{reached.point}"
-        sha256 = self._write(path, outcome, {"reached": asdict(reached), "code_version": VERSION})
+        sha256 = self._write(path, outcome, {"reached": asdict(reached), **VERSIONS})
         before = self.context.checkpoint(Checkpoint(attempt, reached.number, reached.seconds, path, sha256))
         if before is not None:
             self._store.delete(before)
@@ -223,6 +232,13 @@ class Run:
         for other in self._store.path(self._folder).iterdir():
             if f"{self._folder}/{other.name}" != path:
                 self._store.delete(f"{self._folder}/{other.name}")
+
+
+def require_same_version(manifest: Mapping[str, Any]) -> None:
+    """Raise ValueError unless a checkpoint was written by this version of the program and of the solvers' states."""
+    written = {name: manifest.get(name) for name in VERSIONS}
+    if written != VERSIONS:
+        raise ValueError(f"it was written by {written}; this is {VERSIONS}")
 
 
 def _known(value: float) -> float | None:

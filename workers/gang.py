@@ -11,12 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.core.base import Step
+from solvers.core.base import STATE_FORMAT, Step
 from solvers.sharding.exchange import ExchangeError
+from solvers.version import VERSION
 from workers.exchange import RedisExchange
 from workers.gang_keys import RedisLostError, break_gang, close_gang
 
 CONTINUE, SAVE, LEAVE = 0, 1, 2
+# of the program and of the solvers' states: the same in all members of a gang
+VERSIONS = f"{VERSION} (states {STATE_FORMAT})"
 _DRAINED = "a worker ends"
 
 

@@ -25,7 +25,6 @@ from solvers.registry import find, parse_params
 from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, ExchangeError, gather
 from solvers.sharding.shardable import Shardable
-from solvers.version import VERSION
 from workers import cpu_affinity, draining, gang
 from workers.exchange import RedisExchange
 from workers.failing import explain
@@ -122,7 +121,7 @@ class _Shard:
         control = RedisExchange(self._url, self._control, lease.rank, lease.size + 1, timeout=wait, check=self._ready)
         try:
             own = np.flatnonzero(solver.dealt(problem, lease.size) == lease.rank).astype(np.int32)
-            first = gather(control, [digest(problem), gang.encode(VERSION), gang.encode(cpu_affinity.current())])
+            first = gather(control, [digest(problem), gang.encode(gang.VERSIONS), gang.encode(cpu_affinity.current())])
             state = self._start(control, gang.decode(first[-1][0]), solver, own)
             exchange = RedisExchange(
                 self._url, self._exchange, lease.rank, lease.size, timeout=wait, check=self._heartbeat.check

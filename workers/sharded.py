@@ -18,7 +18,6 @@ from app.store.queue import notify_worker
 from solvers.core.base import Solver, Step
 from solvers.sharding.exchange import Arrays, ExchangeError
 from solvers.sharding.shardable import Shardable
-from solvers.version import VERSION
 from workers import draining, gang
 from workers.assembling import Assembly
 from workers.driving import Outcome, Run
@@ -117,13 +116,15 @@ class Coordinator:
             start = {"checkpoint": checkpoint.path, "sha256": checkpoint.sha256}
         made = digest(prepared.problem)
         for rank, (other, version, _) in enumerate(self.collect([gang.encode(start)])):
-            if gang.decode(version) != VERSION:
-                raise InvalidInput(f"shard {rank} is of version {gang.decode(version)}, the coordinator of {VERSION}")
+            if gang.decode(version) != gang.VERSIONS:
+                raise InvalidInput(
+                    f"shard {rank} is of version {gang.decode(version)}, the coordinator of {gang.VERSIONS}"
+                )
             if not np.array_equal(made, other):
                 raise InvalidInput(f"shard {rank} has made another problem of the dataset than the coordinator")
         self._all_joined = True
         if resumed is not None and not all(part[0][0] for part in self.collect([])):
-            self._run.forget()
+            self._run.start_afresh("a shard cannot read its part of it")
             return None
         return resumed
 
@@ -224,11 +225,6 @@ class _GangRun(Run):
     def next_number(self) -> int:
         """Of the step to come."""
         return 0 if self._reached is None else self._reached.number + 1
-
-    def forget(self) -> None:
-        """Begin anew: a shard cannot read its part of the checkpoint."""
-        self.context.drop_checkpoint()
-        self._reached, self.seconds = None, 0.0
 
     def _load(self, checkpoint: Checkpoint) -> tuple[Mapping[str, NDArray[Any]], dict[str, Any]]:
         self.checkpoint = checkpoint

@@ -14,6 +14,10 @@ from solvers.core.problem import Problem, ProblemError
 
 State = Mapping[str, NDArray[Any]]
 
+# Of all states: to be raised with every change of the names, shapes or meaning of a state's arrays, in any method, as
+# methods train parts by others. A checkpoint says by which format it was written, and is not resumed by another.
+STATE_FORMAT = 2
+
 
 class Params(BaseModel):
     """Parameters of one method; bounds and descriptions become JSON schema, command line and docs."""

@@ -12,10 +12,12 @@ from app.schemas.jobs import TrainRequest
 from app.services import jobs, models, sweeping, versions
 from app.store import tables
 from app.store.files import files
+from solvers.core.base import STATE_FORMAT
 from solvers.core.model import load_model
 from solvers.kernel_svm import kernel_machine
 from solvers.registry import SOLVERS
-from workers import draining
+from solvers.version import VERSION
+from workers import draining, driving
 from workers.tasks import run
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -104,10 +106,25 @@ def test_a_crash_before_the_last_commit_leaves_nothing_and_the_job_ends_once(
         assert models.artefact(session, models.version(session, "m").id).exists()
 
 
+def _damage(job_id: str) -> None:
+    (path,) = files().path(f"jobs/{job_id}").glob("*/W.npy")
+    path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
+
+
 @on_sqlite
-@pytest.mark.parametrize("fault", ["a damaged byte", "another version of the program"])
-def test_a_checkpoint_that_cannot_be_used_is_noticed_and_the_job_begins_again(
-    fault: str,
+@pytest.mark.parametrize(
+    ("written_by", "damaged"),
+    [
+        (driving.VERSIONS, True),
+        (driving.VERSIONS | {"code_version": "0.0.1"}, False),
+        (driving.VERSIONS | {"state_format": STATE_FORMAT - 1}, False),
+        (driving.VERSIONS | {"state_format": STATE_FORMAT + 1}, False),
+        ({"code_version": VERSION}, False),  # as versions wrote it that knew no format of states
+    ],
+)
+def test_a_checkpoint_that_is_damaged_or_of_another_version_is_not_resumed_and_the_job_starts_afresh(
+    written_by: dict[str, Any],
+    damaged: bool,
     database: sessionmaker[Session],
     dataset: Callable[..., str],
     interrupt: Callable[[int], None],
@@ -116,16 +133,17 @@ def test_a_checkpoint_that_cannot_be_used_is_noticed_and_the_job_begins_again(
     dataset()
     job_id = _submit(database, "m")
     interrupt(8)
-    run(job_id)
-    if fault == "a damaged byte":
-        (path,) = files().path(f"jobs/{job_id}").glob("*/W.npy")
-        path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
-    else:
-        monkeypatch.setattr("workers.driving.VERSION", "another")
+    with monkeypatch.context() as patch:
+        patch.setattr(driving, "VERSIONS", written_by)
+        run(job_id)
+    if damaged:
+        _damage(job_id)
     monkeypatch.setattr(draining, "requested", lambda: False)
     run(job_id)
     with database() as session:
-        assert {step.attempt for step in jobs.steps(session, job_id, limit=10000).steps} == {2}
+        steps = jobs.steps(session, job_id, limit=10000).steps
+    assert {step.attempt for step in steps} == {2}
+    assert [step.measures.get("started_afresh") for step in steps[:2]] == [1.0, None]
     whole = _submit(database, "whole")
     run(whole)
     assert _outcome(database, "m") == _outcome(database, "whole")

@@ -16,11 +16,12 @@ from app.schemas.jobs import Job, TrainRequest
 from app.services import jobs, models
 from app.store import tables
 from app.store.files import files
+from solvers.core.base import STATE_FORMAT
 from solvers.core.model import Model, load_model
 from solvers.core.sharded_linear_model import ShardedLinearModel
 from solvers.methods.weston_watkins import WestonWatkins
 from solvers.output_codes import single_columns
-from workers import draining, sharded
+from workers import draining, driving, sharded
 from workers.sharded import Coordinator
 from workers.tasks import run
 
@@ -178,6 +179,27 @@ def test_a_job_goes_on_from_the_last_checkpoint_of_all_shards_in_as_many_pools_a
     assert len(model.blocks) == 2
     assert (resumed.primal, resumed.dual, resumed.epochs) == (version.primal, version.dual, version.epochs)
     np.testing.assert_array_equal(model.gathered().W, whole.gathered().W)
+
+
+def test_shards_do_not_resume_a_checkpoint_of_another_state_format_and_start_afresh(
+    database: Database, submit: Callable[..., str], interrupt: Any, monkeypatch: Any, configure: Any
+) -> None:
+    configure(checkpoint_seconds=0)
+    with pools(database, 2):
+        id = submit(C=10.0, tol=1e-4, max_epochs=40)
+        with monkeypatch.context() as patch:
+            patch.setattr(driving, "VERSIONS", driving.VERSIONS | {"state_format": STATE_FORMAT - 1})
+            interrupt(60)
+            run(id)
+        monkeypatch.setattr(draining, "requested", lambda: False)
+        with database() as session:
+            assert session.get(tables.Checkpoint, id) is not None
+        run(id)
+    with database() as session:
+        steps = jobs.steps(session, id, limit=10000).steps
+    assert {step.attempt for step in steps} == {2}
+    assert steps[0].measures["started_afresh"] == 1.0
+    trained(database, id)
 
 
 def test_columns_of_an_output_code_make_the_same_model_in_any_pools_and_after_an_interruption(
