@@ -5,14 +5,17 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
-.PHONY: help demo serve test check bench clean
+.PHONY: help demo serve test check coverage docs docs-serve bench clean
 
 help:
 	@echo "make demo    train and query a classifier of docstrings, next to scikit-learn's"
 	@echo "make serve   run the service on http://127.0.0.1:8000 until Ctrl-C"
 	@echo "make test    run the tests"
-	@echo "make check   formatting, lint, types, import rules"
+	@echo "make check   formatting, lint, types, import rules, links and names of the documentation"
+	@echo "make docs    build the documentation into site/ (make docs-serve: and show it while you write)"
+	@echo "make coverage  run the tests, and tell which lines they never run"
 	@echo "make bench   run the benchmarks (some install reference libraries, which takes a C++ compiler)"
 	@echo "make clean   remove .venv and the demonstration's data"
 
@@ -30,12 +33,23 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(MKDOCS) build --strict --quiet
+
+coverage: $(VENV)/installed-dev
+	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term --cov-report=html:build/coverage $(PYTEST_ARGS)
+
+docs: $(VENV)/installed-dev
+	$(MKDOCS) build --strict --quiet
+	@echo "Open site/index.html"
+
+docs-serve: $(VENV)/installed-dev
+	$(MKDOCS) serve --strict --dev-addr 127.0.0.1:8001
 
 bench: $(VENV)/installed-bench
 	for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
 
 clean:
-	rm -rf $(VENV) var/demo
+	rm -rf $(VENV) var/demo site
 
 # A stamp is written only when its installation has succeeded, and is older than its inputs when they change.
 $(VENV)/installed-run: $(INPUTS) | $(BIN)/pip
@@ -45,12 +59,12 @@ $(VENV)/installed-run: $(INPUTS) | $(BIN)/pip
 
 $(VENV)/installed-dev: $(INPUTS) | $(BIN)/pip
 	@echo "Installing Polymargin and its development tools into $(VENV)"
-	@$(INSTALL) --editable ".[embedded,dev]"
+	@$(INSTALL) --editable ".[embedded,dev,docs]"
 	@touch $(VENV)/installed-run $@
 
 $(VENV)/installed-bench: $(INPUTS) | $(BIN)/pip
 	@echo "Installing Polymargin, its development tools and reference libraries into $(VENV)"
-	@$(INSTALL) --editable ".[embedded,dev,bench]"
+	@$(INSTALL) --editable ".[embedded,dev,docs,bench]"
 	@touch $(VENV)/installed-run $(VENV)/installed-dev $@
 
 # Debian's python3 has no ensurepip unless python3-venv is installed; then its own pip puts one into the environment.

@@ -1,4 +1,4 @@
-"""Settings, all from the environment (prefix POLYMARGIN_); docs/configuration.md lists every one."""
+"""Settings, all from the environment (prefix POLYMARGIN_); docs/reference/settings.md explains them."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -12,36 +12,69 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="POLYMARGIN_", extra="ignore", frozen=True, populate_by_name=True)
 
-    home: Path = Field(default_factory=lambda: Path.home() / ".polymargin", description="Data folder.")
-    database_url: str = Field(default="", description="SQLAlchemy URL; empty: SQLite in the data folder.")
-    redis_url: str = Field(default="redis://127.0.0.1:6379/0", description="Broker; redis:// or unix:// with a path.")
-    cache: Path | None = Field(
-        default=None, description="Folder on this machine's disk for copies of datasets' arrays; by default none."
+    home: Path = Field(
+        default_factory=lambda: Path.home() / ".polymargin",
+        description="Data folder: files, the SQLite database, logs, the administrator's key.",
     )
-    cache_bytes: int = Field(default=64 << 30, gt=0, description="Most bytes of such copies.")
-    max_upload_bytes: int = Field(default=8 << 30, gt=0, description="Largest dataset upload, bytes.")
-    max_hierarchy_bytes: int = Field(default=32 << 20, gt=0, description="Largest hierarchy upload, bytes.")
-    max_body_bytes: int = Field(default=8 << 20, gt=0, description="Largest body of any other request, bytes.")
+    database_url: str = Field(
+        default="",
+        description="`postgresql://user:password@host/name`, or any SQLAlchemy URL of SQLite or PostgreSQL. Not set: "
+        "SQLite in the data folder.",
+    )
+    redis_url: str = Field(
+        default="redis://127.0.0.1:6379/0",
+        description="The queue: `redis://host:6379/0`, or `unix:///path/of/socket`. `polymargin up` starts a private "
+        "one where this is not set.",
+    )
+    cache: Path | None = Field(
+        default=None,
+        description="A folder on this machine's own disk: workers copy datasets there once and map them from there. "
+        "For a data folder that is shared over a network. Not set: they are mapped from the data folder.",
+    )
+    cache_bytes: int = Field(
+        default=64 << 30, gt=0, description="Most bytes of such copies; those used least recently are removed."
+    )
+    max_upload_bytes: int = Field(default=8 << 30, gt=0, description="Largest dataset upload, in bytes.")
+    max_hierarchy_bytes: int = Field(
+        default=32 << 20,
+        gt=0,
+        description="Largest upload of a hierarchy, in bytes; it is read while its answer is waited for.",
+    )
+    max_body_bytes: int = Field(default=8 << 20, gt=0, description="Largest body of any other request, in bytes.")
     max_instances: int = Field(default=1000, gt=0, description="Most instances in one prediction request.")
-    lease_seconds: float = Field(default=30.0, gt=0, description="A job unheard of for so long is given to another.")
-    heartbeat_seconds: float = Field(default=5.0, gt=0, description="Time between two signs of life of a job.")
+    lease_seconds: float = Field(
+        default=30.0, gt=0, description="A running job that was not heard of for so long is given to another worker."
+    )
+    heartbeat_seconds: float = Field(
+        default=5.0,
+        gt=0,
+        description="Time between two heartbeats of a running job, which renew its lease; keep it well below that.",
+    )
     sweep_seconds: float = Field(default=5.0, gt=0, description="Time between two sweeps of a worker.")
     notify_again_seconds: float = Field(
         default=20.0,
         gt=0,
         validation_alias=AliasChoices("POLYMARGIN_NOTIFY_AGAIN_SECONDS", "POLYMARGIN_RING_AGAIN_SECONDS"),
-        description="Workers are notified again of a job queued so long; the second name is that of earlier versions.",
+        description="Workers are notified again of a queued job that none took for so long. The name of earlier "
+        "versions, `POLYMARGIN_RING_AGAIN_SECONDS`, is still read.",
     )
-    max_attempts: int = Field(default=3, gt=0, description="Attempts after which a job that loses its worker fails.")
+    max_attempts: int = Field(default=3, gt=0, description="A job that lost so many workers fails.")
     exchange_seconds: float = Field(
-        default=600.0, gt=0, description="A shard that waits so long for its peers in one round gives up."
+        default=600.0,
+        gt=0,
+        description="A shard whose peers live but send nothing for so long gives up; the job goes on from its "
+        "checkpoint.",
     )
-    checkpoint_seconds: float = Field(default=20.0, ge=0, description="Time between two checkpoints of a job.")
+    checkpoint_seconds: float = Field(default=20.0, ge=0, description="Time between two checkpoints of a training job.")
     keep_checkpoints_seconds: float = Field(
-        default=86400.0, ge=0, description="A failed or cancelled job's checkpoint is kept so long for a retry."
+        default=86400.0,
+        ge=0,
+        description="The checkpoint of a failed or cancelled job is kept for so long, for a retry.",
     )
-    model_cache_bytes: int = Field(default=4 << 30, gt=0, description="Memory for loaded models in one API process.")
-    log_level: str = Field(default="info", description="debug, info, warning or error.")
+    model_cache_bytes: int = Field(
+        default=4 << 30, gt=0, description="Memory for loaded models in one API process, in bytes."
+    )
+    log_level: str = Field(default="info", description="`debug`, `info`, `warning` or `error`.")
 
     @property
     def sqlalchemy_url(self) -> str:

@@ -1,42 +1,45 @@
 """What the documentation names exists, and what exists is documented."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
-import typer
 
-from app.cli import cli
+from app.api.solvers import list_solvers
 from app.config import Settings
+from docs_site import commands, equations, formulas, links, parameters, routes, settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+GENERATED = {
+    "reference/settings.md": "settings",
+    "reference/cli.md": "commands",
+    "reference/api.md": "routes",
+    "reference/parameters.md": "parameters",
+    "explanation/mathematics/equations.md": "equations",
+}
+CLIENT = {"POLYMARGIN_URL", "POLYMARGIN_API_KEY"}
+COMMANDS = dict(commands.walk())
 
 
-def _commands() -> list[str]:
-    group = typer.main.get_command(cli)
-    names = []
-    for name, command in group.commands.items():  # type: ignore[attr-defined]
-        names += [f"{name} {inner}" for inner in getattr(command, "commands", {})] or [name]
-    return names
+@pytest.mark.parametrize(("page", "part"), GENERATED.items())
+def test_the_reference_has_its_generated_part(page: str, part: str) -> None:
+    assert f"<!-- generated: {part} -->" in (ROOT / "docs" / page).read_text()
 
 
-@pytest.mark.parametrize("setting", Settings.model_fields)
-def test_every_setting_is_documented(setting: str) -> None:
-    assert f"| `POLYMARGIN_{setting.upper()}` |" in (ROOT / "docs/configuration.md").read_text()
-
-
-@pytest.mark.parametrize(("setting", "field"), Settings.model_fields.items())
-def test_every_documented_number_is_the_default(setting: str, field: object) -> None:
-    default = getattr(field, "default", None)
-    if isinstance(default, int | float):
-        line = re.search(rf"^\| `POLYMARGIN_{setting.upper()}` .*$", (ROOT / "docs/configuration.md").read_text(), re.M)
-        assert line
-        assert line[0].split("|")[3].split()[0] == f"{default:.0f}"
+@pytest.mark.parametrize(("name", "field"), Settings.model_fields.items())
+def test_every_setting_says_what_it_means_and_what_it_is_by_default(name: str, field: object) -> None:
+    row = next(line for line in settings.settings().splitlines() if line.startswith(f"| `POLYMARGIN_{name.upper()}` |"))
+    _, _, meaning, default, _ = (cell.strip() for cell in row.split("|"))
+    assert meaning.endswith(".")
+    value = getattr(field, "default", None)
+    if isinstance(value, int | float):
+        assert float(default.split()[0]) == value
 
 
 def test_every_documented_variable_is_known() -> None:
-    known = {f"POLYMARGIN_{name.upper()}" for name in Settings.model_fields} | {"POLYMARGIN_URL", "POLYMARGIN_API_KEY"}
+    known = {f"POLYMARGIN_{name.upper()}" for name in Settings.model_fields} | CLIENT
     for field in Settings.model_fields.values():
         known |= {str(alias) for alias in getattr(field.validation_alias, "choices", ())}
     for page in PAGES:
@@ -44,13 +47,74 @@ def test_every_documented_variable_is_known() -> None:
         assert named <= known, page
 
 
-@pytest.mark.parametrize("command", _commands())
-def test_every_command_is_documented(command: str) -> None:
-    rows = "\n".join(line for line in (ROOT / "docs/cli.md").read_text().splitlines() if line.startswith("| `"))
-    assert re.search(rf"`{command}\b", rows)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_all_its_options_are_explained(name: str) -> None:
+    text = commands.commands()
+    assert f"\n{commands.usage(name, COMMANDS[name])}\n" in text
+    assert COMMANDS[name].help
+    for parameter in commands.parameters(COMMANDS[name]):
+        assert parameter.help, parameter.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_in_a_page_exists(page: Path) -> None:
+    words = re.findall(r"^(?:\.venv/bin/)?polymargin((?: [a-z]+)+)", page.read_text(), re.MULTILINE)
+    for found in words:
+        assert any(f"polymargin{found} ".startswith(f"{name} ") for name in COMMANDS), found
+
+
+def test_every_route_and_every_schema_is_in_the_reference() -> None:
+    document, text = json.loads(routes.DOCUMENT.read_text()), routes.routes()
+    for method, path, _ in routes.operations(document):
+        assert f"### `{method} {path}`" in text
+    for name in document["components"]["schemas"]:
+        assert f"\n### {name} {{" in text
+    anchors = re.findall(r"\{ #([\w-]+) \}", text)
+    assert len(anchors) == len(set(anchors))
+    assert set(re.findall(r"\]\(#([\w-]+)\)", text)) <= set(anchors)
+
+
+def test_every_method_and_parameter_is_in_the_reference() -> None:
+    sections = parameters.parameters().split("\n## ")
+    for solver, section in zip(list_solvers().items, sections, strict=True):
+        assert section.removeprefix("## ").startswith(f"{solver.name}\n")
+        for name in solver.params_schema["properties"]:
+            assert f"\n| `{name}` |" in section
+
+
+@pytest.mark.parametrize("paper", ["Alber et al. 2017", "Crammer and Singer 2002", "Zhou et al. 2011",
+                                   "Rousu et al. 2005", "Lin et al. 2012"])  # fmt: skip
+def test_the_index_of_equations_knows_the_papers(paper: str) -> None:
+    assert f"## {paper}\n" in equations.equations()
+
+
+def test_a_citation_is_found_with_its_paper_and_its_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equations, "ROOT", tmp_path)
+    (tmp_path / "one.py").write_text(
+        '"""By Doe et al. 1999."""\n\n\ndef f():\n    """Equations 3b and 4; Roe 2001, Figure 2."""\n'
+    )
+    assert set(equations.citations(tmp_path)) == {
+        ("Doe et al. 1999", "equation", "3b", "one.f"),
+        ("Doe et al. 1999", "equation", "4", "one.f"),
+        ("Roe 2001", "figure", "2", "one.f"),
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
         assert re.match(r"https?://", target) or (page.parent / target).exists(), target
+
+
+def test_links_of_the_repository_become_links_of_the_site() -> None:
+    text = "[a](../../benchmarks/RESULTS.md) [b](../adr/0005-threads.md#x) [c](https://example.org/d.md)"
+    assert links.relinked(text, "methods/boosting.md") == (
+        "[a](../results.md) [b](../adr/0005-threads.md#x) [c](https://example.org/d.md)"
+    )
+    assert links.relinked("[d](docs/how-to/upgrade.md)", "changelog.md") == "[d](how-to/upgrade.md)"
+
+
+def test_formulas_become_mathml() -> None:
+    drawn = formulas.drawn('<p><span class="arithmatex">\\(a &lt; b\\)</span></p>')
+    assert drawn.startswith("<p><math")
+    assert "<mo>&#x0003C;</mo>" in drawn

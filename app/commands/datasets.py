@@ -16,7 +16,7 @@ Ref = Annotated[str, typer.Argument(metavar="DATASET", help="Name or id.")]
 
 @datasets.command()
 def upload(
-    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True)],
+    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A dataset.")],
     name: Annotated[str | None, typer.Option(help="Default: the file's name without its ending.")] = None,
     format: Annotated[str | None, typer.Option(help="svmlight, csv or jsonl; default: by the file's ending.")] = None,
     label_column: Annotated[str | None, typer.Option(help="CSV column or JSON key; default: label.")] = None,

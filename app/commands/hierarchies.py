@@ -16,7 +16,7 @@ Ref = Annotated[str, typer.Argument(metavar="HIERARCHY", help="Name or id.")]
 
 @hierarchies.command()
 def upload(
-    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True)],
+    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A label tree.")],
     name: Annotated[str | None, typer.Option(help="Default: the file's name without its ending.")] = None,
     format: Annotated[
         str | None, typer.Option(help="json, csv, lshtc, rcv1 or paths; default: by the file's ending.")

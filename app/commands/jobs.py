@@ -36,8 +36,8 @@ def train(
     exchange: Annotated[
         str | None, typer.Option(help="What shards exchange, where not what suits the method: weights.", metavar="WHAT")
     ] = None,
-    seed: int = 0,
-    threads: int = 1,
+    seed: Annotated[int, typer.Option(help="Of the split and of the solver; the same seed gives the same model.")] = 0,
+    threads: Annotated[int, typer.Option(help="Threads of the solver; they change no bit of the model.")] = 1,
     test_fraction: Annotated[float, typer.Option(help="Held out where the dataset has no split of its own.")] = 0.2,
     watch: Annotated[bool, typer.Option("--watch", help="Show the progress until the job ends.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Show what the shards would take, and submit nothing.")] = False,

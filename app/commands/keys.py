@@ -13,7 +13,7 @@ keys = typer.Typer(help="Make and revoke API keys (administrators only).", no_ar
 
 @keys.command()
 def create(
-    name: str,
+    name: Annotated[str, typer.Argument(help="Tells keys apart in the list.")],
     role: Annotated[str, typer.Option(help="viewer (reads, predicts), editor (uploads, trains) or admin.")] = "viewer",
     json: Json = False,
 ) -> None:

@@ -1,0 +1,69 @@
+"""What the site's generator calls while it builds: pages from the code, links, formulas."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from docs_site.commands import commands
+from docs_site.equations import equations
+from docs_site.formulas import drawn
+from docs_site.links import OUTSIDE, relinked
+from docs_site.parameters import parameters
+from docs_site.routes import routes
+from docs_site.settings import settings
+
+ROOT = Path(__file__).parents[1]
+# A page says where such a part belongs by a comment: <!-- generated: settings -->
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "commands": commands,
+    "routes": routes,
+    "parameters": parameters,
+    "equations": equations,
+}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """In the navigation a folder stands for all of its pages, by name."""
+    config.nav = _expanded(config.nav, Path(config.docs_dir))
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages whose files stand outside the folder of documentation."""
+    for source, place in OUTSIDE.items():
+        files.append(File.generated(config, place, content=(ROOT / source).read_text()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Put generated parts in their places, and links right."""
+    for name, make in PARTS.items():
+        mark = f"<!-- generated: {name} -->"
+        if mark in markdown:
+            markdown = markdown.replace(mark, make())
+    return relinked(markdown, page.file.src_uri)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Draw formulas."""
+    return drawn(html)
+
+
+def _expanded(items: list[Any], docs: Path) -> list[Any]:
+    found: list[Any] = []
+    for item in items:
+        if isinstance(item, dict):
+            found.append(
+                {title: _expanded(inner, docs) if isinstance(inner, list) else inner for title, inner in item.items()}
+            )
+        elif item.endswith("/"):
+            names = sorted(file.name for file in (docs / item).glob("*.md") if file.name != "index.md")
+            found += [item + name for name in names]
+        else:
+            found.append(item)
+    return found
