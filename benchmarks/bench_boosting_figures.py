@@ -20,7 +20,7 @@ from benchmarks import pictures, sets
 from benchmarks.results import write
 from solvers.boosting.boosting import split
 from solvers.boosting.pairs.pair_loss import PairLoss
-from solvers.boosting.weak.weak_learners import Stumps
+from solvers.boosting.weak_learners.stumps import Stumps
 from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 

@@ -19,7 +19,7 @@ from benchmarks import pictures, sets
 from benchmarks.bench_boosting_figures import timed
 from benchmarks.results import write
 from solvers.boosting.pairs.pair_loss import PairLoss
-from solvers.boosting.weak.weak_learners import Stumps
+from solvers.boosting.weak_learners.stumps import Stumps
 from solvers.core.problem import Problem
 from solvers.methods.multiboost_cw import MultiboostCw, MultiboostCwParams
 from solvers.numerics.thread_pool import Crew

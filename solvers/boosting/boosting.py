@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.boosting.weak.binning import Bins
-from solvers.boosting.weak.votes import Ledger, Votes
-from solvers.boosting.weak.weak_learners import Channels, Found, Stumps, WeakLearners
-from solvers.boosting.weak.weak_machines import Machines
-from solvers.boosting.weak.weak_trees import Trees
+from solvers.boosting.weak_learners.binary_machines import Machines
+from solvers.boosting.weak_learners.binning import Bins
+from solvers.boosting.weak_learners.decision_trees import Trees
+from solvers.boosting.weak_learners.stumps import Channels, Found, Stumps, WeakLearners
+from solvers.boosting.weak_learners.votes import Ledger, Votes
 from solvers.core.base import Params, Solver, State, Step
 from solvers.core.composite import Composite
 from solvers.core.memory import limit_bytes, refuse

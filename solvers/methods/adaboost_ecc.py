@@ -16,7 +16,7 @@ from pydantic import Field
 
 from solvers.boosting import adaboost_steps as kernels
 from solvers.boosting.boosting import Boosting, BoostingParams, Report, Run, Task, Waning, half_log_odds
-from solvers.boosting.weak.weak_learners import Channels
+from solvers.boosting.weak_learners.stumps import Channels
 from solvers.core.base import Handles
 from solvers.numerics.thread_pool import Crew
 

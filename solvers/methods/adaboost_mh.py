@@ -9,9 +9,9 @@ stump with a real vote on either side for every class (their section 4.1). The l
 
 import numpy as np
 
-from solvers.boosting import label_boosting
+from solvers.boosting import adaboost_outputs as label_boosting
+from solvers.boosting.adaboost_outputs import LabelParams, LabelRun
 from solvers.boosting.boosting import Boosting, Task
-from solvers.boosting.label_boosting import LabelParams, LabelRun
 from solvers.core.base import Handles
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.boosting import label_boosting
+from solvers.boosting import adaboost_outputs as label_boosting
+from solvers.boosting.adaboost_outputs import LabelParams, LabelRun
 from solvers.boosting.boosting import Boosting, Task
-from solvers.boosting.label_boosting import LabelParams, LabelRun
 from solvers.core.base import Handles
 from solvers.output_codes.code_families import Family, make, most_columns
 

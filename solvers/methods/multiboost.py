@@ -20,7 +20,7 @@ from scipy.optimize import fmin_l_bfgs_b
 from solvers.boosting.boosting import Boosting, BoostingParams, Report, Run, Task
 from solvers.boosting.pairs import pair_loss
 from solvers.boosting.pairs.pair_loss import Level, PairLoss
-from solvers.boosting.weak.weak_learners import Channels, Found, Stumps
+from solvers.boosting.weak_learners.stumps import Channels, Found, Stumps
 from solvers.core.base import Handles, relative_gap
 from solvers.numerics.thread_pool import Crew
 

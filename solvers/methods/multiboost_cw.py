@@ -23,11 +23,12 @@ from pydantic import Field
 
 from solvers.boosting import boosting
 from solvers.boosting.boosting import Boosting, BoostingParams, Report, Run, Task
-from solvers.boosting.pairs import newton_step, pair_loss
+from solvers.boosting.pairs import pair_loss
+from solvers.boosting.pairs import quadratic_step as newton_step
 from solvers.boosting.pairs.master_problem import MasterProblem
 from solvers.boosting.pairs.pair_loss import Level, PairLoss, chunks
 from solvers.boosting.pairs.variables import Variables
-from solvers.boosting.weak.weak_learners import Channels, Found, Stumps
+from solvers.boosting.weak_learners.stumps import Channels, Found, Stumps
 from solvers.core.base import Handles, relative_gap
 from solvers.numerics.thread_pool import Crew
 

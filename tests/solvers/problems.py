@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.boosting.boosting import Boosting
-from solvers.boosting.weak.stumps_model import StumpsModel
+from solvers.boosting.weak_learners.stumps_model import StumpsModel
 from solvers.core.base import Solver, Step
 from solvers.core.composite import Composite
 from solvers.core.model import Model

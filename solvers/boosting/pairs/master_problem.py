@@ -3,8 +3,8 @@
     minimise  sum_j |w_j| + rate sum_iq mu_iq(w)
 
 First come coordinate steps on the weights that are new. Then turns over all weights follow, each of them a step by a
-quadratic model (:mod:`solvers.boosting.pairs.newton_step`); where that model has promised too much, or would take too
-much time or memory, coordinate sweeps over the weights that violate the optimality conditions.
+quadratic model (:mod:`solvers.boosting.pairs.quadratic_step`); where that model has promised too much, or would take
+too much time or memory, coordinate sweeps over the weights that violate the optimality conditions.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.boosting.pairs.newton_step import NewtonStep, Sides
 from solvers.boosting.pairs.pair_loss import PairLoss, chunks
+from solvers.boosting.pairs.quadratic_step import NewtonStep, Sides
 from solvers.boosting.pairs.variables import Variables
 from solvers.numerics.thread_pool import Crew
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.boosting.pairs import coordinates, newton, pair_statistics, pair_weights
-from solvers.boosting.weak.weak_learners import Channels, Found
+from solvers.boosting.pairs import coordinates, pair_statistics, pair_weights
+from solvers.boosting.pairs import quadratic_model as newton
+from solvers.boosting.weak_learners.stumps import Channels, Found
 from solvers.core.base import relative_gap
 from solvers.numerics.thread_pool import Crew
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from solvers.boosting.pairs.pair_weights import SUMS, TILE, multiply, n_tiles, piece_length, run_end, within
 from solvers.boosting.simd import LANES, interleave
-from solvers.boosting.weak.stumps import scale
+from solvers.boosting.weak_learners.stump_search import scale
 from solvers.numerics.parallel_for import spread
 
 

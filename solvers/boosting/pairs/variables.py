@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.boosting.weak.votes import with_room
+from solvers.boosting.weak_learners.votes import with_room
 
 KINDS = {"learners": np.int64, "owners": np.int32, "weights": np.float64, "before": np.float64, "told": np.float64}
 

@@ -147,8 +147,8 @@ def test_only_stumps_can_be_shared():
 
 @pytest.mark.parametrize("sharing", ["sign", "real"])
 def test_a_shared_stump_does_not_depend_on_threads(sharing, monkeypatch):
-    monkeypatch.setattr("solvers.boosting.weak.weak_learners.PIECE", 100)
-    monkeypatch.setattr("solvers.boosting.label_boosting.PIECE", 100)
+    monkeypatch.setattr("solvers.boosting.weak_learners.stumps.PIECE", 100)
+    monkeypatch.setattr("solvers.boosting.adaboost_outputs.PIECE", 100)
     problem = weighted()
     ends = []
     for threads in (1, 3):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from solvers.boosting.weak.binning import Bins
+from solvers.boosting.weak_learners.binning import Bins
 
 
 def mixed(n: int = 400, seed: int = 0) -> sp.csr_matrix:

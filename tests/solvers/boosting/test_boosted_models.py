@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from problems import small
 from test_binning import mixed
 
-from solvers.boosting.weak.stumps_model import StumpsModel
-from solvers.boosting.weak.votes import Ledger, Votes, decoded
+from solvers.boosting.weak_learners.stumps_model import StumpsModel
+from solvers.boosting.weak_learners.votes import Ledger, Votes, decoded
 from solvers.core.model import load_model
 from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params

@@ -7,7 +7,7 @@ from problems import settings, small
 from test_binning import mixed
 
 from solvers.boosting.boosting import Boosting, split
-from solvers.boosting.weak.binning import Bins
+from solvers.boosting.weak_learners.binning import Bins
 from solvers.core.problem import Problem, ProblemError
 from solvers.estimator import PolymarginClassifier
 from solvers.numerics.thread_pool import Crew
@@ -90,7 +90,7 @@ def test_a_finished_run_goes_on_when_it_is_given_more_rounds(name):
 @everywhere
 @pytest.mark.parametrize("params", [{}, {"depth": 2}, {"bins": 3}, {"bag": 0.5}])
 def test_the_objective_never_rises_and_threads_change_no_bit(name, params, monkeypatch):
-    monkeypatch.setattr("solvers.boosting.weak.weak_learners.PIECE", 100)
+    monkeypatch.setattr("solvers.boosting.weak_learners.stumps.PIECE", 100)
     problem = noisy()
     ends = []
     for threads in (1, 3):

@@ -13,7 +13,7 @@ import pytest
 from solvers.boosting.pairs import coordinates
 from solvers.boosting.pairs.pair_loss import Level, PairLoss
 from solvers.boosting.simd import LANES
-from solvers.boosting.weak.weak_learners import Found
+from solvers.boosting.weak_learners.stumps import Found
 from solvers.numerics.thread_pool import Crew
 
 getcontext().prec = 80

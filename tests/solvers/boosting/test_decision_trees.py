@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from test_binning import codes_of, mixed
-from test_weak_learners import filled
+from test_stumps import filled
 
-from solvers.boosting.weak.binning import Bins
-from solvers.boosting.weak.weak_trees import Trees
+from solvers.boosting.weak_learners.binning import Bins
+from solvers.boosting.weak_learners.decision_trees import Trees
 from solvers.numerics.thread_pool import Crew
 
 STORES = [0, 1 << 30]
@@ -74,8 +74,8 @@ def test_a_tree_is_grown_by_the_best_stump_of_each_node(depth, m, store):
 
 @pytest.mark.parametrize("store", STORES)
 def test_threads_change_no_bit(store, monkeypatch):
-    monkeypatch.setattr("solvers.boosting.weak.weak_learners.PIECE", 100)
-    monkeypatch.setattr("solvers.boosting.weak.weak_trees.ROWS", 100)
+    monkeypatch.setattr("solvers.boosting.weak_learners.stumps.PIECE", 100)
+    monkeypatch.setattr("solvers.boosting.weak_learners.decision_trees.ROWS", 100)
     X = sp.csr_matrix(sp.hstack([mixed(300, seed=seed) for seed in range(4)]))
     channels = filled(np.random.default_rng(0).standard_normal((20, 300)))
     grown = []

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.boosting.simd import LANES
-from solvers.boosting.weak import trees as kernels
-from solvers.boosting.weak.binning import Bins
-from solvers.boosting.weak.trees_model import TreesModel
-from solvers.boosting.weak.votes import Votes
-from solvers.boosting.weak.weak_learners import Channels, Found, WeakLearners, aligned, shared_out
+from solvers.boosting.weak_learners import decision_tree_growth as kernels
+from solvers.boosting.weak_learners.binning import Bins
+from solvers.boosting.weak_learners.decision_trees_model import TreesModel
+from solvers.boosting.weak_learners.stumps import Channels, Found, WeakLearners, aligned, shared_out
+from solvers.boosting.weak_learners.votes import Votes
 from solvers.numerics.thread_pool import Crew
 
 CHUNK = 64

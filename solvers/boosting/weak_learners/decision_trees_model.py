@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.boosting.weak import trees as kernels
-from solvers.boosting.weak.votes import Votes, decoded
+from solvers.boosting.weak_learners import decision_tree_growth as kernels
+from solvers.boosting.weak_learners.votes import Votes, decoded
 from solvers.core.model import Floats, Model
 
 
@@ -27,7 +27,7 @@ class TreesModel(Model):
     votes : Votes
         What each round of training has added.
     code : int8 array, shape (n_classes, n_outputs), optional
-        What turns outputs into scores, as :func:`solvers.boosting.weak.votes.decoded` does.
+        What turns outputs into scores, as :func:`solvers.boosting.weak_learners.votes.decoded` does.
     """
 
     kind = "trees"

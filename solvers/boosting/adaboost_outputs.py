@@ -17,9 +17,9 @@ from pydantic import Field, ValidationInfo, field_validator
 from solvers.boosting import adaboost_steps as kernels
 from solvers.boosting.boosting import BoostingParams, Report, Run, Task, Waning, half_log_odds
 from solvers.boosting.simd import LANES
-from solvers.boosting.weak import stumps
-from solvers.boosting.weak.votes import decoded
-from solvers.boosting.weak.weak_learners import Channels, Stumps, aligned, shared_out
+from solvers.boosting.weak_learners import stump_search as stumps
+from solvers.boosting.weak_learners.stumps import Channels, Stumps, aligned, shared_out
+from solvers.boosting.weak_learners.votes import decoded
 from solvers.numerics.thread_pool import Crew
 
 REFRESH = 100

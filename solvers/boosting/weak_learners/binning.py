@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.boosting.weak import bins as kernels
+from solvers.boosting.weak_learners import bin_codes as kernels
 
 DENSE = 0.25
 CHUNK_BYTES = 64 << 20

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.boosting.simd import LANES
-from solvers.boosting.weak import stumps as kernels
-from solvers.boosting.weak.binning import Bins
-from solvers.boosting.weak.stumps_model import StumpsModel
-from solvers.boosting.weak.votes import Votes
+from solvers.boosting.weak_learners import stump_search as kernels
+from solvers.boosting.weak_learners.binning import Bins
+from solvers.boosting.weak_learners.stumps_model import StumpsModel
+from solvers.boosting.weak_learners.votes import Votes
 from solvers.core.model import Model
 from solvers.numerics.thread_pool import Crew
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import small
-from test_weak_learners import filled
+from test_stumps import filled
 
-import solvers.boosting.weak.weak_machines
-from solvers.boosting.weak.weak_machines import Machines
+import solvers.boosting.weak_learners.binary_machines
+from solvers.boosting.weak_learners.binary_machines import Machines
 from solvers.core.model import load_model
 from solvers.core.problem import Problem
 from solvers.numerics.thread_pool import Crew
@@ -68,7 +68,7 @@ def test_weights_of_any_size_are_taken():
 @pytest.mark.parametrize("name", BASES)
 @pytest.mark.parametrize("slices", [1, 1 << 40])
 def test_a_resumed_run_repeats_the_uninterrupted_one_even_from_within_a_round(name, slices, monkeypatch):
-    monkeypatch.setattr(solvers.boosting.weak.weak_machines, "SLICE_PRODUCTS", slices)
+    monkeypatch.setattr(solvers.boosting.weak_learners.binary_machines, "SLICE_PRODUCTS", slices)
     problem = small(n=60, k=3)
     params = {"validation": 0.2, "tau_max": 2}
     states = [{k: np.array(v) for k, v in s.state.items()} for s in boost(problem, name, **params).steps(problem)]

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.boosting.weak.bins import bin_of
+from solvers.boosting.weak_learners.bin_codes import bin_of
 
 
 @njit(cache=True, nogil=True)

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.boosting.simd import LANES, interleave, scan_lanes
-from solvers.boosting.weak.stumps import histograms, sides
+from solvers.boosting.weak_learners.stump_search import histograms, sides
 
 TILE = 1024
 
@@ -93,7 +93,8 @@ def grow(
     """The best split of every node of a level, over the features [begin, end).
 
     U holds the weights in the nodes block by block, totals, best, where and signed are those of
-    :func:`solvers.boosting.weak.stumps.search`. If ``above`` holds the histograms of their parents, shape
+    :func:`solvers.boosting.weak_learners.stump_search.search`.
+    If ``above`` holds the histograms of their parents, shape
     (n_blocks, 16 * bins), U is that of the left children alone, and the other arrays have as many blocks again for the
     right ones. ``store`` takes the histograms, unless it is empty.
     """

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 from test_pair_loss import by_definition, learners, random_loss
 
-from solvers.boosting.pairs import newton, newton_step, pair_sample
+from solvers.boosting.pairs import pair_sample
+from solvers.boosting.pairs import quadratic_model as newton
+from solvers.boosting.pairs import quadratic_step as newton_step
 from solvers.boosting.pairs.master_problem import TURNS, MasterProblem
-from solvers.boosting.pairs.newton_step import NewtonStep
 from solvers.boosting.pairs.pair_loss import PairLoss
+from solvers.boosting.pairs.quadratic_step import NewtonStep
 from solvers.boosting.pairs.variables import Variables
 from solvers.numerics.thread_pool import Crew
 

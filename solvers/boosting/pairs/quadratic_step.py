@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.boosting.pairs import curvature, newton, pair_sample
+from solvers.boosting.pairs import curvature, pair_sample
+from solvers.boosting.pairs import quadratic_model as newton
 from solvers.boosting.pairs.pair_loss import PairLoss, chunks
 from solvers.numerics.thread_pool import Crew
 

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.boosting.weak.votes import Votes, decoded
+from solvers.boosting.weak_learners.votes import Votes, decoded
 from solvers.core.model import Floats, Model
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.output_codes.column_models import Bank
@@ -28,7 +28,7 @@ class CommitteeModel(Model):
     votes : Votes
         What each round of training has added.
     code : int8 array, shape (n_classes, n_outputs), optional
-        What turns outputs into scores, as :func:`solvers.boosting.weak.votes.decoded` does.
+        What turns outputs into scores, as :func:`solvers.boosting.weak_learners.votes.decoded` does.
     """
 
     kind = "committee"

@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.boosting.weak import bins, tables
-from solvers.boosting.weak.votes import Votes, decoded
+from solvers.boosting.weak_learners import bin_codes as bins
+from solvers.boosting.weak_learners import tables
+from solvers.boosting.weak_learners.votes import Votes, decoded
 from solvers.core.model import Floats, Model
 
 
@@ -82,8 +83,8 @@ class StumpsModel(Model):
     votes : Votes
         What each round of training has added.
     code : int8 array, shape (n_classes, n_outputs), optional
-        What turns outputs into scores, as :func:`solvers.boosting.weak.votes.decoded` does. Without it the outputs are
-        the scores.
+        What turns outputs into scores, as :func:`solvers.boosting.weak_learners.votes.decoded` does. Without it the
+        outputs are the scores.
     """
 
     kind = "stumps"

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.boosting.weak.committee_model import CommitteeModel
-from solvers.boosting.weak.votes import Votes
-from solvers.boosting.weak.weak_learners import Channels, Found, WeakLearners
+from solvers.boosting.weak_learners.committee_model import CommitteeModel
+from solvers.boosting.weak_learners.stumps import Channels, Found, WeakLearners
+from solvers.boosting.weak_learners.votes import Votes
 from solvers.core.base import Params, Solver
 from solvers.core.model import Model
 from solvers.core.problem import Problem

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from test_binning import codes_of, mixed
 
 from solvers.boosting.simd import LANES
-from solvers.boosting.weak.binning import Bins
-from solvers.boosting.weak.weak_learners import Channels, Stumps, groups
+from solvers.boosting.weak_learners.binning import Bins
+from solvers.boosting.weak_learners.stumps import Channels, Stumps, groups
 from solvers.numerics.thread_pool import Crew
 
 
