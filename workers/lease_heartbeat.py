@@ -59,6 +59,10 @@ class LeaseHeartbeat(ABC):
         if self._fenced.is_set() or time.monotonic() >= self._deadline:
             raise self._fence()
 
+    @abstractmethod
+    def phase(self, name: str) -> None:
+        """Say what is being done now."""
+
     def write(self, operation: Callable[[Session], T]) -> T:
         """Run a transaction that extends the lease; while the database is away, try again."""
         started, result = self._try(operation)

@@ -15,9 +15,8 @@ from solvers.core.model import Model
 from solvers.version import VERSION
 from workers.driving import Reached
 from workers.job_context import JobContext
-from workers.preparing import Prepared
+from workers.preparation import Prepared, hierarchy_id
 from workers.scoring import measures
-from workers.trees import hierarchy_id
 
 Save = Callable[[Path, Mapping[str, Any]], str]
 

@@ -10,7 +10,7 @@ from solvers.labels.label_sets import of_nodes
 from solvers.metrics.accuracy import flat
 from solvers.metrics.hierarchical import hierarchical
 from solvers.metrics.multilabel import multilabel
-from workers.rows import Rows, Truth
+from workers.preparation import Rows, Truth
 
 CHUNK_BYTES = 64 << 20
 

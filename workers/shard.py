@@ -32,7 +32,7 @@ from workers.gang import Report
 from workers.gang_keys import await_gang
 from workers.job_context import Drained
 from workers.lease_heartbeat import LeaseHeartbeat
-from workers.preparing import digest, prepare
+from workers.preparation import digest, prepare
 
 _DONE = "done"
 _log = structlog.get_logger("polymargin.shard")
@@ -72,6 +72,9 @@ class _ShardHeartbeat(LeaseHeartbeat):
     def __init__(self, lease: ShardLease, claimed_at: float) -> None:
         super().__init__(lease.job_id, lease.attempt, claimed_at)
         self._lease = lease
+
+    def phase(self, name: str) -> None:
+        """The coordinator alone says what is being done."""
 
     def _beat(self) -> None:
         self.write(lambda session: slots.renew(session, self._lease))

@@ -25,7 +25,7 @@ from workers.exchange import RedisExchange
 from workers.gang import Lost, Report, Waiting
 from workers.gang_keys import open_gang, require_gang
 from workers.job_context import Drained, JobContext
-from workers.preparing import Prepared, digest, prepare
+from workers.preparation import Prepared, digest, prepare
 from workers.publishing import Publisher
 from workers.shard import model_part
 

@@ -14,7 +14,7 @@ from solvers.core.path import ascending, follow
 from solvers.registry import find, parse_params
 from workers.driving import Run, drive
 from workers.job_context import JobContext
-from workers.preparing import prepare
+from workers.preparation import prepare
 from workers.publishing import Publisher
 from workers.sharded import train_sharded
 

@@ -17,7 +17,7 @@ from app.store.files import Files, files
 from solvers.core.model import load_model
 from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
-from workers.rows import split_rows
+from workers.preparation import split_rows
 from workers.tasks import run
 
 

@@ -1,20 +1,37 @@
-"""A dataset's rows as a training problem: split into parts, with the labels of the training part as classes."""
+"""The preparation of a job: from a dataset's rows and a label tree to the problem that is solved.
 
-from collections.abc import Mapping, Sequence
+The rows are split, the labels of the training part become classes, and features are learnt from the training part
+alone: the same in every process that prepares a job.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
-from app.errors import InvalidInput
-from app.schemas.jobs import TrainRequest
+from app.errors import Conflict, InvalidInput
+from app.features.base import Features
+from app.features.columns import SparseFeatures
+from app.features.text import TextFeatures, TextParams
+from app.formats.table import Texts
+from app.schemas.jobs import TextRecipe, TrainRequest
+from app.services import hierarchies
 from app.services.label_checks import named
 from app.services.splits import stratified
-from app.store.corpus import Corpus
+from app.store import tables
+from app.store.cache import local_copy
+from app.store.corpus import Corpus, open_corpus
+from app.store.db import reading
+from app.store.files import Files
 from solvers.core.problem import Problem
 from solvers.labels.label_sets import closed
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
+from workers.lease_heartbeat import LeaseHeartbeat
 
 Truth = NDArray[np.int32] | csr_matrix
 
@@ -60,6 +77,73 @@ class Rows:
         return Problem.check(X, self.y_train, self.classes, self.weights, self.tree)
 
 
+@dataclass(frozen=True, eq=False)
+class Featured:
+    """Fitted features, and the matrices of both parts."""
+
+    features: Features
+    X_train: csr_matrix
+    X_test: csr_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What is trained on, and what it is tested on."""
+
+    dataset: tables.Dataset
+    rows: Rows
+    data: Featured
+    problem: Problem
+
+
+def prepare(
+    heartbeat: LeaseHeartbeat, job_id: str, dataset_id: str | None, store: Files, request: TrainRequest
+) -> Prepared:
+    """Read the dataset of a job, split it, and make its features.
+
+    Raises
+    ------
+    Conflict
+        The dataset or the hierarchy is not there any more.
+    InvalidInput, FitError, ProblemError
+        The dataset cannot be trained on.
+    """
+    heartbeat.phase("loading")
+    dataset = heartbeat.read(lambda session: session.get(tables.Dataset, dataset_id))
+    if dataset is None or dataset.path is None:
+        raise Conflict("the dataset is not ready, or was deleted")
+    corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
+    rows = split_rows(corpus, request, label_tree(heartbeat, job_id, request))
+    heartbeat.phase("features")
+    data = featured(corpus, rows, request.text)
+    return Prepared(dataset, rows, data, rows.problem(data.X_train))
+
+
+def digest(problem: Problem) -> NDArray[np.uint8]:
+    """SHA-256 of a problem, shape (32,): every shard of a gang must have made the same one."""
+    sha256 = hashlib.sha256("\0".join(problem.classes).encode())
+    for array in (problem.X.indptr, problem.X.indices, problem.X.data, problem.y, problem.weights):
+        sha256.update(np.ascontiguousarray(array).data)
+    return np.frombuffer(sha256.digest(), np.uint8)
+
+
+def label_tree(heartbeat: LeaseHeartbeat, job_id: str, request: TrainRequest) -> Taxonomy | None:
+    """The tree of the job's hierarchy, None where it names none; raises Conflict where that was deleted."""
+    if request.hierarchy is None:
+        return None
+    id = heartbeat.read(lambda session: hierarchy_id(session, job_id))
+    tree = None if id is None else heartbeat.read(lambda session: hierarchies.taxonomy(session, id))
+    if tree is None:
+        raise Conflict("the hierarchy was deleted")
+    return tree
+
+
+def hierarchy_id(session: Session, job_id: str) -> str | None:
+    """The id of a job's hierarchy, as long as it is there."""
+    with reading(session):
+        return session.scalars(select(tables.Job.hierarchy_id).where(tables.Job.id == job_id)).one()
+
+
 def split_rows(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = None) -> Rows:
     """Split by the dataset's own split, or else by class at random from the request's seed.
 
@@ -91,6 +175,18 @@ def split_rows(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = No
     return Rows(train, test, classes, index[y[train]], truth[y[train]], truth_test, tree, weights)
 
 
+def featured(corpus: Corpus, rows: Rows, recipe: TextRecipe) -> Featured:
+    """Make the matrices; raises FitError where no term of the texts is left."""
+    if corpus.texts is not None:
+        features, X_train = TextFeatures.fit(
+            _ChosenTexts(corpus.texts, rows.train), TextParams.model_validate(recipe.model_dump())
+        )
+        return Featured(features, X_train, features.transform(_ChosenTexts(corpus.texts, rows.test)))
+    assert corpus.X is not None
+    given = SparseFeatures(int(corpus.X.shape[1]), corpus.feature_names)
+    return Featured(given, corpus.X[rows.train], corpus.X[rows.test])
+
+
 def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None) -> Rows:
     """As :func:`split_rows` of rows with sets of labels; held out are rows at random, whatever their labels."""
     if tree is None:
@@ -119,3 +215,15 @@ def _nodes(tree: Taxonomy, labels: Sequence[str]) -> NDArray[np.int32]:
     nodes = np.full(len(labels), -1, np.int32)
     nodes[there] = tree.find(label for label in labels if label in known)
     return nodes
+
+
+class _ChosenTexts:
+    """The texts of some rows, decoded one at a time, as often as asked for."""
+
+    def __init__(self, texts: Texts, rows: NDArray[np.int64]) -> None:
+        self._texts = texts
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[str]:
+        for row in self._rows.tolist():
+            yield self._texts[row]
