@@ -27,12 +27,12 @@ from solvers.boosting.pairs.pair_weights import SUMS
 from solvers.boosting.pairs.variables import Variables
 from solvers.core.problem import Problem
 from solvers.methods.multiboost_cw import MultiboostCw, MultiboostCwParams
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 SHARES = (1e-2, 1e-3, 1e-4)
 EPS = 1e-4
 TURNS = 1000
-ALONE = Crew(1)
+ALONE = ThreadPool(1)
 
 
 class Master:

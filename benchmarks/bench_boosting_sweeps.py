@@ -22,7 +22,7 @@ from solvers.boosting.pairs.pair_loss import PairLoss
 from solvers.boosting.weak_learners.stumps import Stumps
 from solvers.core.problem import Problem
 from solvers.methods.multiboost_cw import MultiboostCw, MultiboostCwParams
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 SETS, SWEEPS = ["vowel", "usps"], [1, 2, 5, 20]
 C, ROUNDS, CAP = 1e4, 200, 20.0
@@ -54,11 +54,11 @@ def descended(problem: Problem, tau_max: int, rounds: int) -> Iterator[tuple[flo
 def solved(problem: Problem, rounds: int) -> Iterator[tuple[float, float]]:
     """The same by L-BFGS-B."""
     method = MultiboostCw(MultiboostCwParams(C=C, max_epochs=rounds, tol=1e-9))
-    task, crew, spent = method.task(problem), Crew(1), 0.0
+    task, thread_pool, spent = method.task(problem), ThreadPool(1), 0.0
     run = method.run(task)
     signs = np.empty(0)
     for _ in range(rounds):
-        view = run._look(crew)
+        view = run._look(thread_pool)
         assert view.found is not None
         run._admit(view.found)
         began = time.process_time()

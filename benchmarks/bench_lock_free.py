@@ -61,9 +61,9 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
                 pools[t] = coefficients.with_room(pools[t], 1 << 16)
                 at = solver.visit(task, order, at, len(order), turn == 0, k, shared, pools[t], rest, gains, tallies[t])
 
-    with ThreadPoolExecutor(threads) as crew:
+    with ThreadPoolExecutor(threads) as thread_pool:
         for epoch in range(1, 1000):
-            list(crew.map(work, range(threads), [epoch] * threads))
+            list(thread_pool.map(work, range(threads), [epoch] * threads))
             tally = tallies.sum(axis=0)
             promising = tally[0] <= tol * (tally[1] + 0.5 * square_norm(W, k))
             if not (promising or 10 * certified < epoch):

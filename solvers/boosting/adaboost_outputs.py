@@ -20,7 +20,7 @@ from solvers.boosting.simd import LANES
 from solvers.boosting.weak_learners import stump_search as stumps
 from solvers.boosting.weak_learners.stumps import Channels, Stumps, aligned, shared_out
 from solvers.boosting.weak_learners.votes import decoded
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 REFRESH = 100
 HALF = LANES // 2
@@ -84,8 +84,8 @@ class LabelRun(Run):
         parts = [decoded(scores[:, at : at + size].T, self.code).argmax(axis=1) for at in range(0, n, size)]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
-    def advance(self, crew: Crew) -> Report | None:
-        turn = {"own": self._own, "sign": self._shared, "real": self._shared}[self.params.sharing](crew)
+    def advance(self, thread_pool: ThreadPool) -> Report | None:
+        turn = {"own": self._own, "sign": self._shared, "real": self._shared}[self.params.sharing](thread_pool)
         if turn is None:
             return None
         self.epoch += 1
@@ -99,10 +99,12 @@ class LabelRun(Run):
             wrong = int(np.count_nonzero(self.classify(self.f) != self.task.y))
         return Report(primal, np.nan, np.nan, wrong, self.waning.note(primal))
 
-    def _own(self, crew: Crew) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]] | None:
+    def _own(self, thread_pool: ThreadPool) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]] | None:
         """A step for every output along a learner of its own; learners, outputs and weights."""
         m = len(self.f)
-        found = self.find(self._channels(crew, np.arange(m), np.zeros(m, np.int8), self.w.sum(axis=1)), crew)
+        found = self.find(
+            self._channels(thread_pool, np.arange(m), np.zeros(m, np.int8), self.w.sum(axis=1)), thread_pool
+        )
         if found is None:
             return None
         alpha, total = np.zeros(m), float(self.w.sum())
@@ -113,10 +115,10 @@ class LabelRun(Run):
         moved = np.flatnonzero(alpha)
         return found.learners[moved], moved, alpha[moved]
 
-    def _shared(self, crew: Crew) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    def _shared(self, thread_pool: ThreadPool) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
         """A step for every output along one stump."""
         m, real = len(self.f), self.params.sharing == "real"
-        learner = np.array([self._best_for_all(crew, real)])
+        learner = np.array([self._best_for_all(thread_pool, real)])
         side = self.task.learners.sides(learner)[0]
         votes, total = np.zeros((2, m)), float(self.w.sum())
         masses = np.array([kernels.parts(side, self.Y[l], self.w[l]) for l in range(m)])
@@ -135,7 +137,7 @@ class LabelRun(Run):
         moved = np.flatnonzero(weights)
         return learners[moved], outputs[moved], weights[moved]
 
-    def _best_for_all(self, crew: Crew, real: bool) -> int:
+    def _best_for_all(self, thread_pool: ThreadPool, real: bool) -> int:
         """The stump that is worth most to all outputs together."""
         m, learners = len(self.f), self.task.learners
         assert isinstance(learners, Stumps)
@@ -146,31 +148,31 @@ class LabelRun(Run):
             which = np.where(channel % LANES < HALF, 1, -1).astype(np.int8)
         else:
             outputs, which = np.arange(m), np.zeros(m, np.int8)
-        channels = self._channels(crew, outputs, which, np.full(len(outputs), self.w.sum(axis=1).max()))
+        channels = self._channels(thread_pool, outputs, which, np.full(len(outputs), self.w.sum(axis=1).max()))
         self.draw_bag(channels)
         values = np.zeros(len(learners.bins.thresholds))
         width = 4 * LANES * int(learners.bins.n_bins.max(initial=1))
-        crew.run(
+        thread_pool.run(
             partial(
                 stumps.pool, *learners.bins.arrays, begin, end, channels.U, channels.totals, real,
                 aligned((width,), channels.U.dtype), values,
             )
-            for begin, end in shared_out(learners.bins, len(channels.U), crew)
+            for begin, end in shared_out(learners.bins, len(channels.U), thread_pool)
         )  # fmt: skip
         totals = channels.totals.astype(np.float64)
         constant = -np.sqrt(totals[:, :HALF] * totals[:, HALF:]).sum() if real else np.abs(totals).sum()
         return int(values.argmax()) if values.max(initial=-np.inf) > constant else -1
 
     def _channels(
-        self, crew: Crew, outputs: NDArray[np.int64], sides: NDArray[np.int8], masses: NDArray[np.float64]
+        self, thread_pool: ThreadPool, outputs: NDArray[np.int64], sides: NDArray[np.int8], masses: NDArray[np.float64]
     ) -> Channels:
         n = len(self.task.y)
         channels = Channels(len(outputs), n)
         channels.fit(masses)
-        many = min(crew.size, 1 + len(outputs) * n // PIECE)
+        many = min(thread_pool.size, 1 + len(outputs) * n // PIECE)
         rows = np.arange(many + 1) * n // many
         totals = np.zeros((many, channels.totals.size), np.int64)
-        crew.run(
+        thread_pool.run(
             partial(
                 kernels.load, *rows[j : j + 2].tolist(), self.Y, self.w, outputs, sides, channels.scales, channels.U,
                 totals[j],

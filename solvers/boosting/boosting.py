@@ -24,7 +24,7 @@ from solvers.core.composite import Composite
 from solvers.core.memory import limit_bytes, refuse
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 SLICE_PRODUCTS = 1 << 32
 BAG = 1 << 30
@@ -137,7 +137,7 @@ class Run(ABC):
         return False
 
     @abstractmethod
-    def advance(self, crew: Crew) -> Report | None:
+    def advance(self, thread_pool: ThreadPool) -> Report | None:
         """One slice of a round; its report if that ended the round."""
 
     @abstractmethod
@@ -152,10 +152,10 @@ class Run(ABC):
         """Class indices from scores of shape (n_outputs, n)."""
         return np.asarray(scores.argmax(axis=0))
 
-    def find(self, channels: Channels, crew: Crew) -> Found | None:
+    def find(self, channels: Channels, thread_pool: ThreadPool) -> Found | None:
         """Weak learners for the next round, sought in its bag; None if the work has only begun."""
         self.draw_bag(channels)
-        return self.task.learners.find(channels, crew, [self.seed, self.epoch + 1])
+        return self.task.learners.find(channels, thread_pool, [self.seed, self.epoch + 1])
 
     def draw_bag(self, channels: Channels) -> None:
         """Leave only the rows of the next round's bag their weights."""
@@ -236,9 +236,9 @@ class Boosting(Solver[P]):
         run = self.run(self.task(problem))
         if state is not None:
             run.resume(state)
-        with Crew(self.threads) as crew:
+        with ThreadPool(self.threads) as thread_pool:
             while run.under_way or run.epoch < self.params.max_epochs:
-                report = run.advance(crew)
+                report = run.advance(thread_pool)
                 if report is None:
                     yield Step(run.epoch, np.nan, np.nan, np.nan, converged=False, state=run.state())
                     continue

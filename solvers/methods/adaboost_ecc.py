@@ -18,7 +18,7 @@ from solvers.boosting import adaboost_steps as kernels
 from solvers.boosting.boosting import Boosting, BoostingParams, Report, Run, Task, Waning, half_log_odds
 from solvers.boosting.weak_learners.stumps import Channels
 from solvers.core.base import Handles
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 COLOURS = 1 << 20
 REFRESH = 100
@@ -60,7 +60,7 @@ class _Run(Run):
         self.waning = Waning(params.tol)
         kernels.restart_pairs(self.omega, task.y, self.F, self.D)
 
-    def advance(self, crew: Crew) -> Report | None:
+    def advance(self, thread_pool: ThreadPool) -> Report | None:
         n, k = len(self.task.y), self.task.n_classes
         rng = np.random.default_rng([self.seed, self.epoch + 1, COLOURS])
         colours = np.where(rng.permutation(k) < k // 2, 1, -1).astype(np.int8)
@@ -74,7 +74,7 @@ class _Run(Run):
             0, n, sign, np.abs(u)[None], np.zeros(1, np.int64), np.zeros(1, np.int8), channels.scales, channels.U, sums
         )
         channels.totals.reshape(-1)[:] = sums
-        found = self.find(channels, crew)
+        found = self.find(channels, thread_pool)
         if found is None:
             return None
         self.epoch += 1

@@ -22,7 +22,7 @@ from solvers.boosting.pairs import pair_loss
 from solvers.boosting.pairs.pair_loss import Level, PairLoss
 from solvers.boosting.weak_learners.stumps import Channels, Found, Stumps
 from solvers.core.base import Handles, relative_gap
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 CHUNK = 1024
 LARGEST = 500.0
@@ -75,10 +75,10 @@ class _Run(Run):
         self._sides = np.empty((0, len(task.y)), np.int8)
         self._view: tuple[Channels, Found | None] | None = None
 
-    def advance(self, crew: Crew) -> Report | None:
-        channels, found = self._look(crew)
+    def advance(self, thread_pool: ThreadPool) -> Report | None:
+        channels, found = self._look(thread_pool)
         found = found if self.params.bag == 1 else None
-        found = found or self.find(channels, crew)
+        found = found or self.find(channels, thread_pool)
         if found is None:
             return None
         self.epoch += 1
@@ -89,7 +89,7 @@ class _Run(Run):
             self._admit(int(found.learners[c]), 1 if found.values[c] > 0 else -1)
         left = self._solve()
         self._view = None
-        channels, found = self._look(crew)
+        channels, found = self._look(thread_pool)
         primal, dual = self.level.certify(self.loss, float(self.weights.sum()), channels, found)
         if found is not None:
             violation = max(0.0, self.loss.rate * float(np.abs(found.values).max()) - 1.0)
@@ -107,12 +107,12 @@ class _Run(Run):
             {"learners": float(np.count_nonzero(self.weights.any(axis=1)))},
         )  # fmt: skip
 
-    def _look(self, crew: Crew) -> tuple[Channels, Found | None]:
+    def _look(self, thread_pool: ThreadPool) -> tuple[Channels, Found | None]:
         if self._view is None:
-            channels = self.loss.survey(crew, fine=self.level.wants_fine(len(self.task.y), self.params.tol))
+            channels = self.loss.survey(thread_pool, fine=self.level.wants_fine(len(self.task.y), self.params.tol))
             found = None
             if isinstance(self.task.learners, Stumps):
-                found = self.task.learners.find(channels, crew, [])
+                found = self.task.learners.find(channels, thread_pool, [])
             self._view = channels, found
         return self._view
 

@@ -30,7 +30,7 @@ from solvers.boosting.pairs.pair_loss import Level, PairLoss, chunks
 from solvers.boosting.pairs.variables import Variables
 from solvers.boosting.weak_learners.stumps import Channels, Found, Stumps
 from solvers.core.base import Handles, relative_gap
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 REFRESH = 100
 LEAST_EPS = 1e-12
@@ -109,29 +109,29 @@ class _Run(Run):
     def under_way(self) -> bool:
         return self.tau > 0
 
-    def advance(self, crew: Crew) -> Report | None:
+    def advance(self, thread_pool: ThreadPool) -> Report | None:
         work = 0
         while True:
             if self.tau == 0:
-                view = self._look(crew)
+                view = self._look(thread_pool)
                 found = view.found if self.params.bag == 1 else None
-                found = found or self.find(view.channels, crew)
+                found = found or self.find(view.channels, thread_pool)
                 if found is None:
                     return None
                 self.epoch += 1
                 order = self._touched = self._admit(found)
-                self.master.step(crew, order)
+                self.master.step(thread_pool, order)
                 work += len(self.task.y) * len(order)
             else:
                 if self.tau == self.params.tau_max:
-                    return self._finish(self._look(crew))
+                    return self._finish(self._look(thread_pool))
                 values = None
                 if self.master.left == 0:
-                    values = self._values(crew)
+                    values = self._values(thread_pool)
                     if not self.master.look(self.master.violations(values), self.level.eps):
-                        return self._finish(self._look(crew))
+                        return self._finish(self._look(thread_pool))
                 self._touched = None
-                work += self.master.turn(crew, values, [self.seed, self.epoch, self.tau])
+                work += self.master.turn(thread_pool, values, [self.seed, self.epoch, self.tau])
             self._view = None
             self.tau += 1
             work += self.task.learners.work * self.task.n_classes
@@ -146,7 +146,7 @@ class _Run(Run):
             self._last = key, self.task.learners.sides(learners)
         return self._last[1]
 
-    def _look(self, crew: Crew) -> _View:
+    def _look(self, thread_pool: ThreadPool) -> _View:
         """Learners and violations at the current weights, of which the scores are told."""
         if self._view is None:
             variables = self.variables
@@ -154,23 +154,23 @@ class _Run(Run):
             for some in chunks(len(moved), len(self.loss.y)):
                 part = moved[some]
                 steps = variables.weights[part] - variables.told[part]
-                self.loss.shift(crew, self._sides(part), variables.owners[part], steps)
+                self.loss.shift(thread_pool, self._sides(part), variables.owners[part], steps)
             variables.told[moved] = variables.weights[moved]
-            channels = self.loss.survey(crew, fine=self.level.wants_fine(len(self.task.y), self.params.tol))
+            channels = self.loss.survey(thread_pool, fine=self.level.wants_fine(len(self.task.y), self.params.tol))
             known = slice(0, 0) if self.params.tau_max == 1 else slice(None)
             learners, owners, found = variables.learners[known], variables.owners[known], None
             if isinstance(self.task.learners, Stumps):
-                found, values = self.task.learners.survey(channels, crew, learners, owners.astype(np.int64))
+                found, values = self.task.learners.survey(channels, thread_pool, learners, owners.astype(np.int64))
             else:
                 values = self.master.gradients() if len(owners) else np.empty(0)
             self._view = _View(channels, found, values)
         return self._view
 
-    def _values(self, crew: Crew) -> NDArray[np.float64]:
+    def _values(self, thread_pool: ThreadPool) -> NDArray[np.float64]:
         """The gradients of all variables: by the way of a search, where that takes less time."""
         n_visits = len(self.task.y) * len(self.variables)
         if isinstance(self.task.learners, Stumps) and n_visits > SEARCH * self.task.learners.work * self.task.n_classes:
-            return self._look(crew).values
+            return self._look(thread_pool).values
         return self.master.gradients()
 
     def _admit(self, found: Found) -> NDArray[np.int64]:

@@ -104,16 +104,16 @@ class OneVsRest(LinearMachine[OneVsRestParams], LinearShards):
         task = _Task.of(problem, self.params, self.code)
         run = _Run.begin(task) if state is None else _Run.resume(task, state)
         slice_blocks = max(self.threads, SLICE_PRODUCTS // max(1, len(task.rows.data) * task.width))
-        with ThreadPoolExecutor(self.threads) as crew:
+        with ThreadPoolExecutor(self.threads) as thread_pool:
             while run.epoch < self.params.max_epochs or run.block < task.n_blocks:
                 if run.block == task.n_blocks:
                     run.epoch, run.block = run.epoch + 1, 0
                     run.gain[:] = 0.0
                 blocks = range(run.block, min(run.block + slice_blocks, task.n_blocks))
                 orders = self._orders(task, run.epoch)
-                list(crew.map(partial(run.advance, task, orders), blocks))
+                list(thread_pool.map(partial(run.advance, task, orders), blocks))
                 run.block = blocks.stop
-                certificate = self._certificate(task, run, crew) if run.block == task.n_blocks else None
+                certificate = self._certificate(task, run, thread_pool) if run.block == task.n_blocks else None
                 primal, dual = certificate or (np.nan, np.nan)
                 converged = relative_gap(primal, dual) <= self.params.tol
                 yield Step(run.epoch, primal, dual, run.largest(task), converged, run.state())
@@ -247,7 +247,7 @@ class OneVsRest(LinearMachine[OneVsRestParams], LinearShards):
         rng = np.random.default_rng([self.seed, epoch])
         return [rng.permutation(task.filled) for _ in range(1 + REFINEMENTS)]
 
-    def _certificate(self, task: "_Task", run: "_Run", crew: ThreadPoolExecutor) -> tuple[float, float] | None:
+    def _certificate(self, task: "_Task", run: "_Run", thread_pool: ThreadPoolExecutor) -> tuple[float, float] | None:
         run.dual += float(run.gain.sum())
         promising = float(run.gain[:, 0].sum()) <= PROMISING * self.params.tol * run.dual
         due = CERTIFY_SHARE * run.epoch >= 1 + run.certified or run.epoch == self.params.max_epochs
@@ -255,7 +255,9 @@ class OneVsRest(LinearMachine[OneVsRestParams], LinearShards):
             return None
         run.certified += 1
         gaps = np.zeros((task.n_blocks, len(task.y)))
-        parts = np.array(list(crew.map(lambda block: run.certify(task, block, gaps[block]), range(task.n_blocks))))
+        parts = np.array(
+            list(thread_pool.map(lambda block: run.certify(task, block, gaps[block]), range(task.n_blocks)))
+        )
         losses, total, squares = parts.sum(axis=0)
         primal = float(0.5 * squares + losses + task.constant)
         dual = float(total - 0.5 * squares + task.constant)

@@ -1,15 +1,15 @@
 """Loops of compiled code that idle threads help with, a few microseconds long.
 
 A phase is a function to be called once for each of n pieces, with arrays that all pieces share. The thread that opens
-it (:func:`spread`) works through the pieces from the front, helpers (:func:`serve`) from the back, so that each mostly
-has the rows that are in its own cache. It goes on when the last piece is done; helpers that sleep, or that come too
-late, are not waited for unless they hold a piece; where one has lost its processor in the midst of a piece, some of the
-next phases are done without help. Pieces must not depend on who does them; then neither do results on the number of
+it (:func:`parallel_for`) works through the pieces from the front, helpers (:func:`serve`) from the back, so that each
+mostly has the rows that are in its own cache. It goes on when the last piece is done; helpers that sleep, or that come
+too late, are not waited for unless they hold a piece; where one has lost its processor in the midst of a piece, some of
+the next phases are done without help. Pieces must not depend on who does them; then neither do results on the number of
 threads.
 
-All that threads say to each other stands on a board, an int64 array. Its word tells the number of the phase and of its
-pieces, and how many of these have been claimed from either end; a claim is an atomic exchange of the whole word, so one
-that is based on an older phase fails.
+All that threads tell each other stands in a work queue, an int64 array. Its word tells the number of the phase and of
+its pieces, and how many of these have been claimed from either end; a claim is an atomic exchange of the whole word, so
+one that is based on an older phase fails.
 """
 
 from typing import Any
@@ -21,12 +21,12 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
-# places on a board, each on a cache line of its own but for what is written together
-WORD, DONE, TASK, ARRAYS, LEAVE, SERVING, FAILED, REST = 0, 8, 16, 17, 24, 32, 40, 48
-BOARD = 56
+# places in a work queue, each on a cache line of its own but for what is written together
+WORD, DONE, TASK, ARRAYS, LEAVE, SERVING, FAILED, UNAIDED = 0, 8, 16, 17, 24, 32, 40, 48
+QUEUE_LENGTH = 56
 # the word: the number of the phase above, the number of its pieces, claimed from the back, claimed from the front
 BITS = 12
-MOST = 1 << BITS
+MOST_PIECES = 1 << BITS
 SPINS = 64
 # a wait of so many looks is a late helper's, and for every so many of them a phase is done without help
 LATE, LOOKS = 8192, 1024
@@ -42,45 +42,45 @@ def _slot(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @intrinsic
-def _read(typing: Any, board: Any, at: Any) -> Any:
-    """board[at]; what another thread has written before it wrote that can be read afterwards."""
+def _read(typing: Any, work_queue: Any, at: Any) -> Any:
+    """work_queue[at]; what another thread has written before it wrote that can be read afterwards."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load_atomic(_slot(context, builder, signature, args), "acquire", 8)
 
-    return types.int64(board, types.int64), codegen
+    return types.int64(work_queue, types.int64), codegen
 
 
 @intrinsic
-def _write(typing: Any, board: Any, at: Any, value: Any) -> Any:
-    """board[at] = value, after all that was written before."""
+def _write(typing: Any, work_queue: Any, at: Any, value: Any) -> Any:
+    """work_queue[at] = value, after all that was written before."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store_atomic(args[2], _slot(context, builder, signature, args), "release", 8)
         return context.get_dummy_value()
 
-    return types.void(board, types.int64, types.int64), codegen
+    return types.void(work_queue, types.int64, types.int64), codegen
 
 
 @intrinsic
-def _add(typing: Any, board: Any, at: Any, more: Any) -> Any:
-    """board[at] += more, at once; returns what was there."""
+def _add(typing: Any, work_queue: Any, at: Any, more: Any) -> Any:
+    """work_queue[at] += more, at once; returns what was there."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.atomic_rmw("add", _slot(context, builder, signature, args), args[2], "acq_rel")
 
-    return types.int64(board, types.int64, types.int64), codegen
+    return types.int64(work_queue, types.int64, types.int64), codegen
 
 
 @intrinsic
-def _exchange(typing: Any, board: Any, at: Any, old: Any, new: Any) -> Any:
-    """board[at] = new if it is old; whether it was."""
+def _exchange(typing: Any, work_queue: Any, at: Any, old: Any, new: Any) -> Any:
+    """work_queue[at] = new if it is old; whether it was."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _slot(context, builder, signature, args)
         return builder.extract_value(builder.cmpxchg(pointer, args[2], args[3], "acq_rel", "acquire"), 1)
 
-    return types.boolean(board, types.int64, types.int64, types.int64), codegen
+    return types.boolean(work_queue, types.int64, types.int64, types.int64), codegen
 
 
 def _kind(context: Any) -> Any:
@@ -138,65 +138,69 @@ def _call(typing: Any, task: Any, arrays: Any, piece: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _claim(board: NDArray[np.int64], front: bool) -> int:
+def _claim(work_queue: NDArray[np.int64], front: bool) -> int:
     """A piece of the phase under way that is the caller's now; -1 if there is none."""
     while True:
-        word = _read(board, WORD)
-        ahead, behind, n = word & (MOST - 1), (word >> BITS) & (MOST - 1), (word >> (2 * BITS)) & (MOST - 1)
+        word = _read(work_queue, WORD)
+        ahead, behind, n = (
+            word & (MOST_PIECES - 1),
+            (word >> BITS) & (MOST_PIECES - 1),
+            (word >> (2 * BITS)) & (MOST_PIECES - 1),
+        )
         if ahead + behind >= n:
             return -1
-        if _exchange(board, WORD, word, word + (1 if front else MOST)):
+        if _exchange(work_queue, WORD, word, word + (1 if front else MOST_PIECES)):
             return int(ahead if front else n - 1 - behind)
 
 
 @njit(cache=True, nogil=True)
-def _work(board: NDArray[np.int64], front: bool) -> int:
+def _work(work_queue: NDArray[np.int64], front: bool) -> int:
     """Do pieces of the phase under way until none is left; returns how many."""
     done = 0
     while True:
-        piece = _claim(board, front)
+        piece = _claim(work_queue, front)
         if piece < 0:
             return done
-        if _call(board[TASK], board[ARRAYS], piece) != 0:
-            _write(board, FAILED, 1)
-        _add(board, DONE, 1)
+        if _call(work_queue[TASK], work_queue[ARRAYS], piece) != 0:
+            _write(work_queue, FAILED, 1)
+        _add(work_queue, DONE, 1)
         done += 1
 
 
 @njit(cache=True, nogil=True)
-def _share(board: NDArray[np.int64], task: int, arrays: int, n: int) -> None:
-    if _read(board, SERVING) == 0 or n == 1 or board[REST] > 0:
-        board[REST] = max(0, board[REST] - 1)
+def _share(work_queue: NDArray[np.int64], task: int, arrays: int, n: int) -> None:
+    if _read(work_queue, SERVING) == 0 or n == 1 or work_queue[UNAIDED] > 0:
+        work_queue[UNAIDED] = max(0, work_queue[UNAIDED] - 1)
         for piece in range(n):
             if _call(task, arrays, piece) != 0:
-                _write(board, FAILED, 1)
+                _write(work_queue, FAILED, 1)
     else:
-        board[TASK], board[ARRAYS] = task, arrays
-        _write(board, DONE, 0)
-        number = (_read(board, WORD) >> (3 * BITS)) + 1
-        _write(board, WORD, (number << (3 * BITS)) | (n << (2 * BITS)))
-        _work(board, True)
+        work_queue[TASK], work_queue[ARRAYS] = task, arrays
+        _write(work_queue, DONE, 0)
+        number = (_read(work_queue, WORD) >> (3 * BITS)) + 1
+        _write(work_queue, WORD, (number << (3 * BITS)) | (n << (2 * BITS)))
+        _work(work_queue, True)
         spins = 0
-        while _read(board, DONE) < n:
+        while _read(work_queue, DONE) < n:
             spins += 1
             if spins % SPINS == 0:
                 _yield()
-        board[REST] = spins // LOOKS if spins > LATE else 0
-    if _read(board, FAILED) != 0:
-        _write(board, FAILED, 0)
+        work_queue[UNAIDED] = spins // LOOKS if spins > LATE else 0
+    if _read(work_queue, FAILED) != 0:
+        _write(work_queue, FAILED, 0)
         raise RuntimeError("a piece of a shared loop has failed")
 
 
-def spread(board: NDArray[np.int64], function: Any, n: int, arrays: tuple[Any, ...]) -> None:
-    """Call ``function(piece, *arrays)`` in compiled code for every piece < n; all who serve the board help.
+def parallel_for(work_queue: NDArray[np.int64], function: Any, n: int, arrays: tuple[Any, ...]) -> None:
+    """Call ``function(piece, *arrays)`` in compiled code for every piece < n; all who serve the work queue help.
 
     Parameters
     ----------
-    board : int64 array, shape (BOARD,)
+    work_queue : int64 array, shape (QUEUE_LENGTH,)
     function : compiled function
         Of a piece and the arrays; it returns nothing.
     n : int
-        At most ``MOST - 1``.
+        At most ``MOST_PIECES - 1``.
     arrays : tuple
 
     Raises
@@ -207,27 +211,27 @@ def spread(board: NDArray[np.int64], function: Any, n: int, arrays: tuple[Any, .
     raise NotImplementedError("only compiled code can share its loops")
 
 
-@overload(spread, jit_options={"nogil": True})
-def _spread(board: Any, function: Any, n: Any, arrays: Any) -> Any:
-    def run(board: Any, function: Any, n: Any, arrays: Any) -> None:
-        _share(board, _address_of_task(function, arrays), _address_of_arrays(arrays), n)
+@overload(parallel_for, jit_options={"nogil": True})
+def _parallel_for(work_queue: Any, function: Any, n: Any, arrays: Any) -> Any:
+    def run(work_queue: Any, function: Any, n: Any, arrays: Any) -> None:
+        _share(work_queue, _address_of_task(function, arrays), _address_of_arrays(arrays), n)
 
     return run
 
 
 @njit(cache=True, nogil=True)
-def serve(board: NDArray[np.int64], patience: int) -> int:
+def serve(work_queue: NDArray[np.int64], patience: int) -> int:
     """Help with every phase until told to leave, or until nothing was left to do ``patience`` times in a row.
 
     Returns how many pieces were done.
     """
-    _add(board, SERVING, 1)
+    _add(work_queue, SERVING, 1)
     done, idle = 0, 0
-    while idle < patience and _read(board, LEAVE) == 0:
-        more = _work(board, False)
+    while idle < patience and _read(work_queue, LEAVE) == 0:
+        more = _work(work_queue, False)
         done += more
         idle = 0 if more else idle + 1
         if idle % SPINS == SPINS - 1:
             _yield()
-    _add(board, SERVING, -1)
+    _add(work_queue, SERVING, -1)
     return done

@@ -61,11 +61,11 @@ class OneByOne:
         shelf = Shelf.of_state(self._problem.n_features, n_columns, state)
         tally = _Tally.of_state(state)
         running = [self._column(t, _held(state, t)) for t in np.flatnonzero(tally.status == BEGUN).tolist()]
-        with ThreadPoolExecutor(self._threads) as crew:
+        with ThreadPoolExecutor(self._threads) as thread_pool:
             while running or (tally.status == UNTOUCHED).any():
                 waiting = np.flatnonzero(tally.status == UNTOUCHED)[: max(0, self._threads - len(running))]
                 running += [self._column(t, None) for t in waiting.tolist()]
-                list(crew.map(_Column.advance, running))
+                list(thread_pool.map(_Column.advance, running))
                 for column in running:
                     tally.note(column)
                     if column.ended:

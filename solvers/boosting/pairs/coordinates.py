@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.boosting.pairs.pair_weights import SUMS, TILE, add_up, multiply, n_tiles, piece_length, run_end, within
-from solvers.numerics.parallel_for import spread
+from solvers.numerics.parallel_for import parallel_for
 
 LONG, FAR = 6.9, 230.0
 # rows of a piece of a single class
@@ -211,7 +211,7 @@ def _sweep_class(
 
 @njit(cache=True, nogil=True)
 def sweep(
-    board: NDArray[np.int64],
+    work_queue: NDArray[np.int64],
     sides: NDArray[np.int8],
     classes: NDArray[np.int32],
     weights: NDArray[np.float64],
@@ -240,13 +240,17 @@ def sweep(
         c, last = classes[first], run_end(classes, first)
         single = last == first + 1
         if moved >= 0 and (not single or way[0, classes[moved]] > LONG or way[1, classes[moved]] > FAR):
-            spread(board, _move_and_sum, pieces, (length, sides, classes, moved, step, -1, starts, e, r, E, sums))
+            parallel_for(
+                work_queue, _move_and_sum, pieces, (length, sides, classes, moved, step, -1, starts, e, r, E, sums)
+            )
             _settle(classes[moved], starts, e, r, E, way)
             moved = -1
         if not single:
             first += _sweep_class(sides[first:last], c, weights[first:last], a, share, signed, starts, e, r, E, way, u)
             continue
-        spread(board, _move_and_sum, pieces, (length, sides, classes, moved, step, first, starts, e, r, E, sums))
+        parallel_for(
+            work_queue, _move_and_sum, pieces, (length, sides, classes, moved, step, first, starts, e, r, E, sums)
+        )
         plus, minus = 0.0, 0.0
         for piece in range(pieces):
             plus += sums[piece, 0]
@@ -258,7 +262,9 @@ def sweep(
             way[:, c] += abs(step)
         first = last
     if moved >= 0:
-        spread(board, _move_and_sum, pieces, (length, sides, classes, moved, step, -1, starts, e, r, E, sums))
+        parallel_for(
+            work_queue, _move_and_sum, pieces, (length, sides, classes, moved, step, -1, starts, e, r, E, sums)
+        )
         _settle(classes[moved], starts, e, r, E, way)
 
 
@@ -280,7 +286,7 @@ def _shift_tile(
 
 @njit(cache=True, nogil=True)
 def shift(
-    board: NDArray[np.int64],
+    work_queue: NDArray[np.int64],
     sides: NDArray[np.int8],
     classes: NDArray[np.int32],
     steps: NDArray[np.float64],
@@ -288,4 +294,4 @@ def shift(
 ) -> None:
     """Add ``steps[j] sides[j]`` to the scores of class ``classes[j]``."""
     n = F.shape[1]
-    spread(board, _shift_tile, n_tiles(n), (piece_length(n, TILE), sides, classes, steps, F))
+    parallel_for(work_queue, _shift_tile, n_tiles(n), (piece_length(n, TILE), sides, classes, steps, F))

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.boosting.pairs.pair_weights import SUMS
-from solvers.numerics.parallel_for import spread
+from solvers.numerics.parallel_for import parallel_for
 
 # learners of a tile, and lanes to which pairs are filled up; pairs of a block, whose tables stay in the cache
 FOUR, LANE, BLOCK = 4, 8, 512
@@ -192,7 +192,7 @@ def _class(
 
 @njit(cache=True, nogil=True)
 def second_derivatives(
-    board: NDArray[np.int64],
+    work_queue: NDArray[np.int64],
     columns: NDArray[np.int32],
     scaled: NDArray[np.float32],
     bases: NDArray[np.int64],
@@ -205,8 +205,8 @@ def second_derivatives(
 ) -> None:
     """H becomes the matrix of second derivatives after the weights at all positions."""
     H[:] = 0.0
-    spread(
-        board,
+    parallel_for(
+        work_queue,
         _class,
         len(offsets) - 1,
         (columns, scaled, bases, places, ends, begins, offsets, tables, H),

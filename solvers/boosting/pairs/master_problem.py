@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from solvers.boosting.pairs.pair_loss import PairLoss, chunks
 from solvers.boosting.pairs.quadratic_step import NewtonStep, Sides
 from solvers.boosting.pairs.variables import Variables
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 WORST_SHARE = 0.03
 BEYOND = 1.6
@@ -68,14 +68,19 @@ class MasterProblem:
         idle = np.maximum(0.0, (np.abs(pull) if self._signed else pull) - 1.0)
         return np.where(weights == 0, idle, np.abs(np.sign(weights) - pull))
 
-    def step(self, crew: Crew, order: NDArray[np.int64], share: float = 1.0) -> None:
+    def step(self, thread_pool: ThreadPool, order: NDArray[np.int64], share: float = 1.0) -> None:
         """One coordinate step after the other, each ``share`` of its way, times the shrinkage."""
         variables = self.variables
         for some in chunks(len(order), len(self.loss.y)):
             part = order[some]
             weights = variables.weights[part]
             self.loss.sweep(
-                crew, self._sides(part), variables.owners[part], weights, self._shrinkage * share, signed=self._signed
+                thread_pool,
+                self._sides(part),
+                variables.owners[part],
+                weights,
+                self._shrinkage * share,
+                signed=self._signed,
             )
             variables.weights[part] = weights
 
@@ -84,12 +89,12 @@ class MasterProblem:
         self.working = np.flatnonzero(violations > max(eps, WORST_SHARE * float(violations.max(initial=0.0))))
         return len(self.working) > 0
 
-    def turn(self, crew: Crew, values: NDArray[np.float64] | None, seed: list[int]) -> int:
+    def turn(self, thread_pool: ThreadPool, values: NDArray[np.float64] | None, seed: list[int]) -> int:
         """Move all weights, or those of the working set; returns about how many visits of a row this takes.
 
         Parameters
         ----------
-        crew : Crew
+        thread_pool : ThreadPool
         values : float64 array, shape (n,)
             The :meth:`gradients`, if no sweeps are left.
         seed : list of ints
@@ -100,25 +105,25 @@ class MasterProblem:
             self.left = TURNS
             part = np.flatnonzero((self.variables.weights != 0) | (self.violations(values) > 0))
             if self._newton.fits(len(part)):
-                taken, good = self._leap(crew, part, values, rng)
+                taken, good = self._leap(thread_pool, part, values, rng)
                 self.left = 0 if good else TURNS
                 if taken:
                     return 4 * n * len(part)
         order, turns = rng.permutation(self.working), rng.permutation(len(self.loss.F))
         order = order[np.argsort(turns[self.variables.owners[order]], kind="stable")]
-        self.step(crew, order, BEYOND)
+        self.step(thread_pool, order, BEYOND)
         self.left -= 1
         return n * len(order)
 
     def _leap(
-        self, crew: Crew, part: NDArray[np.int64], values: NDArray[np.float64], rng: np.random.Generator
+        self, thread_pool: ThreadPool, part: NDArray[np.int64], values: NDArray[np.float64], rng: np.random.Generator
     ) -> tuple[bool, bool]:
         """A step on all weights of ``part``, of which the scores are told; whether there was one, and a good one."""
         variables = self.variables
         part = part[np.argsort(variables.owners[part], kind="stable")]
         weights = variables.weights[part]
         step, good = self._newton.take(
-            crew, part, variables.owners[part], weights, -self.loss.rate * values[part], rng, self._shrinkage
+            thread_pool, part, variables.owners[part], weights, -self.loss.rate * values[part], rng, self._shrinkage
         )
         if step is None:
             return False, False

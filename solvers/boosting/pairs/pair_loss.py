@@ -15,7 +15,7 @@ from solvers.boosting.pairs import coordinates, pair_statistics, pair_weights
 from solvers.boosting.pairs import quadratic_model as newton
 from solvers.boosting.weak_learners.stumps import Channels, Found
 from solvers.core.base import relative_gap
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 NAMES = ("F", "e", "r", "E", "way")
 FINE_SHARE = 0.01
@@ -87,7 +87,7 @@ class PairLoss:
         for name in NAMES:
             getattr(self, name)[:] = arrays[name]
 
-    def survey(self, crew: Crew, *, fine: bool = False) -> Channels:
+    def survey(self, thread_pool: ThreadPool, *, fine: bool = False) -> Channels:
         """The weights u that weak learners are sought for, one channel a class; valid until the next survey.
 
         ``u_ic`` is the sum of the row's mu if c is its class, else ``-mu_ic``: minus what the loss changes by where F_c
@@ -97,14 +97,14 @@ class PairLoss:
         channels = self._channels.get(fine) or Channels(k, n, fine=fine)
         self._channels[fine] = channels
         self.mass, self.entropy, self.n_wrong = pair_statistics.survey(
-            crew.board, self.starts, self.y, self.F, self.e, self.r, self.E, channels.top, channels.masses,
+            thread_pool.work_queue, self.starts, self.y, self.F, self.e, self.r, self.E, channels.top, channels.masses,
             channels.scales, channels.slack, channels.U, channels.totals,
         )  # fmt: skip
         return channels
 
     def sweep(
         self,
-        crew: Crew,
+        thread_pool: ThreadPool,
         sides: NDArray[np.int8],
         classes: NDArray[np.int32],
         weights: NDArray[np.float64],
@@ -118,24 +118,25 @@ class PairLoss:
         :meth:`shift` before the next survey.
         """
         coordinates.sweep(
-            crew.board, sides, classes, weights, self._a, share, signed, self.starts, self.e, self.r, self.E, self.way
+            thread_pool.work_queue, sides, classes, weights, self._a, share, signed, self.starts, self.e, self.r,
+            self.E, self.way,
         )  # fmt: skip
 
     def shift(
         self,
-        crew: Crew,
+        thread_pool: ThreadPool,
         sides: NDArray[np.int8],
         classes: NDArray[np.int32],
         steps: NDArray[np.float64],
         F: NDArray[np.float64] | None = None,
     ) -> None:
         """Let the scores follow: ``steps`` of the weights were made since they were last told. Or others than these."""
-        coordinates.shift(crew.board, sides, classes, steps, self.F if F is None else F)
+        coordinates.shift(thread_pool.work_queue, sides, classes, steps, self.F if F is None else F)
 
-    def follow(self, crew: Crew, ways: NDArray[np.float64], share: float) -> float:
+    def follow(self, thread_pool: ThreadPool, ways: NDArray[np.float64], share: float) -> float:
         """Let mu follow as the scores grow by ``share ways``, of which they are not told; returns the sum of mu."""
         self.way[:] = 0.0
-        return float(newton.advance(crew.board, self.starts, self.y, ways, share, self.e, self.r, self.E))
+        return float(newton.advance(thread_pool.work_queue, self.starts, self.y, ways, share, self.e, self.r, self.E))
 
     def gradients(self, sides: NDArray[np.int8], classes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Minus the derivative of the loss after the weight of each learner of a class, over ``rate``."""

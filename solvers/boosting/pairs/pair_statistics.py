@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from solvers.boosting.pairs.pair_weights import SUMS, TILE, multiply, n_tiles, piece_length, run_end, within
 from solvers.boosting.simd import LANES, interleave
 from solvers.boosting.weak_learners.stump_search import scale
-from solvers.numerics.parallel_for import spread
+from solvers.numerics.parallel_for import parallel_for
 
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
@@ -109,7 +109,7 @@ def _pull_tile(
 
 @njit(cache=True, nogil=True)
 def pull(
-    board: NDArray[np.int64],
+    work_queue: NDArray[np.int64],
     starts: NDArray[np.int64],
     y: NDArray[np.int32],
     F: NDArray[np.float64],
@@ -125,7 +125,7 @@ def pull(
     n = len(r)
     pieces = n_tiles(n)
     parts, n_wrong = np.empty((pieces, F.shape[0], 3)), np.empty(pieces, np.int64)
-    spread(board, _pull_tile, pieces, (piece_length(n, TILE), starts, y, F, e, r, E, parts, n_wrong))
+    parallel_for(work_queue, _pull_tile, pieces, (piece_length(n, TILE), starts, y, F, e, r, E, parts, n_wrong))
     sums[:] = 0.0
     for piece in range(pieces):
         sums += parts[piece]
@@ -171,7 +171,7 @@ def _load_tile(
 
 @njit(cache=True, nogil=True)
 def load(
-    board: NDArray[np.int64],
+    work_queue: NDArray[np.int64],
     starts: NDArray[np.int64],
     e: NDArray[np.float64],
     r: NDArray[np.float64],
@@ -184,13 +184,13 @@ def load(
     n = len(r)
     pieces = n_tiles(n)
     parts = np.zeros((pieces, totals.size), np.int64)
-    spread(board, _load_tile, pieces, (piece_length(n, TILE), starts, e, r, E, scales, U, parts))
+    parallel_for(work_queue, _load_tile, pieces, (piece_length(n, TILE), starts, e, r, E, scales, U, parts))
     totals[:] = parts.sum(axis=0).reshape(totals.shape)
 
 
 @njit(cache=True, nogil=True)
 def survey(
-    board: NDArray[np.int64],
+    work_queue: NDArray[np.int64],
     starts: NDArray[np.int64],
     y: NDArray[np.int32],
     F: NDArray[np.float64],
@@ -206,10 +206,10 @@ def survey(
 ) -> tuple[float, float, int]:
     """Load U with numbers up to ``top``; returns the sums of mu and of mu log(mu / omega), and how many are wrong."""
     sums = np.empty((F.shape[0], 3))
-    n_wrong = pull(board, starts, y, F, e, r, E, sums)
+    n_wrong = pull(work_queue, starts, y, F, e, r, E, sums)
     mass = entropy = 0.0
     for c in range(len(sums)):
         mass, entropy, masses[c] = mass + sums[c, 0], entropy + sums[c, 1], sums[c, 2]
     scale(masses, len(r), top, scales, slack)
-    load(board, starts, e, r, E, scales, U, totals)
+    load(work_queue, starts, e, r, E, scales, U, totals)
     return mass, entropy, n_wrong

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.numerics.parallel_for import MOST
+from solvers.numerics.parallel_for import MOST_PIECES
 
 # rows of a piece of all classes at once, which then stay in the cache
 TILE = 1024
@@ -24,7 +24,7 @@ SUMS = {"reassoc", "nsz", "contract"}
 @njit(cache=True, nogil=True)
 def piece_length(n: int, least: int) -> int:
     """Rows of a piece, so that there are not too many pieces."""
-    return max(least, -(-n // (MOST - 1)))
+    return max(least, -(-n // (MOST_PIECES - 1)))
 
 
 @njit(cache=True, nogil=True)

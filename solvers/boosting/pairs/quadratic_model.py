@@ -8,7 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.boosting.pairs.pair_weights import SUMS, n_tiles
-from solvers.numerics.parallel_for import spread
+from solvers.numerics.parallel_for import parallel_for
 
 LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
 # adding this to a whole number of small size leaves it, plus the exponent's bias, in the lowest bits
@@ -123,7 +123,7 @@ def _advance_tile(
 
 @njit(cache=True, nogil=True)
 def advance(
-    board: NDArray[np.int64],
+    work_queue: NDArray[np.int64],
     starts: NDArray[np.int64],
     y: NDArray[np.int32],
     steps: NDArray[np.float64],
@@ -138,7 +138,7 @@ def advance(
     """
     sums = np.empty(n_tiles(len(r)))
     length = -(-len(r) // len(sums))
-    spread(board, _advance_tile, len(sums), (length, starts, y, steps, share, e, r, E, sums))
+    parallel_for(work_queue, _advance_tile, len(sums), (length, starts, y, steps, share, e, r, E, sums))
     total = 0.0
     for part in sums:
         total += part

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from solvers.boosting.pairs import curvature, pair_sample
 from solvers.boosting.pairs import quadratic_model as newton
 from solvers.boosting.pairs.pair_loss import PairLoss, chunks
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 # pairs drawn for each weight, and at least; sweeps over the model, and the share of its gain that ends them
 SAMPLE, LEAST_SAMPLE = 24, 4000
@@ -57,7 +57,7 @@ class NewtonStep:
 
     def take(
         self,
-        crew: Crew,
+        thread_pool: ThreadPool,
         part: NDArray[np.int64],
         classes: NDArray[np.int32],
         weights: NDArray[np.float64],
@@ -69,7 +69,7 @@ class NewtonStep:
 
         Parameters
         ----------
-        crew : Crew
+        thread_pool : ThreadPool
         part : int64 array, shape (m,)
             Places of the variables, those of a class one after the other.
         classes : int32 array, shape (m,)
@@ -94,14 +94,14 @@ class NewtonStep:
         np.cumsum(-(-counts // curvature.FOUR) * curvature.FOUR, out=offsets[1:])
         positions = np.arange(len(part)) + (offsets[:-1] - np.cumsum(counts) + counts)[classes]
         mass = newton.mass(loss.r, loss.E)
-        H = self._model(crew, part, classes, positions, offsets, mass, rng.random())
+        H = self._model(thread_pool, part, classes, positions, offsets, mass, rng.random())
         if H is None:
             return None, False
         filled, padded, step = np.zeros(len(H)), np.zeros(len(H)), np.empty(len(H))
         filled[positions], padded[positions] = weights, gradient
         order = rng.permutation(positions)
         promised = newton.least(H, padded, filled, order, self._signed, SWEEPS, ENOUGH, step)
-        return self._follow(crew, part, classes, weights, step[positions], mass, promised, share)
+        return self._follow(thread_pool, part, classes, weights, step[positions], mass, promised, share)
 
     def _wanted(self, m: int) -> int:
         k, n = self.loss.F.shape
@@ -109,7 +109,7 @@ class NewtonStep:
 
     def _model(
         self,
-        crew: Crew,
+        thread_pool: ThreadPool,
         part: NDArray[np.int64],
         classes: NDArray[np.int32],
         positions: NDArray[np.int64],
@@ -143,13 +143,13 @@ class NewtonStep:
         size = int(offsets[-1])
         H = self._room("H", size * size, np.float32).reshape(size, size)
         curvature.second_derivatives(
-            crew.board, columns, scaled, bases, places, ends, begins, offsets, tables, H
+            thread_pool.work_queue, columns, scaled, bases, places, ends, begins, offsets, tables, H
         )  # fmt: skip
         return H
 
     def _follow(
         self,
-        crew: Crew,
+        thread_pool: ThreadPool,
         part: NDArray[np.int64],
         classes: NDArray[np.int32],
         weights: NDArray[np.float64],
@@ -163,12 +163,12 @@ class NewtonStep:
         ways = self._room("ways", loss.F.size, np.float64).reshape(loss.F.shape)
         ways[:] = 0.0
         for some in chunks(len(part), len(loss.y)):
-            loss.shift(crew, self._sides(part[some]), classes[some], step[some], ways)
+            loss.shift(thread_pool, self._sides(part[some]), classes[some], step[some], ways)
         reach = 2.0 * float(np.bincount(classes, np.abs(step)).max())
         went, goes = 0.0, share * min(1.0, REACH / reach) if reach > 0.0 else 0.0
         before, first = float(np.abs(weights).sum()) + loss.rate * mass, goes
         for _ in range(HALVINGS):
-            value = loss.rate * loss.follow(crew, ways, goes - went)
+            value = loss.rate * loss.follow(thread_pool, ways, goes - went)
             went = goes
             gain = before - float(np.abs(weights + went * step).sum()) - value
             if gain > 0.0:
@@ -177,7 +177,7 @@ class NewtonStep:
                 loss.F += ways
                 return went * step, went == first and gain >= KEPT * promised
             goes *= 0.5
-        loss.follow(crew, ways, -went)
+        loss.follow(thread_pool, ways, -went)
         return None, False
 
     def _room(self, name: str, size: int, kind: type) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from solvers.boosting.weak_learners.votes import Votes
 from solvers.core.base import Params, Solver
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 from solvers.output_codes.column_models import SIDES, Shelf
 
 SLICE_PRODUCTS = 1 << 32
@@ -45,16 +45,16 @@ class Machines(WeakLearners):
         self._bits = [np.empty((0, -(-rows.shape[0] // 8)), np.uint8) for rows in (X, held)]
         self._pending = np.empty((0, 2))
 
-    def find(self, channels: Channels, crew: Crew, seed: list[int]) -> Found | None:
+    def find(self, channels: Channels, thread_pool: ThreadPool, seed: list[int]) -> Found | None:
         n_done = len(self._pending)
-        many = max(crew.size, SLICE_PRODUCTS // max(self.work, 1))
+        many = max(thread_pool.size, SLICE_PRODUCTS // max(self.work, 1))
         chosen = range(n_done, min(channels.m, n_done + many))
         models: list[Model | None] = [None] * len(chosen)
 
         def train(at: int) -> None:
             models[at] = self._train(channels.weights(chosen[at]), [*seed, chosen[at]])
 
-        crew.run(partial(train, at) for at in range(len(chosen)))
+        thread_pool.run(partial(train, at) for at in range(len(chosen)))
         for j, model in zip(chosen, models, strict=True):
             learner = -1 if model is None else self._keep(model)
             value = float(channels.weights(j) @ self.sides(np.array([learner]))[0])

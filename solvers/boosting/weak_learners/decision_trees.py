@@ -14,7 +14,7 @@ from solvers.boosting.weak_learners.binning import Bins
 from solvers.boosting.weak_learners.decision_trees_model import TreesModel
 from solvers.boosting.weak_learners.stumps import Channels, Found, WeakLearners, aligned, shared_out
 from solvers.boosting.weak_learners.votes import Votes
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 CHUNK = 64
 ROWS = 1 << 14
@@ -46,11 +46,11 @@ class Trees(WeakLearners):
         self._n = 0
         self._known: dict[bytes, int] = {}
 
-    def find(self, channels: Channels, crew: Crew, seed: list[int]) -> Found:
+    def find(self, channels: Channels, thread_pool: ThreadPool, seed: list[int]) -> Found:
         m, n, blocks = channels.m, channels.n, len(channels.U)
         Q = np.empty((m, n), channels.U.dtype)
-        rows = _pieces(n, crew)
-        crew.run(partial(kernels.apart, channels.U, begin, end, Q) for begin, end in rows)
+        rows = _pieces(n, thread_pool)
+        thread_pool.run(partial(kernels.apart, channels.U, begin, end, Q) for begin, end in rows)
         nodes = np.zeros((m, n), np.uint8)
         U, totals = channels.U, channels.totals
         total_bins = len(self.bins.thresholds) + self.bins.n_features
@@ -60,7 +60,7 @@ class Trees(WeakLearners):
             last = level == self.depth - 1
             room = (len(totals) * total_bins * LANES * U.itemsize) <= self.store_bytes
             store = np.empty((0 if last or not room else len(totals), total_bins * LANES), U.dtype)
-            where, signed = self._level(U, totals, above, store, crew)
+            where, signed = self._level(U, totals, above, store, thread_pool)
             splits[:, (1 << level) - 1 : (2 << level) - 1] = where.reshape(1 << level, -1)[:, :m].T
             if last:
                 break
@@ -69,7 +69,7 @@ class Trees(WeakLearners):
             n_nodes = (1 if len(above) else 2) << level
             U = aligned((n_nodes * blocks, n * LANES), channels.U.dtype)
             sums = np.zeros((len(rows), n_nodes * blocks * LANES), np.int64)
-            crew.run(
+            thread_pool.run(
                 partial(kernels.mask, Q, nodes, n_nodes, begin, end, U, sums[j]) for j, (begin, end) in enumerate(rows)
             )
             left = sums.sum(axis=0).reshape(-1, LANES).astype(U.dtype)
@@ -81,13 +81,13 @@ class Trees(WeakLearners):
         return Found(np.array([self._number(*tree) for tree in zip(splits, leaves, strict=True)]), values)
 
     def _level(
-        self, U: NDArray[Any], totals: NDArray[Any], above: NDArray[Any], store: NDArray[Any], crew: Crew
+        self, U: NDArray[Any], totals: NDArray[Any], above: NDArray[Any], store: NDArray[Any], thread_pool: ThreadPool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The best split of each node and its value."""
-        pieces = shared_out(self.bins, len(U), crew)
+        pieces = shared_out(self.bins, len(U), thread_pool)
         best = _Best.of_totals(totals, len(pieces))
         width = 5 * LANES * int(self.bins.n_bins.max(initial=1))
-        crew.run(
+        thread_pool.run(
             partial(
                 kernels.grow, *self.bins.arrays, begin, end, U, totals, above, aligned((width,), U.dtype),
                 *best.piece(j), store,
@@ -190,7 +190,7 @@ class _Best(NamedTuple):
         return self.where[0].reshape(-1).astype(np.int64), self.signed[0].reshape(-1).astype(np.int64)
 
 
-def _pieces(n: int, crew: Crew) -> list[tuple[int, int]]:
-    many = min(crew.size, 1 + n // ROWS)
+def _pieces(n: int, thread_pool: ThreadPool) -> list[tuple[int, int]]:
+    many = min(thread_pool.size, 1 + n // ROWS)
     edges = (np.arange(many + 1) * n // many).tolist()
     return list(pairwise(edges))

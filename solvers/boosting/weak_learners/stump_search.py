@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.boosting.simd import LANES, add, fill_rest, scan_lanes
-from solvers.numerics.parallel_for import MOST, spread
+from solvers.numerics.parallel_for import MOST_PIECES, parallel_for
 
 LINE = 64
 LEAST = 1e-280
@@ -109,7 +109,7 @@ def _search_part(
 
 @njit(cache=True, nogil=True)
 def search(
-    board: NDArray[np.int64],
+    work_queue: NDArray[np.int64],
     dense: NDArray[Any],
     indptr: NDArray[np.int64],
     rows: NDArray[np.int32],
@@ -136,12 +136,14 @@ def search(
     the features into groups for threads.
     """
     n_groups, n_blocks = len(edges) - 1, U.shape[0]
-    n_parts = max(1, min(n_blocks, (MOST - 1) // max(n_groups, 1)))
+    n_parts = max(1, min(n_blocks, (MOST_PIECES - 1) // max(n_groups, 1)))
     shape = (max(n_groups, 1), n_blocks, LANES)
     best, where, value = np.empty(shape, U.dtype), np.empty(shape, U.dtype), np.empty(shape, U.dtype)
     best[:], where[:], value[:] = np.abs(totals), -1, totals
     known = dense, indptr, rows, codes, zero, n_bins, first, edges, n_parts, U, totals
-    spread(board, _search_part, n_groups * n_parts, (*known, best, where, value, pointers, bins, lanes, values))
+    parallel_for(
+        work_queue, _search_part, n_groups * n_parts, (*known, best, where, value, pointers, bins, lanes, values)
+    )
     for block in range(n_blocks):
         for lane in range(LANES):
             top = 0

@@ -16,7 +16,7 @@ from solvers.boosting.weak_learners.binning import Bins
 from solvers.boosting.weak_learners.stumps_model import StumpsModel
 from solvers.boosting.weak_learners.votes import Votes
 from solvers.core.model import Model
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 PIECE = 1 << 22
 ALIGNMENT = 64
@@ -114,7 +114,7 @@ class WeakLearners(ABC):
     work: int
 
     @abstractmethod
-    def find(self, channels: Channels, crew: Crew, seed: list[int]) -> Found | None:
+    def find(self, channels: Channels, thread_pool: ThreadPool, seed: list[int]) -> Found | None:
         """The best learner for every channel, or a good one; ``seed`` decides what chance there is.
 
         None says that the work has only begun, and that the next call, which may be a restored object's, goes on.
@@ -161,18 +161,18 @@ class Stumps(WeakLearners):
         self.work = int(bins.work().sum())
         self._edges = groups(bins)
 
-    def find(self, channels: Channels, crew: Crew, seed: list[int]) -> Found:
-        return self.survey(channels, crew, np.empty(0, np.int64), np.empty(0, np.int64))[0]
+    def find(self, channels: Channels, thread_pool: ThreadPool, seed: list[int]) -> Found:
+        return self.survey(channels, thread_pool, np.empty(0, np.int64), np.empty(0, np.int64))[0]
 
     def survey(
-        self, channels: Channels, crew: Crew, learners: NDArray[np.int64], of: NDArray[np.int64]
+        self, channels: Channels, thread_pool: ThreadPool, learners: NDArray[np.int64], of: NDArray[np.int64]
     ) -> tuple[Found, NDArray[np.float64]]:
         """The best stump for every channel and, by the way, the values of known ones.
 
         Parameters
         ----------
         channels : Channels
-        crew : Crew
+        thread_pool : ThreadPool
         learners, of : int64 arrays, shape (n,)
             Known stumps, and the channel of each.
 
@@ -186,7 +186,9 @@ class Stumps(WeakLearners):
         asked, m = np.zeros(len(order), np.int64), channels.m
         found, signed = np.empty(channels.totals.size, np.int64), np.empty(channels.totals.size, np.int64)
         wanted = pointers, bins, lanes, asked
-        kernels.search(crew.board, *self.bins.arrays, self._edges, channels.U, channels.totals, *wanted, found, signed)
+        kernels.search(
+            thread_pool.work_queue, *self.bins.arrays, self._edges, channels.U, channels.totals, *wanted, found, signed
+        )
         best = Found(found[:m], signed[:m] / channels.scales)
         if len(learners) == 0:
             return best, np.empty(0)
@@ -240,11 +242,11 @@ class Stumps(WeakLearners):
         return pointers, cut[order].astype(np.int32), (of[order] % LANES).astype(np.int32), order
 
 
-def shared_out(bins: Bins, n_blocks: int, crew: Crew) -> list[tuple[int, int]]:
+def shared_out(bins: Bins, n_blocks: int, thread_pool: ThreadPool) -> list[tuple[int, int]]:
     """Features shared out by their work; one piece where threads would cost more than they gain."""
     ends = np.cumsum(bins.work())
     total = int(ends[-1]) if len(ends) else 0
-    n = min(2 * crew.size, 1 + total * n_blocks * LANES // PIECE) if crew.size > 1 else 1
+    n = min(2 * thread_pool.size, 1 + total * n_blocks * LANES // PIECE) if thread_pool.size > 1 else 1
     cuts = np.searchsorted(ends, np.arange(1, n) * (total / n)).tolist() if n > 1 else []
     edges = [0, *cuts, bins.n_features]
     return [(begin, end) for begin, end in pairwise(edges) if begin < end] or [(0, 0)]

@@ -20,7 +20,7 @@ from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.rows import Rows, above, score
 from solvers.numerics.scaling_search import note
 from solvers.numerics.simd import largest
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 from solvers.sharding.exchange import Exchange, gather
 
 PARTS = 16
@@ -45,7 +45,9 @@ class Data(NamedTuple):
     owner: NDArray[np.int32]
 
 
-def certify(kind: int, data: Data, shard: Shard, pool: Coefficients, crew: Crew, exchange: Exchange) -> Bounds:
+def certify(
+    kind: int, data: Data, shard: Shard, pool: Coefficients, thread_pool: ThreadPool, exchange: Exchange
+) -> Bounds:
     """Rebuild the shard's weights from the dual variables and measure them with all others; two rounds.
 
     Raises
@@ -55,9 +57,9 @@ def certify(kind: int, data: Data, shard: Shard, pool: Coefficients, crew: Crew,
     """
     rows, y, n, k = data.rows, data.y, len(data.y), len(data.owner)
     stops, features = _parts(n), _parts(shard.W.shape[0])
-    crew.run(partial(rebuild, rows, shard, pool, a, b) for a, b in features)
+    thread_pool.run(partial(rebuild, rows, shard, pool, a, b) for a, b in features)
     f_y = np.zeros(n, shard.W.dtype)
-    crew.run(partial(_own_scores, rows, y, shard, f_y, a, b) for a, b in stops)
+    thread_pool.run(partial(_own_scores, rows, y, shard, f_y, a, b) for a, b in stops)
     rank_of = data.owner[y]
     for rank, (part,) in enumerate(gather(exchange, [f_y[rank_of == exchange.rank]])):
         f_y[rank_of == rank] = part
@@ -70,7 +72,7 @@ def certify(kind: int, data: Data, shard: Shard, pool: Coefficients, crew: Crew,
     )
     up, low = np.full(n, -np.inf), np.full(n, np.inf)
     args = (kind, rows, y, data.bounds, shard, pool, f_y)
-    crew.run(
+    thread_pool.run(
         [partial(_margins, *args, losses[p], terms[p], up, low, a, b) for p, (a, b) in enumerate(stops)]
         + [partial(_norms, shard.W, norms[p], a, b) for p, (a, b) in enumerate(features)]
     )

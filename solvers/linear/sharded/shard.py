@@ -47,7 +47,7 @@ from solvers.numerics import coefficients
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.orders import awake
 from solvers.numerics.rows import ALIGNMENT, arrange, weights
-from solvers.numerics.thread_pool import Crew, pieces
+from solvers.numerics.thread_pool import ThreadPool, pieces
 from solvers.sharding.exchange import Arrays, Exchange, gather
 from solvers.sharding.partition import deal
 
@@ -122,8 +122,8 @@ def train(
     ExchangeError
         A peer is lost; the caller resumes all shards from states of one step.
     """
-    with Crew(threads) as crew:
-        yield from _Training(problem, plan, exchange, crew, state).steps()
+    with ThreadPool(threads) as thread_pool:
+        yield from _Training(problem, plan, exchange, thread_pool, state).steps()
 
 
 class _Part(NamedTuple):
@@ -141,8 +141,10 @@ class _Pending(NamedTuple):
 
 
 class _Training:
-    def __init__(self, problem: Problem, plan: Plan, exchange: Exchange, crew: Crew, state: State | None) -> None:
-        self.plan, self.exchange, self.crew = plan, exchange, crew
+    def __init__(
+        self, problem: Problem, plan: Plan, exchange: Exchange, thread_pool: ThreadPool, state: State | None
+    ) -> None:
+        self.plan, self.exchange, self.thread_pool = plan, exchange, thread_pool
         rows, _ = arrange(problem.X, plan.dtype)
         n, k = problem.n_samples, problem.n_classes
         d = max(int(rows.indices.max(initial=0)) + 1, 1)
@@ -156,7 +158,7 @@ class _Training:
         self.largest = most = max(LARGEST_BATCH, plan.batch)
         room = (most, -(-most // 2), most, -(-most // 2))
         self.slots = [_Part(empty_batch(n, min(plan.width, k), plan.dtype), empty_moves(n)) for n in room]
-        self.columns = pieces(len(own), crew.size)
+        self.columns = pieces(len(own), thread_pool.size)
         self.constant = float(self.data.bounds[rows.squares == 0].sum()) * plan.loss_at_zero
         if state is None:
             self.pool = coefficients.empty(n, 8 * n + most * (plan.width + 1))
@@ -206,7 +208,7 @@ class _Training:
                 yield self._step(np.nan, np.nan, converged=False)
                 continue
             clock[CERTIFIED] += 1
-            found = certify(plan.kind, self.data, self.shard, self.pool, self.crew, self.exchange)
+            found = certify(plan.kind, self.data, self.shard, self.pool, self.thread_pool, self.exchange)
             primal, self.scale[0] = found.primal + self.constant, found.scale
             dual = bounded(primal, found.dual + self.constant, plan.dtype)
             self.seen[:] = found.f_y
@@ -294,8 +296,8 @@ class _Training:
                 work: Callable[[int, int], None] = partial(prepare, self.plan.kind, *args)
             else:
                 work = partial(prepare_listed, data.rows, data.y, self.shard, pool, batch)
-            some = pieces(len(batch.examples), 1 if self.crew.size == 1 else 4 * self.crew.size)
-            self.crew.run(partial(work, begin, end) for begin, end in some)
+            some = pieces(len(batch.examples), 1 if self.thread_pool.size == 1 else 4 * self.thread_pool.size)
+            self.thread_pool.run(partial(work, begin, end) for begin, end in some)
             tickets.append(self.exchange.post(pack(batch, data.y, self.shard, pool, cross)))
             cross = 0.0
         return tickets
@@ -315,7 +317,9 @@ class _Training:
     def _apply(self, part: _Part) -> float:
         """Add the moves to the shard's weights; its part of the inner products that :func:`best_part` asks for."""
         batch, moves = part
-        self.crew.run(partial(apply, self.data.rows, self.shard, batch, moves, *columns) for columns in self.columns)
+        self.thread_pool.run(
+            partial(apply, self.data.rows, self.shard, batch, moves, *columns) for columns in self.columns
+        )
         return float(cross_products(self.shard, moves, len(batch.examples)))
 
     def _resolve(self, pending: _Pending, cross: float, full: bool) -> bool:
@@ -327,7 +331,7 @@ class _Training:
         for batch, moves in pending.parts:
             if part < 1.0:
                 args = (self.data.rows, self.shard, batch, moves, 1.0 - part)
-                self.crew.run(partial(take_back, *args, begin, end) for begin, end in self.columns)
+                self.thread_pool.run(partial(take_back, *args, begin, end) for begin, end in self.columns)
             n = len(batch.examples)
             self.pool = coefficients.with_room(self.pool, int(moves.start[n]) + n)
             settle(batch, moves, self.data.y, self.pool, part)

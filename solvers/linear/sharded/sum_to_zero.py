@@ -24,7 +24,7 @@ from solvers.linear.steps.absolute import Margins
 from solvers.numerics import scaling_search
 from solvers.numerics.orders import awake
 from solvers.numerics.rows import arrange, square_norm, weights
-from solvers.numerics.thread_pool import Crew, pieces
+from solvers.numerics.thread_pool import ThreadPool, pieces
 from solvers.sharding.exchange import Arrays, Exchange, gather, reduce
 from solvers.sharding.partition import deal
 
@@ -84,8 +84,8 @@ def train(
     ExchangeError
         A peer is lost; the caller resumes all shards from states of one step.
     """
-    with Crew(threads) as crew:
-        yield from _Training(problem, plan, exchange, crew, state).steps()
+    with ThreadPool(threads) as thread_pool:
+        yield from _Training(problem, plan, exchange, thread_pool, state).steps()
 
 
 class _Moves(NamedTuple):
@@ -107,8 +107,10 @@ _NOTHING: Arrays = [np.zeros(3), np.zeros(0, np.uint8)]
 
 
 class _Training:
-    def __init__(self, problem: Problem, plan: Plan, exchange: Exchange, crew: Crew, state: State | None) -> None:
-        self.plan, self.exchange, self.crew = plan, exchange, crew
+    def __init__(
+        self, problem: Problem, plan: Plan, exchange: Exchange, thread_pool: ThreadPool, state: State | None
+    ) -> None:
+        self.plan, self.exchange, self.thread_pool = plan, exchange, thread_pool
         self.rows, _ = arrange(problem.X, plan.dtype)
         n, self.k = problem.n_samples, problem.n_classes
         d = max(int(self.rows.indices.max(initial=0)) + 1, 1)
@@ -207,13 +209,15 @@ class _Training:
     def _prepare(self, examples: NDArray[np.int32], f: NDArray[Any]) -> None:
         fixed = (self.rows, self.labels, self.bounds, len(self.own), self.k, self.plan.margins, self.W, self.alpha)
         work = partial(kernels.prepare, *fixed, self.totals, examples, f, self.b, self.tallies)
-        self.crew.run(partial(work, *stops) for stops in pieces(len(examples), PARTS))
+        self.thread_pool.run(partial(work, *stops) for stops in pieces(len(examples), PARTS))
 
     def _at(self, examples: NDArray[np.int32], T: NDArray[np.float64], which: NDArray[np.int64]) -> Arrays:
         """The shard's share of the sums at T, of some examples of the batch, and how many variables are free."""
         sums, free = np.empty(len(which)), np.empty(len(which), np.int32)
         fixed = (self.labels, self.bounds, len(self.own), self.k, self.plan.margins, examples, self.b, T, which)
-        self.crew.run(partial(kernels.evaluate, *fixed, sums, free, *stops) for stops in pieces(len(which), PARTS))
+        self.thread_pool.run(
+            partial(kernels.evaluate, *fixed, sums, free, *stops) for stops in pieces(len(which), PARTS)
+        )
         return [sums, free]
 
     def _roots(
@@ -262,10 +266,12 @@ class _Training:
         mean = (totals - self.totals[examples]) / self.k
         fixed = (self.rows, self.labels, self.bounds, len(self.own), self.k, self.plan.margins, self.alpha, examples)
         work = partial(kernels.find, *fixed, f, self.b, T, mean, new, steps, changed, figures)
-        self.crew.run(partial(work, *stops) for stops in pieces(n, PARTS))
+        self.thread_pool.run(partial(work, *stops) for stops in pieces(n, PARTS))
         cross = np.zeros((len(self.columns), 1))
         args = (self.rows, examples, f, steps, self.W)
-        self.crew.run(partial(kernels.apply, *args, *self.columns[p], cross[p]) for p in range(len(self.columns)))
+        self.thread_pool.run(
+            partial(kernels.apply, *args, *self.columns[p], cross[p]) for p in range(len(self.columns))
+        )
         told = [np.array([*figures.sum(axis=0), cross.sum()]), changed]
         return _Moves(examples, f, new, steps, totals, told)
 
@@ -277,7 +283,7 @@ class _Training:
         examples = moves.examples
         if part < 1.0:
             args = (self.rows, examples, moves.steps, self.W, 1.0 - part)
-            self.crew.run(partial(kernels.take_back, *args, *stops) for stops in self.columns)
+            self.thread_pool.run(partial(kernels.take_back, *args, *stops) for stops in self.columns)
         kernels.settle(examples, moves.new, part, self.alpha)
         self.totals[examples] += part * (moves.totals - self.totals[examples])
         moved = np.any([part[1] for part in parts], axis=0)
@@ -299,14 +305,16 @@ class _Training:
         n, width = len(self.rest), len(self.own)
         parts = pieces(n, PARTS)
         sums = np.empty(n)
-        self.crew.run(partial(kernels.signed_sums, self.labels, width, self.alpha, sums, *stops) for stops in parts)
+        self.thread_pool.run(
+            partial(kernels.signed_sums, self.labels, width, self.alpha, sums, *stops) for stops in parts
+        )
         self.totals[:] = reduce(self.exchange, sums)
         args = (self.rows, self.labels, self.k, self.alpha, self.totals, self.W)
-        self.crew.run(partial(kernels.rebuild, *args, *stops) for stops in self.columns)
+        self.thread_pool.run(partial(kernels.rebuild, *args, *stops) for stops in self.columns)
         rays, found = scaling_search.blank(len(parts)), np.zeros((len(parts), 2))
         gaps = np.zeros(n)
         fixed = (self.rows, self.labels, self.bounds, width, self.plan.margins, self.W, self.alpha, gaps)
-        self.crew.run(partial(kernels.certify, *fixed, rays[p], found[p], *parts[p]) for p in range(len(parts)))
+        self.thread_pool.run(partial(kernels.certify, *fixed, rays[p], found[p], *parts[p]) for p in range(len(parts)))
         mine = [np.array([*found.sum(axis=0), 0.5 * square_norm(self.W, width)]), gaps, rays.sum(axis=0)]
         told = gather(self.exchange, mine)
         (loss, total, half), gaps, terms = (np.sum([part[t] for part in told], axis=0) for t in range(3))

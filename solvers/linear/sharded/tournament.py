@@ -26,7 +26,7 @@ from solvers.numerics import coefficients
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.orders import awake
 from solvers.numerics.rows import arrange, square_norm, weights
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 from solvers.sharding.exchange import Exchange, gather
 from solvers.sharding.partition import deal
 from solvers.sharding.schedule import PORTIONS, Seats, interleaved, moves, portions, rounds
@@ -61,8 +61,8 @@ def train(
     """
     if plan.kind != BOX:
         raise ValueError("weights are exchanged only where every dual variable has a bound of its own")
-    with Crew(threads) as crew:
-        yield from _Training(problem, plan, exchange, crew, state).steps()
+    with ThreadPool(threads) as thread_pool:
+        yield from _Training(problem, plan, exchange, thread_pool, state).steps()
 
 
 def halve(owner: NDArray[np.int32], y: NDArray[np.int32], size: int) -> Halves:
@@ -84,8 +84,10 @@ def halve(owner: NDArray[np.int32], y: NDArray[np.int32], size: int) -> Halves:
 
 
 class _Training:
-    def __init__(self, problem: Problem, plan: Plan, exchange: Exchange, crew: Crew, state: State | None) -> None:
-        self.plan, self.exchange, self.crew = plan, exchange, crew
+    def __init__(
+        self, problem: Problem, plan: Plan, exchange: Exchange, thread_pool: ThreadPool, state: State | None
+    ) -> None:
+        self.plan, self.exchange, self.thread_pool = plan, exchange, thread_pool
         rows, _ = arrange(problem.X, plan.dtype)
         n, k, d = problem.n_samples, problem.n_classes, max(int(rows.indices.max(initial=0)) + 1, 1)
         self.data = Data(rows, problem.y, plan.C * problem.weights, deal(problem.y, k, exchange.size))
@@ -130,7 +132,7 @@ class _Training:
                 yield self._step(np.nan, np.nan, converged=False)
                 continue
             clock[CERTIFIED] += 1
-            found = certify(BOX, self.data, self.shard, self.pool, self.crew, self.exchange)
+            found = certify(BOX, self.data, self.shard, self.pool, self.thread_pool, self.exchange)
             primal, self.scale[0] = found.primal + self.constant, found.scale
             dual = bounded(primal, found.dual + self.constant, plan.dtype)
             converged = relative_gap(primal, dual) <= plan.tol

@@ -10,7 +10,7 @@ import solvers.boosting.weak_learners.binary_machines
 from solvers.boosting.weak_learners.binary_machines import Machines
 from solvers.core.model import load_model
 from solvers.core.problem import Problem
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, ParamsError, parse_params
 
 BASES = {"one_vs_rest": {"bias": 1.0}, "spoc": {"kernel": "rbf"}, "lee_lin_wahba": {}}
@@ -31,8 +31,8 @@ def test_a_machine_learns_the_signs_of_its_channel_by_their_weights(name):
     problem = small(n=60)
     made = machines(problem, name)
     u = np.random.default_rng(0).standard_normal((3, 60)) * np.random.default_rng(1).choice([0.0, 1.0, 50.0], (3, 60))
-    with Crew(1) as crew:
-        found = made.find(filled(u), crew, [0])
+    with ThreadPool(1) as thread_pool:
+        found = made.find(filled(u), thread_pool, [0])
     sides = made.sides(found.learners)
     for j in range(3):
         rows = np.flatnonzero(u[j])
@@ -51,8 +51,8 @@ def test_where_one_side_is_missing_the_constant_is_taken():
     problem = small(n=30)
     made = machines(problem)
     u = np.stack([np.ones(30), -np.ones(30), np.where(np.arange(30) < 9, 1.0, 0.0), np.zeros(30)])
-    with Crew(1) as crew:
-        found = made.find(filled(u), crew, [0])
+    with ThreadPool(1) as thread_pool:
+        found = made.find(filled(u), thread_pool, [0])
     assert found.learners.tolist() == [-1] * 4
     np.testing.assert_allclose(found.values, [30, -30, 9, 0], rtol=1e-6)
 
@@ -60,8 +60,8 @@ def test_where_one_side_is_missing_the_constant_is_taken():
 def test_weights_of_any_size_are_taken():
     problem = small(n=30)
     u = np.where(np.arange(30) % 2 == 0, 1.0, -1.0) * 10.0 ** np.linspace(-9, 0, 30)
-    with Crew(1) as crew:
-        found = machines(problem).find(filled(u[None] * 1e-200), crew, [0])
+    with ThreadPool(1) as thread_pool:
+        found = machines(problem).find(filled(u[None] * 1e-200), thread_pool, [0])
     assert found.values[0] > 0
 
 

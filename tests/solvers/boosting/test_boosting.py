@@ -10,7 +10,7 @@ from solvers.boosting.boosting import Boosting, split
 from solvers.boosting.weak_learners.binning import Bins
 from solvers.core.problem import Problem, ProblemError
 from solvers.estimator import PolymarginClassifier
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, ParamsError, parse_params
 
 METHODS = [name for name, method in SOLVERS.items() if issubclass(method, Boosting)]
@@ -244,13 +244,13 @@ def test_scikit_learn_sees_stages_importances_and_measures(depth):
 @pytest.mark.parametrize("C", [1e4, 1e10])
 def test_a_round_resumed_between_its_turns_goes_on_bit_by_bit(C, monkeypatch):
     monkeypatch.setattr("solvers.boosting.boosting.SLICE_PRODUCTS", 1)
-    method, crew = boost("multiboost_cw", C=C, tau_max=8, eps=1e-3, max_epochs=12, tol=1e-9), Crew(1)
+    method, thread_pool = boost("multiboost_cw", C=C, tau_max=8, eps=1e-3, max_epochs=12, tol=1e-9), ThreadPool(1)
     task = method.task(noisy())
     straight, resumed = method.run(task), method.run(task)
     pauses = 0
     while straight.epoch < 12:
-        straight.advance(crew)
-        resumed.advance(crew)
+        straight.advance(thread_pool)
+        resumed.advance(thread_pool)
         state = {key: np.array(array) for key, array in resumed.arrays().items()}
         epoch, resumed = resumed.epoch, method.run(task)
         resumed.restore(state)

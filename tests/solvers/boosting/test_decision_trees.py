@@ -8,7 +8,7 @@ from test_stumps import filled
 
 from solvers.boosting.weak_learners.binning import Bins
 from solvers.boosting.weak_learners.decision_trees import Trees
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 STORES = [0, 1 << 30]
 
@@ -56,8 +56,8 @@ def test_a_tree_is_grown_by_the_best_stump_of_each_node(depth, m, store):
     for j in range(m):
         channels.U[j // 16, j % 16 :: 16] = u[j]
     channels.totals.reshape(-1)[:m] = u.sum(axis=1)
-    with Crew(1) as crew:
-        found = trees.find(channels, crew, [0])
+    with ThreadPool(1) as thread_pool:
+        found = trees.find(channels, thread_pool, [0])
     codes = codes_of(trees.bins)
     sides = trees.sides(found.learners)
     for j in range(m):
@@ -81,8 +81,8 @@ def test_threads_change_no_bit(store, monkeypatch):
     grown = []
     for size in (1, 3):
         trees = trees_of(X, 3, store)
-        with Crew(size) as crew:
-            found = trees.find(channels, crew, [0])
+        with ThreadPool(size) as thread_pool:
+            found = trees.find(channels, thread_pool, [0])
         grown.append((trees.arrays(), found))
     for key, array in grown[0][0].items():
         np.testing.assert_array_equal(array, grown[1][0][key])
@@ -93,8 +93,8 @@ def test_trees_are_kept_once_and_come_back():
     X, other = mixed(200), mixed(30, seed=1)
     trees = trees_of(X, 2, held=other)
     u = weights(5, 200)
-    with Crew(1) as crew:
-        first, again = (trees.find(filled(u), crew, [0]) for _ in range(2))
+    with ThreadPool(1) as thread_pool:
+        first, again = (trees.find(filled(u), thread_pool, [0]) for _ in range(2))
         np.testing.assert_array_equal(first.learners, again.learners)
         assert len(trees.arrays()["tree_splits"]) == 5
         copy = trees_of(X, 2, held=other)
@@ -104,14 +104,14 @@ def test_trees_are_kept_once_and_come_back():
             sides = trees.sides(learners, held=held)
             np.testing.assert_array_equal(copy.sides(learners, held=held), sides)
             assert (sides[-1] == 1).all()
-        assert copy.find(filled(u), crew, [0]).learners.tolist() == first.learners.tolist()
-        more = copy.find(filled(weights(3, 200)), crew, [0])
+        assert copy.find(filled(u), thread_pool, [0]).learners.tolist() == first.learners.tolist()
+        more = copy.find(filled(weights(3, 200)), thread_pool, [0])
     assert more.learners.tolist() == [5, 6, 7]
 
 
 def test_weights_of_one_sign_ask_nothing():
     trees = trees_of(mixed(50), 3)
-    with Crew(1) as crew:
-        found = trees.find(filled(-np.ones((2, 50))), crew, [0])
+    with ThreadPool(1) as thread_pool:
+        found = trees.find(filled(-np.ones((2, 50))), thread_pool, [0])
     assert (trees.arrays()["tree_splits"] == -1).all()
     assert (trees.sides(found.learners) == -1).all()

@@ -14,13 +14,13 @@ from solvers.boosting.pairs import coordinates
 from solvers.boosting.pairs.pair_loss import Level, PairLoss
 from solvers.boosting.simd import LANES
 from solvers.boosting.weak_learners.stumps import Found
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 getcontext().prec = 80
 MASSES = [0.0, 1e-290, 1e-30, 1e-7, 0.3, 5.0, 1e5]
 
 
-ALONE = Crew(1)
+ALONE = ThreadPool(1)
 
 
 def random_loss(n: int = 60, k: int = 5, C: float = 30.0, seed: int = 0) -> PairLoss:
@@ -196,8 +196,8 @@ def test_a_survey_tells_the_pull_of_every_class_and_the_sums_of_the_loss(k, fine
     mu, rows = by_definition(loss), np.arange(2500)
     u = -mu
     u[loss.y, rows] = mu.sum(axis=0)
-    with Crew(size) as crew:
-        channels = loss.survey(crew, fine=fine)
+    with ThreadPool(size) as thread_pool:
+        channels = loss.survey(thread_pool, fine=fine)
     for c in range(k):
         np.testing.assert_allclose(channels.weights(c), u[c], atol=0.51 / channels.scales[c])
         assert channels.totals.reshape(-1)[c] == channels.U[c // LANES, c % LANES :: LANES].sum(dtype=np.int64)
@@ -232,8 +232,8 @@ def test_the_bound_is_that_of_the_dual_at_the_best_scaling():
     loss = random_loss()
     loss.F[:] = np.random.default_rng(0).standard_normal(loss.F.shape)
     loss.refresh()
-    with Crew(1) as crew:
-        loss.survey(crew)
+    with ThreadPool(1) as thread_pool:
+        loss.survey(thread_pool)
     mu, omega = by_definition(loss), np.broadcast_to(loss.omega, loss.F.shape)
     positive = mu > 0
 
@@ -250,8 +250,8 @@ def test_the_bound_is_that_of_the_dual_at_the_best_scaling():
 
 def test_bounds_only_rise_and_grow_finer_as_they_close():
     loss, level = random_loss(), Level(0.1)
-    with Crew(1) as crew:
-        channels = loss.survey(crew)
+    with ThreadPool(1) as thread_pool:
+        channels = loss.survey(thread_pool)
     sizes = channels.masses * 0.5
     primal, first = level.certify(loss, 0.0, channels, Found(np.zeros(5, np.int64), sizes))
     assert primal == pytest.approx(loss.rate * loss.mass)
@@ -273,12 +273,12 @@ def test_steps_and_scores_are_the_same_bits_with_helpers(many):
     sides, classes = learners(n, 30), np.append(np.arange(20) % k, np.repeat(np.arange(2), 5)).astype(np.int32)
     for size in (1, many):
         loss, weights = random_loss(n=n, k=k, C=1e4), np.zeros(30)
-        with Crew(size) as crew:
+        with ThreadPool(size) as thread_pool:
             for _ in range(4):
                 before = weights.copy()
-                loss.sweep(crew, sides, classes, weights, 1.6)
-                loss.shift(crew, sides, classes, weights - before)
-            loss.survey(crew)
+                loss.sweep(thread_pool, sides, classes, weights, 1.6)
+                loss.shift(thread_pool, sides, classes, weights - before)
+            loss.survey(thread_pool)
         ends.append([weights, loss.F, loss.e, loss.r, loss.E, loss.mass, loss.entropy, loss.n_wrong])
     for one, other in zip(*ends, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -288,9 +288,9 @@ def test_steps_and_scores_are_the_same_bits_with_helpers(many):
 SCRIPT = """
 import numpy as np
 from solvers.boosting.pairs.pair_loss import PairLoss
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
-rng, alone = np.random.default_rng(0), Crew(1)
+rng, alone = np.random.default_rng(0), ThreadPool(1)
 y = np.sort(np.append(np.arange(10), rng.integers(0, 10, 5990))).astype(np.int32)
 loss, sides = PairLoss(y, np.ones(6000), 10, 1e8), rng.choice(np.array([-1, 1], np.int8), (40, 6000))
 for classes in (np.arange(10), np.repeat(np.arange(10), 4)):

@@ -12,9 +12,9 @@ from solvers.boosting.pairs.master_problem import TURNS, MasterProblem
 from solvers.boosting.pairs.pair_loss import PairLoss
 from solvers.boosting.pairs.quadratic_step import NewtonStep
 from solvers.boosting.pairs.variables import Variables
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
-ALONE = Crew(1)
+ALONE = ThreadPool(1)
 
 
 def scored(n: int = 60, k: int = 5, C: float = 30.0) -> PairLoss:
@@ -44,8 +44,8 @@ def test_of_all_pairs_the_second_derivatives_are_those_of_the_loss(n, size, monk
     classes = np.repeat(np.arange(5), counts).astype(np.int32)
     at, offsets = positions(counts)
     step = NewtonStep(loss, lambda part: sides[part], signed=True)
-    with Crew(size) as crew:
-        H = step._model(crew, np.arange(23), classes, at, offsets, float((loss.E * loss.r).sum()), 0.4)
+    with ThreadPool(size) as thread_pool:
+        H = step._model(thread_pool, np.arange(23), classes, at, offsets, float((loss.E * loss.r).sum()), 0.4)
     assert H is not None
     mu, expected = by_definition(loss), np.zeros((23, 23))
     for q in range(5):
@@ -102,9 +102,9 @@ def test_the_model_is_lowered_to_where_its_conditions_hold(signed):
 def test_mu_follows_the_scores_to_the_last_digits_and_back(size):
     loss, before = scored(5000, 7), scored(5000, 7)
     ways = np.random.default_rng(1).normal(0, 20, loss.F.shape)
-    with Crew(size) as crew:
-        loss.follow(crew, ways, 1.0)
-        mass = loss.follow(crew, ways, -0.5)
+    with ThreadPool(size) as thread_pool:
+        loss.follow(thread_pool, ways, 1.0)
+        mass = loss.follow(thread_pool, ways, -0.5)
     loss.F += 0.5 * ways
     mu = by_definition(loss)
     np.testing.assert_allclose((loss.e * loss.r)[mu > 0], mu[mu > 0], rtol=1e-12)
@@ -172,12 +172,12 @@ def test_threads_change_no_bit_of_a_turn():
     sides, classes, ends = learners(20_000, 60), np.sort(np.arange(60) % 7).astype(np.int32), []
     for size in (1, 2, 3):
         problem = master(random_loss(20_000, 7, 1e4), sides, classes)
-        with Crew(size) as crew:
-            problem.step(crew, np.arange(60))
+        with ThreadPool(size) as thread_pool:
+            problem.step(thread_pool, np.arange(60))
             for turn in range(3):
                 gradients = problem.gradients()
                 assert problem.look(problem.violations(gradients), 0.0)
-                problem.turn(crew, gradients, [turn])
+                problem.turn(thread_pool, gradients, [turn])
                 assert problem.left == 0
         loss = problem.loss
         ends.append([problem.variables.weights, loss.F, loss.e, loss.r, loss.E])

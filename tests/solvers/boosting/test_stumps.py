@@ -8,7 +8,7 @@ from test_binning import codes_of, mixed
 from solvers.boosting.simd import LANES
 from solvers.boosting.weak_learners.binning import Bins
 from solvers.boosting.weak_learners.stumps import Channels, Stumps, groups
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 
 
 def filled(u: np.ndarray, *, fine: bool = False) -> Channels:
@@ -42,8 +42,8 @@ def test_the_best_stump_is_the_best_of_all(limit, m, fine):
     u = np.random.default_rng(m).standard_normal((m, 300)) ** 3
     values = all_values(stumps.bins, u)
     channels = filled(u, fine=fine)
-    with Crew(1) as crew:
-        found = stumps.find(channels, crew, [0])
+    with ThreadPool(1) as thread_pool:
+        found = stumps.find(channels, thread_pool, [0])
     slack = channels.slack
     assert (slack < 1e-3 if not fine else slack < 1e-9).all()
     assert (np.abs(values).max(axis=1) <= np.abs(found.values) + slack).all()
@@ -59,8 +59,8 @@ def test_values_of_known_stumps_come_with_the_search_in_the_order_asked_for():
     u = rng.standard_normal((20, 300))
     learners = np.append(rng.integers(0, len(stumps.bins.thresholds), 195), [-1] * 5)
     of = rng.integers(0, 20, 200)
-    with Crew(1) as crew:
-        _, values = stumps.survey(filled(u), crew, learners, of)
+    with ThreadPool(1) as thread_pool:
+        _, values = stumps.survey(filled(u), thread_pool, learners, of)
     sides = stumps.sides(learners)
     np.testing.assert_allclose(values, (u[of] * sides).sum(axis=1), atol=1e-4)
     constant = learners == -1
@@ -74,9 +74,11 @@ def test_threads_change_no_bit(size):
     stumps = Stumps(Bins.of(X), Bins.of(X))
     channels = filled(np.random.default_rng(0).standard_normal((20, 300)))
     learners, of = np.arange(-1, 19), np.arange(20)
-    with Crew(1) as one, Crew(size) as many:
+    with ThreadPool(1) as one, ThreadPool(size) as many:
         assert len(groups(stumps.bins)) > 3
-        (alone, values), (shared, others) = (stumps.survey(channels, crew, learners, of) for crew in (one, many))
+        (alone, values), (shared, others) = (
+            stumps.survey(channels, thread_pool, learners, of) for thread_pool in (one, many)
+        )
     np.testing.assert_array_equal(alone.learners, shared.learners)
     np.testing.assert_array_equal(alone.values, shared.values)
     np.testing.assert_array_equal(values, others)
@@ -86,8 +88,8 @@ def test_equal_stumps_are_told_by_the_first_of_them():
     x = np.random.default_rng(0).standard_normal((100, 1))
     X = sp.csr_matrix(np.hstack([x, x, x, x, x]))
     stumps = Stumps(Bins.of(X), Bins.of(X))
-    with Crew(1) as crew:
-        found = stumps.find(filled(np.random.default_rng(1).standard_normal((3, 100))), crew, [0])
+    with ThreadPool(1) as thread_pool:
+        found = stumps.find(filled(np.random.default_rng(1).standard_normal((3, 100))), thread_pool, [0])
     assert (found.learners < stumps.bins.first[1]).all()
 
 
@@ -106,8 +108,8 @@ def test_sides_are_those_of_the_threshold(held):
 def test_without_features_the_constant_is_found():
     X = sp.csr_matrix((10, 4))
     stumps = Stumps(Bins.of(X), Bins.of(X))
-    with Crew(2) as crew:
-        found = stumps.find(filled(np.arange(20.0).reshape(2, 10)), crew, [0])
+    with ThreadPool(2) as thread_pool:
+        found = stumps.find(filled(np.arange(20.0).reshape(2, 10)), thread_pool, [0])
     assert found.learners.tolist() == [-1, -1]
     np.testing.assert_allclose(found.values, [45.0, 145.0], rtol=1e-6)
 
@@ -115,6 +117,6 @@ def test_without_features_the_constant_is_found():
 def test_channels_without_weight_have_no_value():
     X = mixed(50)
     stumps = Stumps(Bins.of(X), Bins.of(X))
-    with Crew(1) as crew:
-        found = stumps.find(filled(np.zeros((2, 50))), crew, [0])
+    with ThreadPool(1) as thread_pool:
+        found = stumps.find(filled(np.zeros((2, 50))), thread_pool, [0])
     assert (found.values == 0).all()

@@ -9,7 +9,7 @@ from problems import optimum, small
 import solvers.linear.sharded.sum_to_zero
 from solvers.core.problem import Problem
 from solvers.linear.sharded.sum_to_zero import _Training
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Hub, run_shards
 from solvers.sharding.reshard import gather_columns, split
@@ -109,8 +109,8 @@ def test_the_dual_rises_at_every_batch_however_large(batch):
     problem, solver = with_empty_and_weighted_rows(), machine("lee_lin_wahba", C=3.0, dtype="float64", max_epochs=3)
     margins = solver.margins(problem.n_classes)
     plan = solvers.linear.sharded.sum_to_zero.Plan(margins, 3.0, 1e-6, 3, np.dtype(np.float64), 0, 6.0, batch)
-    with Crew(1) as crew:
-        training = _Training(problem, plan, Hub(1).seat(0), crew, None)
+    with ThreadPool(1) as thread_pool:
+        training = _Training(problem, plan, Hub(1).seat(0), thread_pool, None)
         duals = [0.0]
         for _ in range(4):
             order = np.flatnonzero(training.rows.squares > 0).astype(np.int32)

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 from solvers.sharding.exchange import ExchangeError, Hub, gather, reduce, run_shards
 
 
@@ -64,11 +64,11 @@ def test_a_broken_hub_refuses_whoever_comes_later():
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_a_crew_does_every_piece_once_and_passes_on_what_a_piece_raises(size):
+def test_a_thread_pool_does_every_piece_once_and_passes_on_what_a_piece_raises(size):
     done = []
-    with Crew(size) as crew:
-        crew.run([lambda i=i: done.append(i) for i in range(50)])
+    with ThreadPool(size) as thread_pool:
+        thread_pool.run([lambda i=i: done.append(i) for i in range(50)])
         assert sorted(done) == list(range(50))
         with pytest.raises(ZeroDivisionError):
-            crew.run([lambda: 1 // 0] * 5)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("crew")]
+            thread_pool.run([lambda: 1 // 0] * 5)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("thread-pool")]

@@ -11,7 +11,7 @@ from solvers.core.problem import Problem
 from solvers.linear.sharded.forecast import forecast
 from solvers.linear.sharded.shard import Plan, _Training
 from solvers.linear.sharded.subproblem import BOX
-from solvers.numerics.thread_pool import Crew
+from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Hub, run_shards
 from solvers.sharding.plan import LEAST, MOST, Rates
@@ -45,9 +45,9 @@ def test_memory_is_that_of_the_arrays_within_a_tenth(dtype):
     problem = text()
     plan = Plan(BOX, 1.0, 1e-2, 10, np.dtype(dtype), 0, problem.n_classes - 1.0)
     found = forecast(*facts(problem), 3, np.dtype(dtype).itemsize)
-    with Crew(1) as crew:
+    with ThreadPool(1) as thread_pool:
         for rank, share in enumerate(found.shares):
-            state = _Training(problem, plan, Hub(3).seat(rank), crew, None)
+            state = _Training(problem, plan, Hub(3).seat(rank), thread_pool, None)
             held = sum(nbytes(value) for value in vars(state).values())
             X = problem.X
             held += X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + problem.weights.nbytes
