@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from solvers.core.model import Model, write_array
 from solvers.core.problem import Problem
-from solvers.core.sharded_linear_model import ShardedLinearModel
 from solvers.sharding.shardable import Shardable
 
 
@@ -59,7 +58,7 @@ class Assembly:
         """
         model = self._model
         assert model is not None
-        if isinstance(model, ShardedLinearModel):
+        if model.in_shards:
             hashes = self.hashes | {"owner": write_array(self.folder / "owner.npy", self.owner)}
             return model.seal(self.folder, hashes, to, lineage)
         sha256 = model.save(to, lineage)

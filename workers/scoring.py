@@ -1,11 +1,9 @@
 """Measures of a model on one part of its data."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from solvers.core.model import Model
-from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.labels.label_sets import of_nodes
 from solvers.metrics.accuracy import flat
 from solvers.metrics.hierarchical import hierarchical
@@ -37,18 +35,17 @@ def measures(model: Model, rows: Rows, X_train: csr_matrix, X_test: csr_matrix) 
 
 
 def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth) -> dict[str, float]:
+    tree, sets = rows.tree, model.predict_sets(X, CHUNK_BYTES)
     if isinstance(truth, csr_matrix):
-        assert isinstance(model, SubtreeModel)
-        return multilabel(model.tree, truth, model.predict_sets(X, CHUNK_BYTES))
+        assert tree is not None
+        assert sets is not None
+        return multilabel(tree, truth, sets)
     majority = np.bincount(np.asarray(rows.truth_train)).argmax()
-    return _of_single(model, rows, X, truth) | {"majority_error": float(np.mean(truth != majority))}
-
-
-def _of_single(model: Model, rows: Rows, X: csr_matrix, truth: NDArray[np.int32]) -> dict[str, float]:
-    tree = rows.tree
-    if isinstance(model, SubtreeModel):
-        return multilabel(model.tree, of_nodes(model.tree, truth), model.predict_sets(X, CHUNK_BYTES))
+    found = {"majority_error": float(np.mean(truth != majority))}
+    if tree is not None and sets is not None:
+        return found | multilabel(tree, of_nodes(tree, truth), sets)
     predicted = model.predict(X, CHUNK_BYTES)
     if tree is None:
-        return flat(truth, predicted, len(model.classes))
-    return hierarchical(tree, truth, predicted if model.classes == tree.names else tree.find(model.classes)[predicted])
+        return found | flat(truth, predicted, len(model.classes))
+    nodes = predicted if model.classes == tree.names else tree.find(model.classes)[predicted]
+    return found | hierarchical(tree, truth, nodes)

@@ -37,11 +37,10 @@ class Code:
 def of_version(cache: ModelCache, ref: str, number: int) -> Code:
     """The code of a version; raises NotFound where there is no such version, or it has no code."""
     loaded = cache.get((ref, number, None))
-    matrix = getattr(loaded.model, "code", None)
-    if matrix is None:
+    code = loaded.model.output_code
+    if code is None:
         raise NotFound(f"version {number} of {loaded.version.model!r:.80} has no output code")
-    decoding = "kernel" if getattr(loaded.model, "head", None) else getattr(loaded.model, "decoding", "inner_product")
-    return Code(loaded.version.model, number, loaded.model.classes, np.asarray(matrix), decoding)
+    return Code(loaded.version.model, number, loaded.model.classes, np.asarray(code.matrix), code.decoding)
 
 
 def window(code: Code, first_class: int, n_classes: int, first_column: int, n_columns: int) -> OutputCode:

@@ -6,9 +6,6 @@ from typing import Any
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.base import InstanceError
 from app.services.model_cache import LoadedModel
-from solvers.hierarchical.kernel_taxonomy_model import KernelTaxonomyModel
-from solvers.hierarchical.subtree_model import SubtreeModel
-from solvers.hierarchical.taxonomy_model import TaxonomyModel
 
 MAX_TOP = 1000
 
@@ -109,24 +106,13 @@ def _prediction(loaded: LoadedModel, row: tuple[Any, Any], top_k: int) -> dict[s
         {"label": classes[index], "score": score} for index, score in zip(best.tolist(), scores.tolist(), strict=True)
     ]
     answer = {**top[0], "top": top, "path": None, "subtree": None}
+    path, subtree = model.explain(*row, int(best[0]))
     # orjson writes the infinite margin of an only child as null
-    if isinstance(model, TaxonomyModel | KernelTaxonomyModel):
-        node = int(best[0])
-        margins = model.level_margins(*row, node).tolist()
-        steps = zip(model.path(node), margins, strict=True)
-        answer["path"] = [{"label": label, "margin": margin} for label, margin in steps]
-    elif isinstance(model, SubtreeModel):
-        answer["subtree"] = _subtree(model, row)
+    if path is not None:
+        answer["path"] = [{"label": label, "margin": margin} for label, margin in path]
+    if subtree is not None:
+        answer["subtree"] = [{"label": label, "parent": parent, "margin": margin} for label, parent, margin in subtree]
     return answer
-
-
-def _subtree(model: SubtreeModel, row: tuple[Any, Any]) -> list[dict[str, Any]]:
-    nodes, margins = model.subtree(*row)
-    classes, parents = model.classes, model.tree.parent[nodes].tolist()
-    return [
-        {"label": classes[node], "parent": None if above < 0 else classes[above], "margin": margin}
-        for node, above, margin in zip(nodes.tolist(), parents, margins.tolist(), strict=True)
-    ]
 
 
 def _fault(detail: str, pointer: str) -> InvalidInput:

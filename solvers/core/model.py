@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,6 +40,28 @@ class ModelError(ValueError):
     """A folder does not hold a model that this version can read, or its bytes are not those that were written."""
 
 
+class Explanation(NamedTuple):
+    """A prediction along a label tree, of models that predict so.
+
+    Attributes
+    ----------
+    path : list of (str, float), or None
+        Of models that go down the tree: the nodes from below the root to the prediction, and their margins.
+    subtree : list of (str, str or None, float), or None
+        Of models that name sets: the nodes of the set, parents first, their parents (None: the root) and margins.
+    """
+
+    path: list[tuple[str, float]] | None = None
+    subtree: list[tuple[str, str | None, float]] | None = None
+
+
+class OutputCode(NamedTuple):
+    """The code of a model that has one: its matrix, shape (n_classes, n_columns), and how margins are decoded."""
+
+    matrix: NDArray[Any]
+    decoding: str
+
+
 class Model(ABC):
     """What training leaves behind; a kind of model names itself in ``kind`` and keeps its state in arrays.
 
@@ -53,12 +75,16 @@ class Model(ABC):
         Columns that a matrix to be scored must have.
     report : mapping of str to float
         What the method has to tell of its model, finite numbers by name; saved and loaded with it.
+    in_shards : bool
+        The model stays in the files that its shards have written.
+    output_code : OutputCode or None
     """
 
     kind: ClassVar[str]
     classes: tuple[str, ...]
     n_features: int
     report: Mapping[str, float] = MappingProxyType({})
+    in_shards: ClassVar[bool] = False
 
     @abstractmethod
     def scores(self, X: sp.csr_matrix) -> Floats:
@@ -96,6 +122,19 @@ class Model(ABC):
             above = np.flatnonzero(scores >= cut)
             best = above[np.argsort(-scores[above], kind="stable")[:k]]
         return best, scores[best]
+
+    def predict_sets(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> sp.csr_matrix | None:
+        """The predicted sets of nodes, csr_matrix of bool; None of models that name one label an example."""
+        return None
+
+    def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
+        """How the model comes to the prediction ``best`` of one sparse example."""
+        return Explanation()
+
+    @property
+    def output_code(self) -> OutputCode | None:
+        """The output code, of models that have one."""
+        return None
 
     @property
     def nbytes(self) -> int:

@@ -27,6 +27,7 @@ class ShardedLinearModel(Model):
     """
 
     kind = "sharded_linear"
+    in_shards = True
 
     def __init__(
         self,

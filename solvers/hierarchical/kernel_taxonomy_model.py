@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, Model
+from solvers.core.model import Explanation, Floats, Model
 from solvers.hierarchical.taxonomy_model import TaxonomyModel
 from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.labels.taxonomy import Taxonomy
@@ -76,6 +76,11 @@ class KernelTaxonomyModel(Model):
     def level_margins(self, indices: NDArray[np.int32], values: NDArray[np.float64], node: int) -> Floats:
         """As :meth:`TaxonomyModel.level_margins`."""
         return self._rule.level_margins(*self._values(indices, values), node)
+
+    def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
+        """The path to ``best``, with :meth:`level_margins`."""
+        margins = self.level_margins(indices, values, best).tolist()
+        return Explanation(path=list(zip(self.path(best), margins, strict=True)))
 
     def top(
         self, indices: NDArray[np.int32], values: NDArray[np.float64], k: int = 1

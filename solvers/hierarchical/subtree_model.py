@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, Model, find_kind
+from solvers.core.model import Explanation, Floats, Model, find_kind
 from solvers.hierarchical import subtrees
 from solvers.labels.taxonomy import Taxonomy
 
@@ -69,6 +69,17 @@ class SubtreeModel(Model):
         margins = self.score_one(indices, values)
         nodes = np.flatnonzero(margins > 0)
         return nodes, margins[nodes]
+
+    def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
+        """The predicted set of one sparse example, whatever its best node."""
+        nodes, margins = self.subtree(indices, values)
+        names, parents = self.classes, self.tree.parent[nodes].tolist()
+        return Explanation(
+            subtree=[
+                (names[node], None if above < 0 else names[above], margin)
+                for node, above, margin in zip(nodes.tolist(), parents, margins.tolist(), strict=True)
+            ]
+        )
 
     def path(self, node: int) -> list[str]:
         """The names from a child of the root down to a node, itself the last."""

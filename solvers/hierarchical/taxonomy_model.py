@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, LinearModel
+from solvers.core.model import Explanation, Floats, LinearModel
 from solvers.hierarchical import tree_search
 from solvers.labels.taxonomy import Taxonomy
 
@@ -100,6 +100,11 @@ class TaxonomyModel(LinearModel):
             rivals = np.delete(scores, i - group.start)
             margins.append(scores[i - group.start] - rivals.max() if len(rivals) else np.inf)
         return np.array(margins)
+
+    def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
+        """The path to ``best``, with :meth:`level_margins`."""
+        margins = self.level_margins(indices, values, best).tolist()
+        return Explanation(path=list(zip(self.path(best), margins, strict=True)))
 
     def top(
         self, indices: NDArray[np.int32], values: NDArray[np.float64], k: int = 1

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, Model
+from solvers.core.model import Floats, Model, OutputCode
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.output_codes import codes
 from solvers.output_codes.codes import Loss
@@ -87,6 +87,10 @@ class CodeModel(Model):
             held["head_kind"] = np.array([self.head.kind])
             held |= {f"head_{name}": array for name, array in self.head.arrays().items()}
         return held | self.bank.arrays()
+
+    @property
+    def output_code(self) -> OutputCode:
+        return OutputCode(self.code, self.decoding if self.head is None else "kernel")
 
     @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "CodeModel":

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, LinearModel
+from solvers.core.model import Floats, LinearModel, OutputCode
 
 
 class LinearCodeModel(LinearModel):
@@ -35,6 +35,10 @@ class LinearCodeModel(LinearModel):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return super().arrays() | {"code": self.code}
+
+    @property
+    def output_code(self) -> OutputCode:
+        return OutputCode(self.code, "inner_product")
 
     @classmethod
     def from_arrays(
