@@ -6,8 +6,9 @@ import structlog
 
 from app.errors import InvalidInput, PolymarginError
 from app.features.base import FitError
+from solvers.core.base import ParamsError
 from solvers.core.problem import ProblemError
-from solvers.registry import ParamsError, UnknownSolverError
+from solvers.registry import UnknownSolverError
 
 _log = structlog.get_logger("polymargin.worker")
 

@@ -16,7 +16,7 @@ from app.services.lookup import by_id, by_ref, moment, moment_or_none, newest
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from solvers import registry
-from solvers.core.base import Params, Solver
+from solvers.core.base import Params, ParamsError, Solver
 from solvers.core.flat import FlatParams, unknown_labels
 from solvers.core.machine import Machine, MachineParams
 from solvers.core.memory import TooLargeError
@@ -243,7 +243,7 @@ def _check_solver(request: TrainRequest) -> Params:
         params = registry.parse_params(request.solver, request.params)
     except registry.UnknownSolverError as error:
         raise InvalidInput("the solver is not known", [Item(str(error), "/solver")]) from None
-    except registry.ParamsError as error:
+    except ParamsError as error:
         items = [Item(detail, f"/params{pointer}") for pointer, detail in error.items]
         raise InvalidInput("the solver does not take these parameters", items) from None
     check_method(solver, request)

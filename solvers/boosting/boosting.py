@@ -7,7 +7,6 @@ be held out: the error on them ends training early, and the model is then that o
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,9 +18,9 @@ from solvers.boosting.weak_learners.binning import Bins
 from solvers.boosting.weak_learners.decision_trees import Trees
 from solvers.boosting.weak_learners.stumps import Channels, Found, Stumps, WeakLearners
 from solvers.boosting.weak_learners.votes import Ledger, Votes
-from solvers.core.base import Params, Solver, State, Step
-from solvers.core.composite import Composite
+from solvers.core.base import Params, ParamsError, Solver, State, Step
 from solvers.core.memory import limit_bytes, refuse
+from solvers.core.methods import all_methods, parse, unknown_method
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.numerics.thread_pool import ThreadPool
@@ -209,26 +208,41 @@ P = TypeVar("P", bound=BoostingParams)
 
 
 class Boosting(Solver[P]):
-    """A method that adds weak learners round by round; it says what a round does.
-
-    Methods cannot import the registry, which imports them; the registry puts all it has found into :attr:`methods`.
-    """
+    """A method that adds weak learners round by round; it says what a round does."""
 
     Params: ClassVar[type[Any]]
-    methods: ClassVar[Mapping[str, type[Solver[Any]]]] = MappingProxyType({})
+    parts = "weak learners"
     _binned: tuple[Problem, Bins, Bins] | None = None
 
     @classmethod
     def takes(cls, method: type[Solver[Any]]) -> bool:
         """Whether binary machines of a method can be weak learners."""
-        return method.handles.flat and not issubclass(method, Boosting | Composite)
+        return method.handles.flat and method.parts == "none"
+
+    @classmethod
+    def check_params(cls, params: BoostingParams) -> None:
+        name = params.weak_learner
+        if name == "tree":
+            if params.weak_params:
+                raise ParamsError([("/weak_params", "a tree has none; they are those of another method")])
+            return
+        method = all_methods().get(name)
+        if method is None:
+            raise ParamsError([("/weak_learner", f"{unknown_method(name)}; or tree")])
+        if not cls.takes(method):
+            fault = f"{name} cannot be a weak learner: it has parts itself, or takes no labels"
+            raise ParamsError([("/weak_learner", fault)])
+        try:
+            parse(method, params.weak_params)
+        except ParamsError as error:
+            raise ParamsError([(f"/weak_params{at}", what) for at, what in error.items]) from None
 
     @abstractmethod
     def run(self, task: Task) -> Run:
         """The start of training."""
 
     @abstractmethod
-    def bytes_needed(self, n_samples: int, n_classes: int) -> int:
+    def training_bytes(self, n_samples: int, n_classes: int) -> int:
         """What training takes beside the binned features."""
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
@@ -283,7 +297,7 @@ class Boosting(Solver[P]):
         """
         kept, held = split(problem.y, self.params.validation, self.seed)
         kept = kept[np.argsort(problem.y[kept], kind="stable")]
-        needed = self.bytes_needed(len(kept), problem.n_classes) + 9 * problem.X.nnz
+        needed = self.training_bytes(len(kept), problem.n_classes) + 9 * problem.X.nnz
         refuse(f"training on {len(kept)} examples of {problem.n_classes} classes", needed, self.params.memory_mb)
         return Task(
             problem.classes, problem.n_features, problem.y[kept], problem.weights[kept],
@@ -293,7 +307,7 @@ class Boosting(Solver[P]):
     def _weak_learners(self, problem: Problem, kept: NDArray[np.int64], held: NDArray[np.int64]) -> WeakLearners:
         params = self.params
         if params.weak_learner != "tree":
-            method = self.methods[params.weak_learner]
+            method = all_methods()[params.weak_learner]
             own = method.Params.model_validate(params.weak_params)
             return Machines(problem.X[kept], problem.X[held], method, own)
         # the model is made of the bins that training has used

@@ -2,10 +2,11 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
@@ -23,6 +24,24 @@ class Params(BaseModel):
     """Parameters of one method; bounds and descriptions become JSON schema, command line and docs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def label_faults(self, known: Iterable[str]) -> Mapping[str, str]:
+        """By parameter, what is wrong with it where only the ``known`` labels are there; empty if nothing is."""
+        return {}
+
+
+class ParamsError(ValueError):
+    """Parameters that a method does not take.
+
+    Attributes
+    ----------
+    items : list of (str, str)
+        JSON pointer below the parameters (``/C``) and what is wrong there.
+    """
+
+    def __init__(self, items: list[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{pointer[1:]}: {detail}" for pointer, detail in items))
+        self.items = items
 
 
 @dataclass(frozen=True)
@@ -102,6 +121,12 @@ class Solver(ABC, Generic[P]):
     handles: ClassVar[Handles]
     # of two classes, by how much the score of the true one leads where its loss vanishes
     lead: ClassVar[float] = 1.0
+    # whether it can go on from its solution at another C: :meth:`at` and :meth:`rescaled` then do what they say
+    has_path: ClassVar[bool] = False
+    # whether all columns of a code can be trained as one problem: :meth:`of_code`
+    trains_columns: ClassVar[bool] = False
+    # what it leaves to other methods: nothing, the search for weak learners, or the machines of a code's columns
+    parts: ClassVar[Literal["none", "weak learners", "columns"]] = "none"
 
     def __init__(self, params: P, *, seed: int = 0, threads: int = 1) -> None:
         self.params = params
@@ -117,6 +142,41 @@ class Solver(ABC, Generic[P]):
             raise ProblemError(f"{cls.name} needs a label tree (hierarchy), and none was given")
         if problem.labels is None and not (cls.handles.flat or cls.handles.tree):
             raise ProblemError(f"{cls.name} takes sets of labels, and one label an example was given")
+
+    @classmethod
+    def check_params(cls, params: Any) -> None:
+        """Raise ParamsError for what the schema of the parameters alone cannot know, as those of other methods."""
+
+    def check_memory(self, n_samples: int, n_features: int, n_classes: int) -> None:
+        """Raise TooLargeError if a problem of that size needs more memory than the parameters allow."""
+        return None
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        """What training takes at least; 0 of a method that cannot say it."""
+        return 0
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of one weight of a linear model in training."""
+        return 8
+
+    def at(self, C: float) -> Self:
+        """The same method with another C; raises TypeError where it has no path in C."""
+        raise TypeError(f"{self.name} has no path in C")
+
+    def rescaled(self, problem: Problem, state: State, C: float) -> State:
+        """A state to train from, made of one in which this method at another ``C`` has ended; TypeError as above."""
+        raise TypeError(f"{self.name} has no path in C")
+
+    def of_code(self, code: NDArray[np.int8]) -> "Solver[P]":
+        """The solver whose steps are those of all columns of a code, and whose linear models score columns.
+
+        Raises
+        ------
+        TypeError
+            The method does not train columns as one problem.
+        """
+        raise TypeError(f"{self.name} does not train the columns of a code as one problem")
 
     @abstractmethod
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:

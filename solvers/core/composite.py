@@ -1,13 +1,12 @@
 """Methods that train others: how they name a base method, and how they get at it."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field
 
-from solvers.core.base import Solver
+from solvers.core.base import ParamsError, Solver
 from solvers.core.flat import FlatMachine, FlatParams
+from solvers.core.methods import all_methods, parse, unknown_method
 
 
 class CompositeParams(FlatParams):
@@ -39,21 +38,37 @@ C = TypeVar("C", bound=CompositeParams)
 
 
 class Composite(FlatMachine[C]):
-    """A method whose parts are trained by a base method of the registry.
+    """A method whose parts are trained by a base method, which is any other."""
 
-    Methods do not know each other and cannot import the registry, which imports them. So the registry, once it has
-    found all methods, puts them into :attr:`methods`.
-    """
-
-    methods: ClassVar[Mapping[str, type[Solver[Any]]]] = MappingProxyType({})
+    parts = "columns"
 
     @classmethod
     def takes(cls, method: type[Solver[Any]]) -> bool:
-        """Whether a method can be a base method: it learns flat labels, and has no parts itself."""
-        return method.handles.flat and not issubclass(method, Composite)
+        """Whether a method can be a base method: it learns flat labels, and has no base method itself."""
+        return method.handles.flat and method.parts != "columns"
+
+    @classmethod
+    def check_params(cls, params: CompositeParams) -> None:
+        method = all_methods().get(params.base)
+        if method is None:
+            raise ParamsError([("/base", unknown_method(params.base))])
+        if not cls.takes(method):
+            fault = f"{params.base} cannot be a base method: it takes no flat labels, or has a base method itself"
+            raise ParamsError([("/base", fault)])
+        has, own = method.Params.model_fields, type(params).model_fields
+        lost = [name for name in params.inherited if name not in has and getattr(params, name) != own[name].default]
+        if lost:
+            raise ParamsError([(f"/{name}", f"{params.base} has no such parameter to hand it on to") for name in lost])
+        try:
+            parse(method, params.base_settings(method))
+        except ParamsError as error:
+            inherited = set(params.inherited) - set(params.base_params)
+            raise ParamsError(
+                [(at if at.split("/")[1] in inherited else f"/base_params{at}", what) for at, what in error.items]
+            ) from None
 
     def base(self, *, threads: int = 1) -> Solver[Any]:
         """A new solver of the base method."""
-        method = self.methods[self.params.base]
+        method = all_methods()[self.params.base]
         params = method.Params.model_validate(self.params.base_settings(method))
         return method(params, seed=self.seed, threads=threads)

@@ -43,6 +43,8 @@ M = TypeVar("M", bound=MachineParams)
 class Machine(Solver[M]):
     """A machine that trains on the problem which its shared parameters make of the given one."""
 
+    has_path = True
+
     def prepared(self, problem: Problem) -> Problem:
         """The problem that is solved.
 

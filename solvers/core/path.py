@@ -8,22 +8,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from solvers.core.base import Solver, State
-from solvers.core.machine import Machine
 from solvers.core.problem import Problem
 
 Train = Callable[[int, Any, State | None], State]
 
 
-def ascending(machine: Solver[Any], Cs: Sequence[float]) -> list[Machine[Any]]:
+def ascending(machine: Solver[Any], Cs: Sequence[float]) -> list[Solver[Any]]:
     """The machine at each of these C, in ascending order; one that is given twice counts once.
 
     Raises
     ------
     TypeError
-        The solver is no machine that weighs losses by C, and so has no path in C.
+        The solver has no path in C.
     """
-    if not isinstance(machine, Machine):
-        raise TypeError(f"{machine.name} has no path in C")
     return [machine.at(C) for C in sorted(set(Cs))]
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import State, Step
-from solvers.core.composite import Composite
 from solvers.core.machine import MachineParams
+from solvers.core.methods import all_methods
 from solvers.core.model import LinearModel
 from solvers.core.problem import Problem
 from solvers.hierarchical.set_machine import SetMachine
@@ -61,7 +61,7 @@ class NodeMachine(SetMachine[NodeParams]):
         return SubtreeModel(problem.taxonomy, parts, "path")
 
     def _base(self) -> Any:
-        method = Composite.methods[BASE]
+        method = all_methods()[BASE]
         settings = self.params.model_dump(exclude={"bias"})
         return method(method.Params.model_validate(settings), seed=self.seed, threads=self.threads)
 

@@ -44,7 +44,7 @@ class AdaboostEcc(Boosting[AdaboostEccParams]):
     def run(self, task: Task) -> "_Run":
         return _Run(task, self.params, self.seed)
 
-    def bytes_needed(self, n_samples: int, n_classes: int) -> int:
+    def training_bytes(self, n_samples: int, n_classes: int) -> int:
         return n_samples * (16 * n_classes + 128)
 
 

@@ -32,5 +32,5 @@ class AdaboostMh(Boosting[AdaboostMhParams]):
         code = 2 * np.eye(task.n_classes, dtype=np.int8) - np.int8(1)
         return LabelRun(task, code, False, self.params, self.seed)
 
-    def bytes_needed(self, n_samples: int, n_classes: int) -> int:
+    def training_bytes(self, n_samples: int, n_classes: int) -> int:
         return label_boosting.estimate_bytes(n_samples, n_classes)

@@ -49,7 +49,7 @@ class AdaboostMo(Boosting[AdaboostMoParams]):
     def code(self, task: Task) -> NDArray[np.int8]:
         return _code(self.params.code, task.n_classes, self.params.columns, self.seed)
 
-    def bytes_needed(self, n_samples: int, n_classes: int) -> int:
+    def training_bytes(self, n_samples: int, n_classes: int) -> int:
         columns = most_columns(self.params.code, n_classes, self.params.columns)
         # the code itself, and its two signs as floats where it decodes
         return label_boosting.estimate_bytes(n_samples, columns) + 17 * n_classes * columns

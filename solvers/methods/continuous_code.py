@@ -25,6 +25,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Handles, State, Step
 from solvers.core.flat import FlatMachine
+from solvers.core.methods import all_methods
 from solvers.core.model import LinearModel, Model
 from solvers.core.problem import Problem
 from solvers.metrics import bounds
@@ -226,7 +227,7 @@ class ContinuousCode(Coded[ContinuousCodeParams]):
         return Linear(program, tol, most, params.memory_mb)
 
     def _solver(self, name: str, **given: Any) -> FlatMachine[Any]:
-        method = self.methods[name]
+        method = all_methods()[name]
         solver = method(method.Params.model_validate(given), seed=self.seed, threads=self.threads)
         assert isinstance(solver, FlatMachine)
         return solver

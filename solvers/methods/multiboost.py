@@ -58,7 +58,7 @@ class Multiboost(Boosting[MultiboostParams]):
     def run(self, task: Task) -> "_Run":
         return _Run(task, self.params, self.seed)
 
-    def bytes_needed(self, n_samples: int, n_classes: int) -> int:
+    def training_bytes(self, n_samples: int, n_classes: int) -> int:
         return pair_loss.estimate_bytes(n_samples, n_classes)
 
 

@@ -73,7 +73,7 @@ class MultiboostCw(Boosting[MultiboostCwParams]):
     def run(self, task: Task) -> "_Run":
         return _Run(task, self.params, self.seed)
 
-    def bytes_needed(self, n_samples: int, n_classes: int) -> int:
+    def training_bytes(self, n_samples: int, n_classes: int) -> int:
         more = newton_step.estimate_bytes(n_samples, n_classes) if self.params.tau_max > 1 else 0
         return pair_loss.estimate_bytes(n_samples, n_classes) + more
 

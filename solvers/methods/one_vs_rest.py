@@ -75,6 +75,7 @@ class OneVsRest(LinearMachine[OneVsRestParams], LinearShards):
     columns = ("W", "beta")
     ways = ("bounds",)
     lead = 2.0
+    trains_columns = True
     code: Code | None = None
 
     def of_code(self, code: Code) -> "OneVsRest":

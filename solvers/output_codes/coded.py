@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.composite import Composite, CompositeParams
-from solvers.core.flat import FlatMachine
 from solvers.core.memory import limit_bytes
 from solvers.core.problem import Problem
 from solvers.linear.ascent import AscentParams, precision
@@ -20,7 +19,6 @@ from solvers.output_codes.columns import (
     AT_ONCE_BYTES,
     DENSE,
     Columns,
-    OfCode,
     bytes_at_once,
     columns_of,
     trains_at_once,
@@ -104,7 +102,7 @@ class Coded(Composite[C]):
             if trains_at_once(base, code, n, n_features, mean, self._at_once_bytes()):
                 return code.nbytes + memory_of(n, n_features, nnz, n_own, n_own, itemsize, "bounds")
             at_work = min(self.threads, n_own)
-            each = base.bytes_needed(int(mean), n_features, 2) if isinstance(base, FlatMachine) else 0
+            each = base.bytes_needed(int(mean), n_features, 2)
             # the rows, and of each column in work a copy of its own; of a machine that is done, its weights
             rows = int((12 * nnz + 8 * n) * (1 + at_work * mean / n))
             return code.nbytes + rows + at_work * each + itemsize * n_features * n_own
@@ -117,15 +115,10 @@ class Coded(Composite[C]):
         pairs = self.params.matrix is None and self.params.code == "all_pairs"
         code, served = n_classes * n_columns, 4 * n_features * min(n_classes, n_columns)
         fits = bytes_at_once(n_samples, n_features, n_columns) <= self._at_once_bytes()
-        if (
-            isinstance(base, OfCode)
-            and isinstance(base, FlatMachine)
-            and fits
-            and not (pairs and 2 / n_classes < DENSE)
-        ):
+        if base.trains_columns and fits and not (pairs and 2 / n_classes < DENSE):
             return code + max(served, base.bytes_needed(n_samples, n_features, n_columns))
         taking_part = 2 * n_samples // n_classes if pairs else n_samples
-        each = base.bytes_needed(taking_part, n_features, 2) if isinstance(base, FlatMachine) else 0
+        each = base.bytes_needed(taking_part, n_features, 2)
         return code + served + min(self.threads, n_columns) * each
 
     def count_columns(self, n_classes: int) -> int:

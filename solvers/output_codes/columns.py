@@ -5,7 +5,7 @@ bound on the sum of the objectives.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,6 @@ from solvers.sharding.shardable import Arrays, ModelPart, Shardable
 # an example that takes part in fewer columns than this share is better trained for each column alone
 DENSE = 1 / 16
 AT_ONCE_BYTES = 1 << 32
-
-
-@runtime_checkable
-class OfCode(Protocol):
-    """A solver that trains all columns of a code as one problem."""
-
-    def of_code(self, code: Code) -> Solver[Any]:
-        """The solver whose steps are those of all columns, and whose linear models score columns."""
 
 
 class Columns(Protocol):
@@ -89,7 +81,6 @@ def columns_of(
     n_used = int(np.count_nonzero(np.bincount(problem.X.indices)))
     mean = float(codes.participants(code, problem.y).mean())
     if confidence is None and trains_at_once(solver, code, problem.n_samples, n_used, mean, most_bytes):
-        assert isinstance(solver, OfCode)
         return AtOnce(problem, solver.of_code(code), code)
     return OneByOne(problem, code, build, threads, confidence)
 
@@ -98,7 +89,7 @@ def trains_at_once(
     solver: Solver[Any], code: Code, n_samples: int, n_features: int, mean: float, most_bytes: int
 ) -> bool:
     """Whether columns in which so many examples take part, on the mean, are trained as one problem."""
-    able = isinstance(solver, OfCode) and not getattr(solver.params, "class_weight", None)
+    able = solver.trains_columns and not getattr(solver.params, "class_weight", None)
     dense = mean >= DENSE * n_samples
     return able and dense and bytes_at_once(n_samples, n_features, code.shape[1]) <= most_bytes
 

@@ -12,11 +12,12 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_class_weight_classifiers, parametrize_with_checks
 
+from solvers.core.base import ParamsError
 from solvers.core.flat import FlatParams
 from solvers.core.problem import ProblemError
 from solvers.estimator import PolymarginClassifier
 from solvers.labels.taxonomy import TaxonomyError
-from solvers.registry import SOLVERS, ParamsError, UnknownSolverError
+from solvers.registry import SOLVERS, UnknownSolverError
 
 EXPECTED_FAILURES = {
     "check_no_attributes_set_in_init": "the methods' parameters are attributes, so that they can be read and searched",

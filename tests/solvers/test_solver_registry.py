@@ -5,7 +5,8 @@ import pkgutil
 import pytest
 
 from solvers import methods
-from solvers.registry import SOLVERS, ParamsError, UnknownSolverError, find, parse_params
+from solvers.core.base import ParamsError
+from solvers.registry import SOLVERS, UnknownSolverError, find, parse_params
 
 
 def test_every_file_of_methods_brings_the_method_of_its_name():

@@ -7,9 +7,10 @@ from problems import small
 from sklearn.datasets import load_digits
 
 from solvers.boosting.boosting import SPARE, Waning, half_log_odds
+from solvers.core.base import ParamsError
 from solvers.core.problem import Problem
 from solvers.output_codes.code_families import make
-from solvers.registry import SOLVERS, ParamsError, parse_params
+from solvers.registry import SOLVERS, parse_params
 
 ROUNDS = 6
 

@@ -8,10 +8,11 @@ from test_stumps import filled
 
 import solvers.boosting.weak_learners.binary_machines
 from solvers.boosting.weak_learners.binary_machines import Machines
+from solvers.core.base import ParamsError
 from solvers.core.model import load_model
 from solvers.core.problem import Problem
 from solvers.numerics.thread_pool import ThreadPool
-from solvers.registry import SOLVERS, ParamsError, parse_params
+from solvers.registry import SOLVERS, parse_params
 
 BASES = {"one_vs_rest": {"bias": 1.0}, "spoc": {"kernel": "rbf"}, "lee_lin_wahba": {}}
 

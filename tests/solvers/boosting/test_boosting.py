@@ -8,10 +8,11 @@ from test_binning import mixed
 
 from solvers.boosting.boosting import Boosting, split
 from solvers.boosting.weak_learners.binning import Bins
+from solvers.core.base import ParamsError
 from solvers.core.problem import Problem, ProblemError
 from solvers.estimator import PolymarginClassifier
 from solvers.numerics.thread_pool import ThreadPool
-from solvers.registry import SOLVERS, ParamsError, parse_params
+from solvers.registry import SOLVERS, parse_params
 
 METHODS = [name for name, method in SOLVERS.items() if issubclass(method, Boosting)]
 everywhere = pytest.mark.parametrize("name", METHODS)

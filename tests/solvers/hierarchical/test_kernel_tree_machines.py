@@ -6,13 +6,14 @@ import scipy.sparse as sp
 from problems import TREES, small, tree_optimum, with_tree
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from solvers.core.base import ParamsError
 from solvers.core.memory import TooLargeError
 from solvers.core.model import load_model
 from solvers.core.problem import Problem, ProblemError
 from solvers.estimator import PolymarginClassifier
 from solvers.hierarchical.kernel_taxonomy_model import KernelTaxonomyModel
 from solvers.hierarchical.taxonomy_model import TaxonomyModel
-from solvers.registry import SOLVERS, ParamsError, parse_params
+from solvers.registry import SOLVERS, parse_params
 
 everywhere = pytest.mark.parametrize("name", TREES)
 KERNELS = [

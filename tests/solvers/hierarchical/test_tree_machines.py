@@ -6,11 +6,12 @@ from problems import TREES, coupling_of, small, small_tree, tree_optimum, tree_p
 
 import solvers.hierarchical.tree_machine
 from solvers.core import path
+from solvers.core.base import ParamsError
 from solvers.core.memory import TooLargeError
 from solvers.core.problem import Problem, ProblemError
 from solvers.labels import coupling, tree_factor
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
-from solvers.registry import SOLVERS, ParamsError, parse_params
+from solvers.registry import SOLVERS, parse_params
 
 everywhere = pytest.mark.parametrize("name", TREES)
 

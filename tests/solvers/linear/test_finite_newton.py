@@ -6,9 +6,10 @@ import scipy.sparse as sp
 from problems import optimum, small
 
 import solvers.linear.finite_newton
+from solvers.core.base import ParamsError
 from solvers.core.problem import Problem
 from solvers.linear.finite_newton import certificate, iterations
-from solvers.registry import SOLVERS, ParamsError, parse_params
+from solvers.registry import SOLVERS, parse_params
 
 
 def machine(algorithm="newton", **params):

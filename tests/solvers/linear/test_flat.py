@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from problems import intercept, linear_map, settings, small
 
 from solvers.core import memory
+from solvers.core.base import ParamsError
 from solvers.core.flat import FlatMachine, FlatParams, LinearMachine, class_weights
 from solvers.core.memory import TooLargeError
 from solvers.core.model import LinearModel, load_model
@@ -16,7 +17,7 @@ from solvers.kernel_svm.kernel_machine import KernelMachine
 from solvers.linear.ascent import DualAscent
 from solvers.linear.sum_to_zero import SummedZeroSum, ZeroSum
 from solvers.methods.one_vs_rest import OneVsRest
-from solvers.registry import SOLVERS, ParamsError, parse_params
+from solvers.registry import SOLVERS, parse_params
 
 FLAT = [name for name, method in SOLVERS.items() if issubclass(method, DualAscent | OneVsRest | KernelMachine)]
 LINEAR = [name for name in FLAT if issubclass(SOLVERS[name], LinearMachine)]

@@ -8,6 +8,7 @@ from problems import linear_map, small
 
 import solvers.output_codes.code_design
 import solvers.output_codes.single_columns
+from solvers.core.base import ParamsError
 from solvers.core.memory import TooLargeError
 from solvers.core.model import LinearModel, load_model
 from solvers.core.problem import Problem
@@ -16,7 +17,7 @@ from solvers.output_codes.code_design import QuadraticColumn
 from solvers.output_codes.code_model import CodeModel
 from solvers.output_codes.code_programs import Program
 from solvers.output_codes.linear_code_model import LinearCodeModel
-from solvers.registry import SOLVERS, ParamsError, parse_params
+from solvers.registry import SOLVERS, parse_params
 
 
 def solver(threads: int = 1, seed: int = 0, name: str = "continuous_code", **params):

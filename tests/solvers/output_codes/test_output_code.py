@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from problems import linear_map, small
 
+from solvers.core.base import ParamsError
 from solvers.core.flat import FlatMachine
 from solvers.core.memory import TooLargeError
 from solvers.core.model import load_model
@@ -17,7 +18,7 @@ from solvers.output_codes.code_families import make
 from solvers.output_codes.code_model import CodeModel
 from solvers.output_codes.codes import CodeError
 from solvers.output_codes.linear_code_model import LinearCodeModel
-from solvers.registry import SOLVERS, ParamsError, parse_params
+from solvers.registry import SOLVERS, parse_params
 
 BASES = [name for name, kind in SOLVERS.items() if OutputCode.takes(kind) and issubclass(kind, FlatMachine)]
 

@@ -1,0 +1,71 @@
+"""All methods by name, and their parameters: each method is a class in a file of its own in ``solvers/methods``.
+
+Methods do not import each other, and some train others. So no method is imported by name here: the folder is listed
+when the first is asked for.
+"""
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from solvers.core.base import Params, ParamsError, Solver
+
+FOLDER = "solvers.methods"
+
+
+@cache
+def all_methods() -> Mapping[str, type[Solver[Any]]]:
+    """Every method by its name: adding one is adding a file."""
+    found = {}
+    for module in pkgutil.iter_modules(importlib.import_module(FOLDER).__path__, f"{FOLDER}."):
+        for _, member in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if issubclass(member, Solver) and not inspect.isabstract(member) and member.__module__ == module.name:
+                found[member.name] = member
+    return MappingProxyType(found)
+
+
+def unknown_method(name: str) -> str:
+    """What to say of a name that no method has."""
+    return f"no solver is called {name!r:.80}{_nearest(name, all_methods())}"
+
+
+def parse(method: type[Solver[Any]], params: Mapping[str, Any]) -> Params:
+    """Check ``params`` against the method's schema and its own checks; raises :class:`ParamsError`."""
+    schema: type[Params] = method.Params
+    try:
+        parsed = schema.model_validate(dict(params))
+    except ValidationError as error:
+        items = []
+        for fault in error.errors(include_url=False, include_input=False, include_context=False):
+            path = _path(fault["loc"], params)
+            detail = fault["msg"]
+            if fault["type"] == "extra_forbidden":
+                detail = f"{method.name} has no such parameter{_nearest(path[0], schema.model_fields)}"
+                path[0] = path[0][:80]
+            items.append(("/" + "/".join(path), detail))
+        raise ParamsError(items) from None
+    method.check_params(parsed)
+    return parsed
+
+
+def _path(place: Sequence[int | str], params: Mapping[str, Any]) -> list[str]:
+    """The keys that lead to a fault; names of alternatives, which pydantic puts between them, are left out."""
+    path, value = [str(place[0])], params.get(str(place[0]))
+    for part in place[1:]:
+        if isinstance(value, Mapping) and part in value:
+            path, value = [*path, str(part)[:80].replace("~", "~0").replace("/", "~1")], value[part]
+    return path
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = difflib.get_close_matches(word.lower(), [name.lower() for name in names], n=1, cutoff=0.5)
+    match = [name for name in names if name.lower() in near]
+    return f"; did you mean {match[0]!r}?" if match else f"; known are {', '.join(sorted(names))}"
