@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from solvers.core.machine import Machine
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS
@@ -17,7 +16,7 @@ def main() -> None:
     for name, kind in SOLVERS.items():
         solver = kind(kind.Params())
         *_, last = solver.steps(problem)
-        if isinstance(solver, Machine) and solver.params.C is not None:
+        if solver.has_path and solver.params.C is not None:
             solver.at(2.0 * solver.params.C).rescaled(problem, last.state, solver.params.C)
         solver.model(problem, last.state).top(np.array([0], np.int32), np.array([1.0]), 1)
         print(f"compiled {name}")

@@ -24,6 +24,12 @@ def find(name: str) -> type[Solver[Any]]:
         raise UnknownSolverError(unknown_method(name)) from None
 
 
+def make(name: str, params: Mapping[str, Any], *, seed: int = 0, threads: int = 1) -> Solver[Any]:
+    """A solver of the method called ``name``; raises as :func:`parse_params`."""
+    method = find(name)
+    return method(parse(method, params), seed=seed, threads=threads)
+
+
 def parse_params(name: str, params: Mapping[str, Any]) -> Params:
     """Check ``params`` as the method does; raises :class:`UnknownSolverError` or :class:`ParamsError`."""
     return parse(find(name), params)

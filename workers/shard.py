@@ -12,7 +12,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from threadpoolctl import threadpool_limits
 
 from app.config import settings
-from app.errors import InvalidInput
 from app.schemas.jobs import TrainRequest
 from app.services import slots
 from app.services.fencing import Fenced
@@ -21,10 +20,10 @@ from app.store.db import DATABASE_AWAY, sessions
 from app.store.files import Files, files
 from solvers.core.base import State
 from solvers.core.model import write_array
-from solvers.registry import find, parse_params
+from solvers.registry import make
 from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, ExchangeError, gather
-from solvers.sharding.shardable import Shardable
+from solvers.sharding.shardable import Shardable, shardable
 from workers import cpu_affinity, draining, gang
 from workers.exchange import RedisExchange
 from workers.failing import explain
@@ -111,11 +110,7 @@ class _Shard:
     def run(self) -> None:
         """From the first message to the coordinator to the last one."""
         lease, request = self._lease, self.request
-        solver = find(request.solver)(
-            parse_params(request.solver, request.params), seed=request.seed, threads=request.threads
-        )
-        if not isinstance(solver, Shardable):
-            raise InvalidInput(f"{request.solver} cannot be trained in shards")
+        solver = shardable(make(request.solver, request.params, seed=request.seed, threads=request.threads))
         problem = prepare(self._heartbeat, lease.job_id, lease.dataset_id, self._store, request).problem
         self._ready()
         wait = settings().exchange_seconds

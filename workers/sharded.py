@@ -17,7 +17,7 @@ from app.store.files import Files
 from app.store.queue import notify_worker
 from solvers.core.base import Solver, Step
 from solvers.sharding.exchange import Arrays, ExchangeError
-from solvers.sharding.shardable import Shardable
+from solvers.sharding.shardable import shardable
 from workers import draining, gang
 from workers.assembling import Assembly
 from workers.driving import Outcome, Run
@@ -174,8 +174,7 @@ class Coordinator:
         self._context.read(lambda session: slots.give_up(session, lease.job_id))
         folder = self._store.path(model_part(lease.job_id, lease.attempt))
         assembly = Assembly(folder, [own for _, own in parts], [gang.decode(report) for report, _ in parts])
-        solver = self._solver
-        assert isinstance(solver, Shardable)
+        solver = shardable(self._solver)
         finish = publisher.finish(
             solver.params,
             outcome.reached,

@@ -11,7 +11,7 @@ from app.services import versions
 from app.store.files import files
 from solvers.core.base import Solver, State
 from solvers.core.path import ascending, follow
-from solvers.registry import find, parse_params
+from solvers.registry import make
 from workers.driving import Run, drive
 from workers.job_context import JobContext
 from workers.preparation import prepare
@@ -23,9 +23,7 @@ def train(context: JobContext) -> None:
     """Train, measure, save, and end the job together with the model's new version, the last one of a path."""
     lease, store = context.lease, files()
     request = TrainRequest.model_validate(lease.request)
-    solver: Solver[Any] = find(request.solver)(
-        parse_params(request.solver, request.params), seed=request.seed, threads=request.threads
-    )
+    solver = make(request.solver, request.params, seed=request.seed, threads=request.threads)
     # linear algebra would otherwise take all processors, and spin where another job has them
     with threadpool_limits(request.threads):
         if lease.shards is not None:

@@ -5,22 +5,15 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, InvalidInput, Item
-from app.schemas.datasets import DatasetStatistics
+from app.errors import Conflict, InvalidInput
 from app.schemas.jobs import FINAL_STATES, Job, JobResult, JobState, JobStep, JobSteps, Progress, TrainRequest
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
 from app.services import job_queue, slots
-from app.services.label_checks import check_labels, check_method
-from app.services.lookup import by_id, by_ref, moment, moment_or_none, newest
+from app.services.lookup import by_id, moment, moment_or_none, newest
+from app.services.training_requests import resolve
 from app.store import tables
 from app.store.db import db_now, reading, writing
-from solvers import registry
-from solvers.core.base import Params, ParamsError, Solver
-from solvers.core.flat import FlatParams, unknown_labels
-from solvers.core.machine import Machine, MachineParams
-from solvers.core.memory import TooLargeError
-from solvers.sharding.shardable import Shardable
 
 MAX_STEPS = 10_000
 
@@ -39,27 +32,15 @@ def submit(session: Session, request: TrainRequest) -> Job:
     """
     with writing(session):
         # Locked, so that neither can be deleted between this check and the job's row.
-        dataset, hierarchy, _ = check(session, request, lock=True)
+        resolved = resolve(session, request, lock=True)
         _check_pools(session, request)
-        row = job_queue.enqueue(session, "train", dataset.id, request.model_dump(mode="json"))
-        row.hierarchy_id = None if hierarchy is None else hierarchy.id
+        row = job_queue.enqueue(session, "train", resolved.dataset.id, request.model_dump(mode="json"))
+        row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id
         session.flush()
         session.refresh(row)
         job = show(row)
     job_queue.notify(session, job.id, row.queue)
     return job
-
-
-def check(
-    session: Session, request: TrainRequest, *, lock: bool = False
-) -> tuple[tables.Dataset, tables.Hierarchy | None, Params]:
-    """What a request names, after all checks but that of the workers; raises as :func:`submit`."""
-    params = _check_solver(request)
-    dataset, hierarchy = by_ref(session, tables.Dataset, request.dataset, lock=lock), None
-    if request.hierarchy is not None:
-        hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=lock)
-    _check_dataset(session, dataset, hierarchy, request, params)
-    return dataset, hierarchy, params
 
 
 def get(session: Session, id: str) -> Job:
@@ -237,43 +218,6 @@ def _set(session: Session, id: str, **values: Any) -> None:
     session.execute(statement.execution_options(synchronize_session=False))
 
 
-def _check_solver(request: TrainRequest) -> Params:
-    try:
-        solver = registry.find(request.solver)
-        params = registry.parse_params(request.solver, request.params)
-    except registry.UnknownSolverError as error:
-        raise InvalidInput("the solver is not known", [Item(str(error), "/solver")]) from None
-    except ParamsError as error:
-        items = [Item(detail, f"/params{pointer}") for pointer, detail in error.items]
-        raise InvalidInput("the solver does not take these parameters", items) from None
-    check_method(solver, request)
-    if request.path is not None:
-        if not issubclass(solver, Machine):
-            raise InvalidInput("the solver follows no path", [Item(f"{request.solver} has no path in C", "/path")])
-        if "C" in request.params:
-            raise InvalidInput("C is given twice", [Item("give C or a path of Cs, not both", "/params/C")])
-    if request.shards is not None and not solver.handles.shards:
-        raise InvalidInput("the solver is not trained in shards", [Item(f"{request.solver} has no shards", "/shards")])
-    if request.exchange is not None:
-        _check_exchange(solver, request)
-    if request.shards is not None and request.path is not None:
-        raise InvalidInput("a path is followed in one worker", [Item("give shards or a path, not both", "/shards")])
-    return params
-
-
-def _check_exchange(solver: type[Solver[Any]], request: TrainRequest) -> None:
-    if request.shards is None:
-        fault = "a job without shards exchanges nothing"
-    elif not issubclass(solver, Shardable) or request.exchange not in solver.ways:
-        ways = solver.ways if issubclass(solver, Shardable) else ()
-        fault = f"shards of {request.solver} exchange {' or '.join(ways)}, not {request.exchange}"
-        if request.exchange == "weights":
-            fault += ": a match of half-shards takes dual variables of two classes each, with bounds of their own"
-    else:
-        return
-    raise InvalidInput(f"the shards cannot exchange {request.exchange}", [Item(fault, "/exchange")])
-
-
 def _check_pools(session: Session, request: TrainRequest) -> None:
     if request.shards is None:
         return
@@ -281,54 +225,3 @@ def _check_pools(session: Session, request: TrainRequest) -> None:
     if len(pools) < request.shards:
         named = f": {', '.join(pools)}" if pools else ""
         raise Conflict(f"{request.shards} shards need as many pools of workers; {len(pools)} are running{named}")
-
-
-def _check_memory(
-    statistics: DatasetStatistics, hierarchy: tables.Hierarchy | None, request: TrainRequest, params: MachineParams
-) -> None:
-    """By the dual variables alone, which are known here; the worker, which has the memory, knows the features too."""
-    solver = registry.find(request.solver)(params)
-    if params.memory_mb is None or not isinstance(solver, Machine):
-        return
-    part = 1.0 if statistics.n_test else 1.0 - request.test_fraction
-    n_seen = sum(count.train > 0 for count in statistics.classes)
-    n_classes = n_seen if hierarchy is None or solver.handles.flat else hierarchy.n_nodes
-    try:
-        solver.check_memory(max(n_seen, int(statistics.n_train * part)), 0, n_classes)
-    except TooLargeError as error:
-        raise InvalidInput("the job needs too much memory", [Item(str(error), "/params/memory_mb")]) from None
-
-
-def _check_shards(name: str, params: Params, shards: int, n_classes: int) -> None:
-    solver = registry.find(name)(params)
-    assert isinstance(solver, Shardable)
-    most = solver.most_shards(n_classes)
-    if shards > most:
-        fault = f"{shards} shards for {most} {solver.trains}; each needs at least one"
-        raise InvalidInput("the dataset cannot be trained on in so many shards", [Item(fault, "/shards")])
-
-
-def _check_dataset(
-    session: Session,
-    dataset: tables.Dataset,
-    hierarchy: tables.Hierarchy | None,
-    request: TrainRequest,
-    params: Params,
-) -> None:
-    if dataset.state != "ready" or dataset.statistics is None:
-        raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
-    statistics = DatasetStatistics.model_validate(dataset.statistics)
-    trained = [count for count in statistics.classes if count.train]
-    if request.shards is not None:
-        _check_shards(request.solver, params, request.shards, len(trained))
-    if statistics.n_features == 0:
-        raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
-    check_labels(session, request, statistics, hierarchy)
-    if isinstance(params, FlatParams):
-        fault = unknown_labels(params.class_weight, [count.label for count in trained])
-        if fault is not None:
-            raise InvalidInput("the parameters do not fit the dataset", [Item(fault, "/params/class_weight")])
-    if isinstance(params, MachineParams):
-        _check_memory(statistics, hierarchy, request, params)
-    if dataset.kind != "text" and "text" in request.model_fields_set:
-        raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])

@@ -11,28 +11,23 @@ from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
 from app.store import tables
 from solvers.core.base import Solver
-from solvers.registry import find
 
 _NAMED = 5
 _SEPARATORS = (",", ";", "|", " ")
 
 
-def check_method(solver: type[Solver[Any]], request: TrainRequest) -> None:
-    """Raise InvalidInput if the method learns along a label tree and the request names none."""
-    if not solver.handles.flat and request.hierarchy is None:
-        detail = f"{solver.name} learns along a label tree: name the one that the labels are nodes of"
-        raise InvalidInput("the solver needs a hierarchy", [Item(detail, "/hierarchy")])
-
-
 def check_labels(
-    session: Session, request: TrainRequest, statistics: DatasetStatistics, hierarchy: tables.Hierarchy | None
+    session: Session,
+    solver: Solver[Any],
+    request: TrainRequest,
+    statistics: DatasetStatistics,
+    hierarchy: tables.Hierarchy | None,
 ) -> None:
     """Raise InvalidInput if the method takes no such labels, rows have labels that are no nodes, or test rows others.
 
     Along a tree every node can be predicted, whether or not a training row has it. So only labels that are no nodes
     cannot be learnt.
     """
-    solver = find(request.solver)
     if statistics.labels_per_row is not None:
         _check_sets(solver, statistics, hierarchy)
     elif sum(count.train > 0 for count in statistics.classes) < 2:
@@ -66,7 +61,7 @@ def _lists_of_nodes(labels: Sequence[str], known: Set[str]) -> str:
     return ""
 
 
-def _check_sets(solver: type[Solver[Any]], statistics: DatasetStatistics, hierarchy: tables.Hierarchy | None) -> None:
+def _check_sets(solver: Solver[Any], statistics: DatasetStatistics, hierarchy: tables.Hierarchy | None) -> None:
     if not solver.handles.multilabel:
         detail = f"{solver.name} takes one label a row, and the dataset has sets of them"
         raise InvalidInput("the solver does not take the dataset's labels", [Item(detail, "/solver")])

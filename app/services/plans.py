@@ -4,15 +4,12 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
-from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
 from app.schemas.plans import Assumptions, JobPlan, ShardPlan, Span
-from app.services import jobs, slots
+from app.services import slots
+from app.services.training_requests import resolve
 from app.store.db import reading
-from solvers import registry
-from solvers.core.machine import MachineParams
 from solvers.sharding.plan import LEAST, MOST
-from solvers.sharding.shardable import Shardable
 
 
 def plan(session: Session, request: TrainRequest) -> JobPlan:
@@ -26,12 +23,10 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
     if request.shards is None:
         raise InvalidInput("there is nothing to plan", [Item("a job without shards runs in one worker", "/shards")])
     with reading(session):
-        dataset, _, params = jobs.check(session, request)
+        resolved = resolve(session, request)
         pools = list(slots.pools(session))
-    solver = registry.find(request.solver)(params, threads=request.threads)
-    assert isinstance(solver, Shardable)
-    assert isinstance(params, MachineParams)
-    statistics = DatasetStatistics.model_validate(dataset.statistics)
+    solver, statistics = resolved.shardable, resolved.statistics
+    constant = int(solver.params.bias > 0)
     held_out = 0.0 if statistics.n_test else request.test_fraction
     every = np.array([count.train for count in sorted(statistics.classes, key=lambda count: count.label)], np.int64)
     every = every[every > 0]
@@ -39,10 +34,10 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
     known = statistics.n_features is not None and statistics.nnz is not None
     n_features, nnz = statistics.n_features or 0, statistics.nnz or 0
     n_rows = int(counts.sum())
-    entries = int(nnz * n_rows / max(statistics.n_rows, 1)) + n_rows * (params.bias > 0)
+    entries = int(nnz * n_rows / max(statistics.n_rows, 1)) + n_rows * constant
     try:
         least, most = (
-            solver.forecast(counts, n_features + (params.bias > 0), entries, request.shards, rates, request.exchange)
+            solver.forecast(counts, n_features + constant, entries, request.shards, rates, request.exchange)
             for rates in (LEAST, MOST)
         )
     except ValueError as error:

@@ -2,9 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,24 @@ class ParamsError(ValueError):
     def __init__(self, items: list[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{pointer[1:]}: {detail}" for pointer, detail in items))
         self.items = items
+
+
+class Outline(NamedTuple):
+    """What is known of a problem before it is prepared.
+
+    Attributes
+    ----------
+    labels : sequence of str
+        Of the training examples.
+    n_samples : int
+        Training examples, at least.
+    n_nodes : int or None
+        Of the label tree; None without one.
+    """
+
+    labels: Sequence[str]
+    n_samples: int
+    n_nodes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +164,22 @@ class Solver(ABC, Generic[P]):
     @classmethod
     def check_params(cls, params: Any) -> None:
         """Raise ParamsError for what the schema of the parameters alone cannot know, as those of other methods."""
+
+    def check_request(self, outline: Outline) -> None:
+        """Raise ParamsError if the parameters do not fit a problem, as far as its outline shows.
+
+        Memory is compared with what the parameters allow alone: the machine that will train is not known here.
+        """
+        faults = [(f"/{name}", fault) for name, fault in self.params.label_faults(outline.labels).items()]
+        if faults:
+            raise ParamsError(faults)
+        if getattr(self.params, "memory_mb", None) is None:
+            return
+        n_classes = len(outline.labels) if outline.n_nodes is None or self.handles.flat else outline.n_nodes
+        try:
+            self.check_memory(outline.n_samples, 0, n_classes)
+        except ProblemError as error:
+            raise ParamsError([("/memory_mb", str(error))]) from None
 
     def check_memory(self, n_samples: int, n_features: int, n_classes: int) -> None:
         """Raise TooLargeError if a problem of that size needs more memory than the parameters allow."""

@@ -34,6 +34,10 @@ class FlatParams(MachineParams):
         "with the examples' own weights; an object gives positive numbers by label, 1 where a label is left out.",
     )
 
+    def label_faults(self, known: Iterable[str]) -> Mapping[str, str]:
+        fault = unknown_labels(self.class_weight, known)
+        return {} if fault is None else {"class_weight": fault}
+
 
 F = TypeVar("F", bound=FlatParams)
 

@@ -5,14 +5,14 @@ A shard has classes of its own; or, of a method that trains something else apart
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.core.base import State, Step
+from solvers.core.base import Solver, State, Step
 from solvers.core.model import Model
-from solvers.core.problem import Problem
+from solvers.core.problem import Problem, ProblemError
 from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, Way
 from solvers.sharding.plan import Forecast, Rates
@@ -32,6 +32,13 @@ class ModelPart(Protocol):
 
     def told(self) -> dict[str, Any]:
         """What else the whole needs to know, as JSON."""
+
+
+def shardable(solver: Solver[Any]) -> "Shardable":
+    """The solver with what shards ask of it; raises ProblemError where it is not trained in shards."""
+    if not solver.handles.shards:
+        raise ProblemError(f"{solver.name} cannot be trained in shards")
+    return cast(Shardable, solver)
 
 
 class Shardable(ABC):

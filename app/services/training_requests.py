@@ -1,0 +1,138 @@
+"""What a training request names, resolved once, and all that can be checked of it before it runs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, InvalidInput, Item
+from app.schemas.datasets import DatasetStatistics
+from app.schemas.jobs import TrainRequest
+from app.services.label_checks import check_labels
+from app.services.lookup import by_ref
+from app.store import tables
+from solvers import registry
+from solvers.core.base import Outline, ParamsError, Solver
+from solvers.sharding.shardable import Shardable, shardable
+
+
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """What a request names, after all checks but that of the workers.
+
+    Attributes
+    ----------
+    dataset, hierarchy : rows
+        None: the request names no hierarchy.
+    solver : Solver
+        With the request's parameters.
+    statistics : DatasetStatistics
+        Of the dataset.
+    """
+
+    dataset: tables.Dataset
+    hierarchy: tables.Hierarchy | None
+    solver: Solver[Any]
+    statistics: DatasetStatistics
+
+    @property
+    def shardable(self) -> Shardable:
+        """The solver with what class shards ask of it; only where the request is for shards."""
+        return shardable(self.solver)
+
+
+def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> Resolved:
+    """Find what a request names and check it.
+
+    Parameters
+    ----------
+    session : Session
+    request : TrainRequest
+    lock : bool
+        Hold the dataset and the hierarchy to the end of the transaction.
+
+    Raises
+    ------
+    NotFound
+        No such dataset or hierarchy.
+    Conflict
+        The dataset is not ready.
+    InvalidInput
+        Unknown solver or parameters, or a dataset that the request cannot be trained on.
+    """
+    solver = _solver(request)
+    _check_options(solver, request)
+    dataset, hierarchy = by_ref(session, tables.Dataset, request.dataset, lock=lock), None
+    if request.hierarchy is not None:
+        hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=lock)
+    if dataset.state != "ready" or dataset.statistics is None:
+        raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
+    statistics = DatasetStatistics.model_validate(dataset.statistics)
+    resolved = Resolved(dataset, hierarchy, solver, statistics)
+    _check_dataset(session, request, resolved)
+    return resolved
+
+
+def _solver(request: TrainRequest) -> Solver[Any]:
+    try:
+        return registry.make(request.solver, request.params, seed=request.seed, threads=request.threads)
+    except registry.UnknownSolverError as error:
+        raise InvalidInput("the solver is not known", [Item(str(error), "/solver")]) from None
+    except ParamsError as error:
+        raise InvalidInput("the solver does not take these parameters", _items(error)) from None
+
+
+def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
+    """Whether the method takes what the request asks for beside the parameters."""
+    if not solver.handles.flat and request.hierarchy is None:
+        detail = f"{solver.name} learns along a label tree: name the one that the labels are nodes of"
+        raise InvalidInput("the solver needs a hierarchy", [Item(detail, "/hierarchy")])
+    if request.path is not None:
+        if not solver.has_path:
+            raise InvalidInput("the solver follows no path", [Item(f"{solver.name} has no path in C", "/path")])
+        if "C" in request.params:
+            raise InvalidInput("C is given twice", [Item("give C or a path of Cs, not both", "/params/C")])
+    if request.shards is not None and not solver.handles.shards:
+        raise InvalidInput("the solver is not trained in shards", [Item(f"{solver.name} has no shards", "/shards")])
+    if request.exchange is not None:
+        _check_exchange(solver, request)
+    if request.shards is not None and request.path is not None:
+        raise InvalidInput("a path is followed in one worker", [Item("give shards or a path, not both", "/shards")])
+
+
+def _check_exchange(solver: Solver[Any], request: TrainRequest) -> None:
+    if request.shards is None:
+        fault = "a job without shards exchanges nothing"
+    elif request.exchange not in shardable(solver).ways:
+        fault = f"shards of {solver.name} exchange {' or '.join(shardable(solver).ways)}, not {request.exchange}"
+        if request.exchange == "weights":
+            fault += ": a match of half-shards takes dual variables of two classes each, with bounds of their own"
+    else:
+        return
+    raise InvalidInput(f"the shards cannot exchange {request.exchange}", [Item(fault, "/exchange")])
+
+
+def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) -> None:
+    """Whether the dataset can be trained on as the request says."""
+    solver, statistics = resolved.solver, resolved.statistics
+    trained = [count.label for count in statistics.classes if count.train]
+    if request.shards is not None:
+        most = resolved.shardable.most_shards(len(trained))
+        if request.shards > most:
+            fault = f"{request.shards} shards for {most} {resolved.shardable.trains}; each needs at least one"
+            raise InvalidInput("the dataset cannot be trained on in so many shards", [Item(fault, "/shards")])
+    if statistics.n_features == 0:
+        raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
+    check_labels(session, solver, request, statistics, resolved.hierarchy)
+    part = 1.0 if statistics.n_test else 1.0 - request.test_fraction
+    n_nodes = None if resolved.hierarchy is None else resolved.hierarchy.n_nodes
+    try:
+        solver.check_request(Outline(trained, max(len(trained), int(statistics.n_train * part)), n_nodes))
+    except ParamsError as error:
+        raise InvalidInput("the parameters do not fit the dataset", _items(error)) from None
+    if resolved.dataset.kind != "text" and "text" in request.model_fields_set:
+        raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])
+
+
+def _items(error: ParamsError) -> list[Item]:
+    return [Item(detail, f"/params{pointer}") for pointer, detail in error.items]
