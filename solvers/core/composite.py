@@ -4,12 +4,14 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field
 
-from solvers.core.base import ParamsError, Solver
-from solvers.core.flat import FlatMachine, FlatParams
+from solvers.core.base import ParamsError, Solver, State
+from solvers.core.machine import Machine, SingleLabelParams
 from solvers.core.methods import all_methods, parse, unknown_method
+from solvers.core.model import Model
+from solvers.core.problem import Problem
 
 
-class CompositeParams(FlatParams):
+class CompositeParams(SingleLabelParams):
     """What methods over a base method have in common."""
 
     inherited: ClassVar[tuple[str, ...]] = ("C", "tol", "max_epochs", "bias", "memory_mb")
@@ -37,7 +39,7 @@ class CompositeParams(FlatParams):
 C = TypeVar("C", bound=CompositeParams)
 
 
-class Composite(FlatMachine[C]):
+class Composite(Machine[C]):
     """A method whose parts are trained by a base method, which is any other."""
 
     parts = "columns"
@@ -66,6 +68,13 @@ class Composite(FlatMachine[C]):
             raise ParamsError(
                 [(at if at.split("/")[1] in inherited else f"/base_params{at}", what) for at, what in error.items]
             ) from None
+
+    @property
+    def appends_constant(self) -> bool:
+        return False  # it is the base method's
+
+    def model(self, problem: Problem, state: State) -> Model:
+        return self.fitted(self.prepared(problem), state)
 
     def base(self, *, threads: int = 1) -> Solver[Any]:
         """A new solver of the base method."""

@@ -1,16 +1,24 @@
-"""What all machines share that weigh the losses of examples by C: the problem they solve, its size, and a path in C."""
+"""What all machines share that weigh the losses of examples by C: the problem they solve, its size, and a path in C.
 
+Weights of classes and a constant feature only change the problem that is solved, so they stand here once, between the
+caller and the algorithm: a machine trains the prepared problem, and every step and certificate is of that problem's
+objective.
+"""
+
+import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Self, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import Params, Solver, State, Step
+from solvers.core.class_weights import ClassWeight, class_weights, unknown_labels
 from solvers.core.memory import refuse
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
@@ -37,6 +45,20 @@ class MachineParams(Params):
     )
 
 
+class SingleLabelParams(MachineParams):
+    """What the machines for one label an example have in common."""
+
+    class_weight: ClassWeight = Field(
+        default=None,
+        description="Multiplies the weights of each class's examples: balanced takes n / (n_classes * n_c), counted "
+        "with the examples' own weights; an object gives positive numbers by label, 1 where a label is left out.",
+    )
+
+    def label_faults(self, known: Iterable[str]) -> Mapping[str, str]:
+        fault = unknown_labels(self.class_weight, known)
+        return {} if fault is None else {"class_weight": fault}
+
+
 M = TypeVar("M", bound=MachineParams)
 
 
@@ -44,6 +66,11 @@ class Machine(Solver[M]):
     """A machine that trains on the problem which its shared parameters make of the given one."""
 
     has_path = True
+
+    @property
+    def appends_constant(self) -> bool:
+        """Whether a bias is one more feature, the last of the prepared problem; else it is the method's own affair."""
+        return True
 
     def prepared(self, problem: Problem) -> Problem:
         """The problem that is solved.
@@ -60,11 +87,19 @@ class Machine(Solver[M]):
             bounds = self.params.C * weights
         if not (np.isfinite(bounds).all() and (bounds > 0).all()):
             raise ProblemError("C times the weight of an example and of its class is not a positive, finite number")
-        return problem if weights is problem.weights else replace(problem, weights=weights)
+        if weights is not problem.weights:
+            problem = replace(problem, weights=weights)
+        if self.params.bias == 0 or not self.appends_constant:
+            return problem
+        constant = sp.csr_matrix(np.full((problem.n_samples, 1), self.params.bias))
+        return replace(problem, X=sp.csr_matrix(sp.hstack([problem.X, constant], format="csr")))
 
     def example_weights(self, problem: Problem) -> NDArray[np.float64]:
         """What the losses of the examples are multiplied by, beside C; shape (n_samples,)."""
-        return problem.weights
+        given = getattr(self.params, "class_weight", None)
+        if given is None:
+            return problem.weights
+        return np.asarray(problem.weights * class_weights(problem, given)[problem.y])
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
         """Train on ``problem``, from the start or from the ``state`` of an earlier step.
@@ -94,7 +129,18 @@ class Machine(Solver[M]):
         return 0
 
     def model(self, problem: Problem, state: State) -> Model:
-        return self.fitted(self.prepared(problem), state)
+        """The model that ``state`` stands for; its report tells how sparse it is (Alber et al. 2017, Table 3).
+
+        ``nonzero_weights`` is the share of the weights of all classes and features that are not zero, without the
+        intercept, ``nonzero_duals`` that of the dual variables; each is left out where a method or model has none.
+        """
+        prepared = self.prepared(problem)
+        model = self.fitted(prepared, state)
+        if self.params.bias > 0 and self.appends_constant:
+            model = model.with_last_as_intercept(self.params.bias)
+        shares = {"nonzero_weights": model.nonzero_weights, "nonzero_duals": self.nonzero_duals(prepared, state)}
+        model.report = {**model.report, **{name: share for name, share in shares.items() if not math.isnan(share)}}
+        return model
 
     def at(self, C: float) -> Self:
         """The same machine with another C."""
@@ -117,7 +163,7 @@ class Machine(Solver[M]):
 
     @abstractmethod
     def nonzero_duals(self, problem: Problem, state: State) -> float:
-        """The share of the dual variables that are not zero, among examples that are not empty."""
+        """The share of the dual variables that are not zero, among examples that are not empty; nan where unknown."""
 
     @abstractmethod
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:

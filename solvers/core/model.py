@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 import json
+import math
 import os
 import shutil
 from abc import ABC, abstractmethod
@@ -136,6 +137,15 @@ class Model(ABC):
         """The output code, of models that have one."""
         return None
 
+    def with_last_as_intercept(self, value: float) -> "Model":
+        """The same model of examples without their last feature, which is ``value`` in every one of them."""
+        raise NotImplementedError(f"a {self.kind} model has no weights of features")
+
+    @property
+    def nonzero_weights(self) -> float:
+        """The share of the weights of classes and features that are not zero; nan for a model without such weights."""
+        return math.nan
+
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
@@ -215,8 +225,11 @@ class LinearModel(Model):
         self.W = W
         self.intercept = intercept
 
+    @property
+    def nonzero_weights(self) -> float:
+        return float(np.count_nonzero(self.W) / max(1, len(self.classes) * self.n_features))
+
     def with_last_as_intercept(self, value: float) -> "LinearModel":
-        """The same model of examples without their last feature, which is ``value`` in every one of them."""
         intercept = self.W[-1] * self.W.dtype.type(value)
         return LinearModel(
             self.classes, self.n_features - 1, self.features[:-1], np.ascontiguousarray(self.W[:-1]), intercept

@@ -29,8 +29,11 @@ class SparseLinearModel(Model):
         self.W = W
         self.intercept = intercept
 
+    @property
+    def nonzero_weights(self) -> float:
+        return float(self.W.nnz / max(1, len(self.classes) * self.n_features))
+
     def with_last_as_intercept(self, value: float) -> "SparseLinearModel":
-        """The same model of examples without their last feature, which is ``value`` in every one of them."""
         intercept = self.W[-1].toarray()[0] * self.W.dtype.type(value)
         return SparseLinearModel(self.classes, self.W[:-1], intercept)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.core.base import State, Step, relative_gap
-from solvers.core.flat import best_multiple
+from solvers.core.dual_variables import best_multiple
 from solvers.core.problem import Problem
 from solvers.hierarchical import marginal_blocks, order_blocks
 from solvers.hierarchical.order_blocks import Forest, Sets

@@ -85,6 +85,13 @@ class SubtreeModel(Model):
         """The names from a child of the root down to a node, itself the last."""
         return [self.classes[i] for i in self.tree.path(node).tolist()]
 
+    def with_last_as_intercept(self, value: float) -> "SubtreeModel":
+        return SubtreeModel(self.tree, self.parts.with_last_as_intercept(value), self.rule)
+
+    @property
+    def nonzero_weights(self) -> float:
+        return self.parts.nonzero_weights
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         own = {"parent": self.tree.parent, "form": np.array([self.rule, self.parts.kind])}
         return own | {f"parts_{name}": array for name, array in self.parts.arrays().items()}

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
-from solvers.core.flat import FlatMachine, FlatParams, best_multiple
+from solvers.core.dual_variables import best_multiple
+from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem
 from solvers.hierarchical import tree_ascent
 from solvers.hierarchical.kernel_taxonomy_model import KernelTaxonomyModel
@@ -48,7 +49,7 @@ ROOM = 1 << 16
 HALVINGS = 30
 
 
-class TreeParams(MappedParams, FlatParams):
+class TreeParams(MappedParams, SingleLabelParams):
     """What the machines over a label tree have in common."""
 
     tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
@@ -97,7 +98,7 @@ class Design:
 M = TypeVar("M", bound=TreeParams)
 
 
-class TreeMachine(MappedMachine[M], FlatMachine[M]):
+class TreeMachine(MappedMachine[M]):
     """A machine over a label tree; a method says how it couples nodes, and who rivals whom.
 
     C is the weight of each example's loss, as in all machines here; that of Zhou et al. is n_samples times it.
@@ -107,31 +108,12 @@ class TreeMachine(MappedMachine[M], FlatMachine[M]):
     def design(self, problem: Problem) -> Design:
         """What is trained on the prepared problem."""
 
-    def prepared(self, problem: Problem) -> Problem:
-        problem = super().prepared(problem)
-        if self.params.bias == 0 or not self.appends_constant:
-            return problem
-        constant = sp.csr_matrix(np.full((problem.n_samples, 1), self.params.bias))
-        return _replaced(problem, sp.csr_matrix(sp.hstack([problem.X, constant], format="csr")))
-
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
         self.admit(problem)
         assert problem.taxonomy is not None
         n_features = int(np.count_nonzero(np.bincount(problem.X.indices, minlength=problem.n_features)))
         self.check_memory(problem.n_samples, n_features, problem.taxonomy.n_nodes)
         return super().steps(problem, state)
-
-    def model(self, problem: Problem, state: State) -> TaxonomyModel | KernelTaxonomyModel:
-        prepared = self.prepared(problem)
-        model = self.fitted(prepared, state)
-        told = {}
-        if isinstance(model, TaxonomyModel):
-            if self.params.bias > 0:
-                model = model.with_last_as_intercept(self.params.bias)
-            told["nonzero_weights"] = float(np.count_nonzero(model.W) / max(1, model.n_features * len(model.classes)))
-        nonzero = self.nonzero_duals(prepared, state)
-        model.report = told if np.isnan(nonzero) else told | {"nonzero_duals": nonzero}
-        return model
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         params = self.params
@@ -404,7 +386,3 @@ def _factor(task: _Task, S: NDArray[np.float64]) -> NDArray[np.float64]:
     if not tree_factor.factor(task.tree.start, task.tree.nodes, S * task.design.K, 0.0, B):
         raise FloatingPointError("the coupling is not positive definite")
     return B
-
-
-def _replaced(problem: Problem, X: sp.csr_matrix) -> Problem:
-    return Problem(X, problem.y, problem.classes, problem.weights, problem.taxonomy)

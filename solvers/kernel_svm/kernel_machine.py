@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
-from solvers.core.flat import FlatMachine, FlatParams, best_multiple, settled, share
+from solvers.core.dual_variables import best_multiple, share, snapped_to_bounds
+from solvers.core.machine import Machine, SingleLabelParams
 from solvers.core.problem import Problem, ProblemError
 from solvers.kernel_svm.gram import Gram
 from solvers.kernel_svm.kernel_function import KernelFunction, KernelName, scale_of, square_lengths
 from solvers.kernel_svm.kernel_model import KernelModel
-from solvers.kernel_svm.working_set import Machine, Training
+from solvers.kernel_svm.working_set import BlockRule, Training
 from solvers.kernel_svm.working_set_loop import LENGTH, MEASURED, MISSING, PLACE, STEPS, Rules, climb
 from solvers.metrics import bounds
 
@@ -37,7 +38,7 @@ WHOLE = 512
 HANDED_EVERY = 1000
 
 
-class KernelParams(FlatParams):
+class KernelParams(SingleLabelParams):
     """What the kernel machines have in common."""
 
     tol: float = Field(default=1e-3, gt=0, lt=1, description="Stop at this relative duality gap.")
@@ -59,7 +60,7 @@ class KernelParams(FlatParams):
     )
 
 
-class KernelMachine(FlatMachine[KernelParams]):
+class KernelMachine(Machine[KernelParams]):
     """A kernel machine by dual block ascent; a method says which by its three numbers.
 
     ``bias`` is one more coordinate in the space of the kernel: its square is added to every kernel value, those of a
@@ -68,8 +69,12 @@ class KernelMachine(FlatMachine[KernelParams]):
 
     Params: ClassVar[type[KernelParams]] = KernelParams
 
+    @property
+    def appends_constant(self) -> bool:
+        return False
+
     @abstractmethod
-    def machine(self, n_classes: int) -> Machine:
+    def machine(self, n_classes: int) -> BlockRule:
         """The numbers of this method."""
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
@@ -114,7 +119,7 @@ class KernelMachine(FlatMachine[KernelParams]):
         factor = best_multiple(float(state["alpha"].sum()), square, ratio)
         alpha = factor * state["alpha"]
         if not self.machine(problem.n_classes).largest:
-            alpha = settled(alpha, self.params.C * problem.weights)
+            alpha = snapped_to_bounds(alpha, self.params.C * problem.weights)
         return {
             "F": factor * state["F"],
             "alpha": alpha,
@@ -140,7 +145,7 @@ class KernelMachine(FlatMachine[KernelParams]):
         )
         squares = (coefficients * state["F"]).sum(axis=1)
         told = bounds.report(state["F"].T, problem.y, squares, float(np.sqrt(diagonal.max())), len(support))
-        model.report = told | {"nonzero_duals": self.nonzero_duals(problem, state)}
+        model.report = told
         return model
 
     def _function(self, problem: Problem) -> KernelFunction:
@@ -163,7 +168,7 @@ def _certificate(losses: float, total: float, held: float) -> tuple[float, float
     return primal, min(dual, primal)
 
 
-def _coefficients(machine: Machine, y: NDArray[np.int32], alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+def _coefficients(machine: BlockRule, y: NDArray[np.int32], alpha: NDArray[np.float64]) -> NDArray[np.float64]:
     """``w_c = sum_i v_ci phi(x_i)``: v, shape (n_classes, n_samples)."""
     v, sums = -alpha, alpha.sum(axis=0)
     if machine.own:

@@ -13,7 +13,7 @@ NEGLIGIBLE = 1e-12
 NO_LENGTH = 1e-200
 
 
-class Machine(NamedTuple):
+class BlockRule(NamedTuple):
     """The three numbers in which the all-in-one machines differ.
 
     The margin of a wrong class c is violated by ``g_c = 1 + f_c - own f_y``. With the kernel value K of an example
@@ -56,7 +56,7 @@ class Local(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def survey(
-    machine: Machine,
+    machine: BlockRule,
     training: Training,
     F: NDArray[np.float64],
     alpha: NDArray[np.float64],
@@ -132,7 +132,7 @@ def cut_out(
 
 
 @njit(cache=True, nogil=True)
-def ascend(machine: Machine, training: Training, local: Local, budget: int, share: float) -> int:
+def ascend(machine: BlockRule, training: Training, local: Local, budget: int, share: float) -> int:
     """Exact block steps in turn until all violations are below a share of the first worst one; how many were made.
 
     local.f, local.alpha and local.moved (changes of the coefficients) change in place.
@@ -208,7 +208,7 @@ def spread(
 
 
 @njit(cache=True, nogil=True)
-def _violation(machine: Machine, y: int, C: float, f: NDArray[np.float64], alpha: NDArray[np.float64]) -> float:
+def _violation(machine: BlockRule, y: int, C: float, f: NDArray[np.float64], alpha: NDArray[np.float64]) -> float:
     """The KKT violation of one example, as :func:`survey` has it."""
     own = 1.0 - machine.own * f[y]
     high, low, total = 0.0, np.inf if machine.largest else 0.0, 0.0
@@ -227,7 +227,7 @@ def _violation(machine: Machine, y: int, C: float, f: NDArray[np.float64], alpha
 
 @njit(cache=True, nogil=True)
 def _block_step(
-    machine: Machine,
+    machine: BlockRule,
     y: int,
     C: float,
     K: float,
@@ -270,7 +270,7 @@ def _block_step(
 
 @njit(cache=True, nogil=True)
 def _coefficients(
-    machine: Machine, y: int, alpha: NDArray[np.float64], b: NDArray[np.float64], v: NDArray[np.float64], total: float
+    machine: BlockRule, y: int, alpha: NDArray[np.float64], b: NDArray[np.float64], v: NDArray[np.float64], total: float
 ) -> bool:
     """v = how the coefficients of one example change; false, and b = alpha, where by rounding only."""
     k, changed, sum_of_changes = alpha.shape[0], False, 0.0

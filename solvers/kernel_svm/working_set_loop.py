@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.kernel_svm.gram import Held
-from solvers.kernel_svm.working_set import Machine, Training, ascend, cut_out, spread, survey
+from solvers.kernel_svm.working_set import BlockRule, Training, ascend, cut_out, spread, survey
 
 # why the loop stops
 MISSING, MEASURED, SPENT = 0, 1, 2
@@ -51,7 +51,7 @@ class Rules(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def climb(
-    machine: Machine,
+    machine: BlockRule,
     training: Training,
     rules: Rules,
     held: Held,

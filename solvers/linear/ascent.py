@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
-from solvers.core.flat import FlatParams, LinearMachine, best_multiple, filled, share
+from solvers.core.dual_variables import best_multiple, filled, share
+from solvers.core.machine import Machine, SingleLabelParams
 from solvers.core.memory import refuse
 from solvers.core.model import LinearModel
 from solvers.core.problem import Problem
@@ -42,7 +43,7 @@ ROOM = 1 << 16
 ENTRY_BYTES = 12
 
 
-class AscentParams(FlatParams):
+class AscentParams(SingleLabelParams):
     """What the flat linear machines have in common."""
 
     tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
@@ -64,7 +65,7 @@ class Task(NamedTuple):
 A = TypeVar("A", bound=AscentParams)
 
 
-class DualAscent(LinearMachine[A]):
+class DualAscent(Machine[A]):
     """A flat machine by dual block ascent; a method adds its kernels.
 
     An epoch is one visit of every awake example with all classes, then, while they pay, more with the classes alone

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
-from solvers.core.flat import filled, share
+from solvers.core.dual_variables import filled, share
 from solvers.core.memory import limit_bytes
 from solvers.core.model import LinearModel
 from solvers.core.problem import Problem

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
-from solvers.core.flat import filled, settled, share
+from solvers.core.dual_variables import filled, share, snapped_to_bounds
 from solvers.core.model import LinearModel
 from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
@@ -71,7 +71,7 @@ class ZeroSum(DualAscent[A]):
             part *= part.dtype.type(factor)
             if not shared:
                 true = task.y[i : i + CHUNK, None] == np.arange(task.n_classes)
-                part[:] = settled(part, bounds * np.where(true, own_share, other_share))
+                part[:] = snapped_to_bounds(part, bounds * np.where(true, own_share, other_share))
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         duals = n_samples * n_classes * precision(self.params).itemsize

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Handles, State, Step
-from solvers.core.flat import FlatMachine
+from solvers.core.machine import Machine
 from solvers.core.methods import all_methods
 from solvers.core.model import LinearModel, Model
 from solvers.core.problem import Problem
@@ -208,7 +208,7 @@ class ContinuousCode(Coded[ContinuousCodeParams]):
         program = Program(task.H, task.y, task.bounds, len(task.classes), params.norm)
         return Linear(program, params.tol or ACCURACY, params.max_epochs or MOST_ROUNDS, params.memory_mb, guess)
 
-    def _machine(self) -> FlatMachine[Any]:
+    def _machine(self) -> Machine[Any]:
         """The multi-class machine of the quadratic design."""
         params = self.params
         given = {name: getattr(params, name) for name in ("C", "tol", "max_epochs", "memory_mb")}
@@ -226,10 +226,10 @@ class ContinuousCode(Coded[ContinuousCodeParams]):
             return QuadraticColumn(program, tol, most, self.seed)
         return Linear(program, tol, most, params.memory_mb)
 
-    def _solver(self, name: str, **given: Any) -> FlatMachine[Any]:
+    def _solver(self, name: str, **given: Any) -> Machine[Any]:
         method = all_methods()[name]
         solver = method(method.Params.model_validate(given), seed=self.seed, threads=self.threads)
-        assert isinstance(solver, FlatMachine)
+        assert isinstance(solver, Machine)
         return solver
 
     def _model(self, problem: Problem, bank: Bank | None, signs: Code, code: Floats | Model) -> Model:

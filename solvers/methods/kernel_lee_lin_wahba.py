@@ -10,7 +10,7 @@ to ``clip(b_c + S / k, 0, C)``, ``b_c = (1 + f_c) / K + alpha_c - S0 / k``, at t
 
 from solvers.core.base import Handles
 from solvers.kernel_svm.kernel_machine import KernelMachine
-from solvers.kernel_svm.working_set import Machine
+from solvers.kernel_svm.working_set import BlockRule
 
 
 class KernelLeeLinWahba(KernelMachine):
@@ -22,5 +22,5 @@ class KernelLeeLinWahba(KernelMachine):
     handles = Handles(flat=True, kernels=True)
     lead = 2.0
 
-    def machine(self, n_classes: int) -> Machine:
-        return Machine(own=0.0, gamma=-1.0 / n_classes, largest=False)
+    def machine(self, n_classes: int) -> BlockRule:
+        return BlockRule(own=0.0, gamma=-1.0 / n_classes, largest=False)

@@ -9,7 +9,7 @@ their scores kept as in Crammer and Singer 2002, Figure 4; all dual variables of
 
 from solvers.core.base import Handles
 from solvers.kernel_svm.kernel_machine import KernelMachine
-from solvers.kernel_svm.working_set import Machine
+from solvers.kernel_svm.working_set import BlockRule
 
 
 class KernelWestonWatkins(KernelMachine):
@@ -20,5 +20,5 @@ class KernelWestonWatkins(KernelMachine):
     paper = "Weston and Watkins 1999; Crammer and Singer 2002"
     handles = Handles(flat=True, kernels=True)
 
-    def machine(self, n_classes: int) -> Machine:
-        return Machine(own=1.0, gamma=1.0, largest=False)
+    def machine(self, n_classes: int) -> BlockRule:
+        return BlockRule(own=1.0, gamma=1.0, largest=False)

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Handles, State, Step, relative_gap
-from solvers.core.flat import LinearMachine, best_multiple, filled, settled, share
+from solvers.core.dual_variables import best_multiple, filled, share, snapped_to_bounds
+from solvers.core.machine import Machine
 from solvers.core.model import LinearModel
 from solvers.core.problem import Problem
 from solvers.linear import finite_newton
@@ -60,7 +61,7 @@ class OneVsRestParams(AscentParams):
         return algorithm
 
 
-class OneVsRest(LinearMachine[OneVsRestParams], LinearShards):
+class OneVsRest(Machine[OneVsRestParams], LinearShards):
     """One linear SVM a class against the rest; the highest score wins.
 
     In shards always by dual ascent, with one message an epoch. A training that is resumed there looks at all examples
@@ -184,7 +185,7 @@ class OneVsRest(LinearMachine[OneVsRestParams], LinearShards):
             factors[linear == 0] = 0.0
             run.W[block], run.beta[block] = W * factors, beta * factors
             if not task.squared:
-                run.beta[block] = np.sign(beta) * settled(np.abs(run.beta[block]), task.top[:, None])
+                run.beta[block] = np.sign(beta) * snapped_to_bounds(np.abs(run.beta[block]), task.top[:, None])
             run.dual += float((factors * linear - 0.5 * factors**2 * square).sum())
         return run.state()
 

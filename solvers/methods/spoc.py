@@ -11,7 +11,7 @@ examples come by the violation psi of the optimality conditions, and training st
 
 from solvers.core.base import Handles
 from solvers.kernel_svm.kernel_machine import KernelMachine
-from solvers.kernel_svm.working_set import Machine
+from solvers.kernel_svm.working_set import BlockRule
 
 
 class Spoc(KernelMachine):
@@ -22,5 +22,5 @@ class Spoc(KernelMachine):
     paper = "Crammer and Singer 2002"
     handles = Handles(flat=True, kernels=True)
 
-    def machine(self, n_classes: int) -> Machine:
-        return Machine(own=1.0, gamma=1.0, largest=True)
+    def machine(self, n_classes: int) -> BlockRule:
+        return BlockRule(own=1.0, gamma=1.0, largest=True)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.core.base import Solver, State, Step, relative_gap
-from solvers.core.flat import FlatMachine
+from solvers.core.machine import Machine
 from solvers.core.model import LinearModel, Model
 from solvers.core.problem import Problem
 from solvers.output_codes import single_column
@@ -81,7 +81,7 @@ class Design(Protocol):
 class Quadratic:
     """The squared l2 norm, by a multi-class machine on the margins with any kernel."""
 
-    def __init__(self, task: Task, solver: FlatMachine[Any]) -> None:
+    def __init__(self, task: Task, solver: Machine[Any]) -> None:
         self._problem = task.problem
         self._solver = solver
 

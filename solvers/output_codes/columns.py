@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.core.base import Solver, State, Step
-from solvers.core.flat import FlatMachine
+from solvers.core.machine import Machine
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.core.sharded_linear_model import ShardedLinearModel
@@ -112,11 +112,11 @@ class AtOnce:
         return self._solver.steps(self._problem, state)
 
     def rescaled(self, state: State, ratio: float) -> State:
-        assert isinstance(self._solver, FlatMachine)
+        assert isinstance(self._solver, Machine)
         return self._solver.rescale(self._solver.prepared(self._problem), state, ratio)
 
     def nonzero_duals(self, state: State) -> float:
-        assert isinstance(self._solver, FlatMachine)
+        assert isinstance(self._solver, Machine)
         return self._solver.nonzero_duals(self._solver.prepared(self._problem), state)
 
     def bank(self, state: State) -> Bank:

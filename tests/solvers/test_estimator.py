@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_class_weight_classifiers, parametrize_with_checks
 
 from solvers.core.base import ParamsError
-from solvers.core.flat import FlatParams
+from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import ProblemError
 from solvers.estimator import PolymarginClassifier
 from solvers.labels.taxonomy import TaxonomyError
@@ -40,7 +40,7 @@ def test_scikit_learn_takes_it_for_one_of_its_own(estimator, check):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, kind in SOLVERS.items() if kind.handles.flat and issubclass(kind.Params, FlatParams)]
+    "name", [name for name, kind in SOLVERS.items() if kind.handles.flat and issubclass(kind.Params, SingleLabelParams)]
 )
 @pytest.mark.filterwarnings("ignore")
 def test_with_a_bias_weights_of_classes_do_what_scikit_learn_expects(name):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problems import BOOSTED, ORACLES, TREES, boosted_optimum, intercept, linear_map, optimum, settings, small
 
-from solvers.core.flat import FlatMachine
+from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
@@ -44,7 +44,9 @@ def test_weights_of_examples_multiply_their_losses(case):
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"1": 3.0, "4": 0.25}])
-@pytest.mark.parametrize("case", [case for case in ORACLES if issubclass(SOLVERS[case.split(",")[0]], FlatMachine)])
+@pytest.mark.parametrize(
+    "case", [case for case in ORACLES if issubclass(SOLVERS[case.split(",")[0]].Params, SingleLabelParams)]
+)
 def test_a_constant_feature_and_weights_of_classes_are_part_of_the_objective(case, class_weight):
     plain = small(n=30)
     weights = np.random.default_rng(2).uniform(0.5, 2.0, plain.n_samples)

@@ -15,7 +15,7 @@ from app.schemas.jobs import TrainRequest
 from app.services import jobs, models, sweeping, versions
 from app.store import tables
 from app.store.files import files
-from solvers.core.flat import FlatMachine
+from solvers.core.machine import SingleLabelParams
 from solvers.core.model import load_model
 from solvers.registry import SOLVERS
 from workers import draining, training
@@ -288,7 +288,11 @@ def test_tidying_keeps_published_points_and_removes_those_of_lost_attempts(
     ("changes", "pointer"),
     [
         ({"params": {"C": 1.0}}, "/params/C"),
-        *[({"solver": name}, "/path") for name, kind in SOLVERS.items() if not issubclass(kind, FlatMachine)][:1],
+        *[
+            ({"solver": name}, "/path")
+            for name, kind in SOLVERS.items()
+            if not issubclass(kind.Params, SingleLabelParams)
+        ][:1],
     ],
 )
 def test_a_path_that_makes_no_sense_is_refused(

@@ -5,21 +5,23 @@ import pytest
 from problems import settings, small
 
 from solvers.core import path
-from solvers.core.flat import FlatMachine, LinearMachine
+from solvers.core.machine import Machine, SingleLabelParams
 from solvers.core.problem import Problem
+from solvers.linear.ascent import DualAscent
 from solvers.linear.interior.interior_point import Losses, around
 from solvers.linear.sum_to_zero import SummedZeroSum
+from solvers.methods.one_vs_rest import OneVsRest
 from solvers.registry import SOLVERS, parse_params
 
 CS = [float(C) for C in np.logspace(-2, 0.5, 6)]
-CASES = [(name, {}) for name, kind in SOLVERS.items() if issubclass(kind, FlatMachine) and kind.handles.flat] + [
-    (name, {"algorithm": "ascent"}) for name, kind in SOLVERS.items() if issubclass(kind, SummedZeroSum)
-]
+CASES = [
+    (name, {}) for name, kind in SOLVERS.items() if issubclass(kind.Params, SingleLabelParams) and kind.handles.flat
+] + [(name, {"algorithm": "ascent"}) for name, kind in SOLVERS.items() if issubclass(kind, SummedZeroSum)]
 CASES += [("one_vs_rest", {"loss": "squared_hinge"}), ("spoc", {"kernel": "rbf"}), ("weston_watkins", {"bias": 1.0})]
 everywhere = pytest.mark.parametrize(("name", "params"), CASES)
 
 
-def machine(name: str, **params) -> FlatMachine:
+def machine(name: str, **params) -> Machine:
     return SOLVERS[name](parse_params(name, settings(name, **params)))
 
 
@@ -28,7 +30,7 @@ def last_of(steps):
     return last
 
 
-def walked(made: FlatMachine, problem: Problem, Cs):
+def walked(made: Machine, problem: Problem, Cs):
     """The last step of every machine on the path, with the machine and what it began from."""
     ends = []
 
@@ -109,7 +111,7 @@ def test_a_path_gone_on_with_in_the_middle_ends_the_same(name, params):
             np.testing.assert_array_equal(other.state[key], value, err_msg=key)
 
 
-@pytest.mark.parametrize("name", [name for name, kind in SOLVERS.items() if issubclass(kind, LinearMachine)])
+@pytest.mark.parametrize("name", [name for name, kind in SOLVERS.items() if issubclass(kind, DualAscent | OneVsRest)])
 def test_where_all_variables_stand_at_their_bounds_the_jump_is_the_solution(name):
     problem = small(n=60)
     made = machine(name, tol=1e-6, C=1e-7)

@@ -17,7 +17,7 @@ from solvers.core.problem import Problem, ProblemError
 from solvers.estimator import PolymarginClassifier
 from solvers.kernel_svm.gram import Gram
 from solvers.kernel_svm.kernel_function import KernelFunction, scale_of
-from solvers.kernel_svm.working_set import Machine, Training, ascend, cut_out, spread, survey
+from solvers.kernel_svm.working_set import BlockRule, Training, ascend, cut_out, spread, survey
 from solvers.kernel_svm.working_set_loop import Rules, list_worst
 from solvers.registry import SOLVERS, parse_params
 
@@ -192,7 +192,9 @@ def test_the_violation_of_spoc_is_that_of_its_paper():
     alpha[y, np.arange(n)] = 0
     alpha[:, :200] *= C / np.maximum(alpha[:, :200].sum(axis=0), 1e-9)
     violations = np.zeros(n)
-    losses, total, held = survey(Machine(1.0, 1.0, True), Training(y, np.full(n, C), np.ones(n)), F, alpha, violations)
+    losses, total, held = survey(
+        BlockRule(1.0, 1.0, True), Training(y, np.full(n, C), np.ones(n)), F, alpha, violations
+    )
     own = np.eye(k)[y].T
     tau = own * alpha.sum(axis=0) / C - alpha / C
     gradient = F + 1 - own
@@ -226,7 +228,9 @@ def test_many_small_steps_are_one_certificate(monkeypatch):
     assert gaps[1000][-1] == gaps[1][-1] <= 1e-8
 
 
-@pytest.mark.parametrize("machine", [Machine(1.0, 1.0, True), Machine(1.0, 1.0, False), Machine(0.0, -0.2, False)])
+@pytest.mark.parametrize(
+    "machine", [BlockRule(1.0, 1.0, True), BlockRule(1.0, 1.0, False), BlockRule(0.0, -0.2, False)]
+)
 def test_block_steps_in_a_working_set_raise_the_dual_and_spread_to_all_scores(machine):
     problem = small(n=90)
     columns, n, k = gram(problem), 90, 5

@@ -9,7 +9,8 @@ from problems import intercept, linear_map, settings, small
 
 from solvers.core import memory
 from solvers.core.base import ParamsError
-from solvers.core.flat import FlatMachine, FlatParams, LinearMachine, class_weights
+from solvers.core.class_weights import class_weights
+from solvers.core.machine import Machine, SingleLabelParams
 from solvers.core.memory import TooLargeError
 from solvers.core.model import LinearModel, load_model
 from solvers.core.problem import Problem, ProblemError
@@ -20,13 +21,13 @@ from solvers.methods.one_vs_rest import OneVsRest
 from solvers.registry import SOLVERS, parse_params
 
 FLAT = [name for name, method in SOLVERS.items() if issubclass(method, DualAscent | OneVsRest | KernelMachine)]
-LINEAR = [name for name in FLAT if issubclass(SOLVERS[name], LinearMachine)]
+LINEAR = [name for name in FLAT if issubclass(SOLVERS[name], DualAscent | OneVsRest)]
 ZERO_SUM = [name for name in LINEAR if hasattr(SOLVERS[name], "margins")]
 SUMMED = [name for name in FLAT if issubclass(SOLVERS[name], SummedZeroSum)]
 everywhere = pytest.mark.parametrize("name", FLAT)
 
 
-def machine(name: str, **params) -> FlatMachine:
+def machine(name: str, **params) -> Machine:
     return SOLVERS[name](parse_params(name, params))
 
 
@@ -38,7 +39,7 @@ def trained(name: str, problem: Problem, **params):
 
 def test_the_machines_of_this_family_are_at_least_twelve():
     assert len(FLAT) >= 12
-    assert all(issubclass(SOLVERS[name].Params, FlatParams) for name in FLAT)
+    assert all(issubclass(SOLVERS[name].Params, SingleLabelParams) for name in FLAT)
 
 
 @everywhere

@@ -11,7 +11,7 @@ from problems import small
 import solvers.linear.ascent
 import solvers.linear.layouts.hybrid_layout
 from solvers.core.base import Step
-from solvers.core.flat import LinearMachine
+from solvers.core.machine import Machine
 from solvers.core.memory import TooLargeError
 from solvers.core.model import LinearModel, Model, load_model
 from solvers.core.problem import Problem
@@ -131,7 +131,7 @@ def test_a_state_made_for_another_weight_of_the_losses_begins_where_the_dense_on
         hot(n_hot)
         method = SOLVERS[name](parse_params(name, {"tol": 1e-2}))
         *_, last = method.steps(problem)
-        assert isinstance(method, LinearMachine)
+        assert isinstance(method, Machine)
         state = method.at(10.0).rescaled(problem, last.state, 1.0)
         states.append(next(iter(method.at(10.0).steps(problem, state))).state)
     for i in range(problem.n_samples):

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from problems import linear_map, small
 
 from solvers.core.base import ParamsError
-from solvers.core.flat import FlatMachine
+from solvers.core.machine import SingleLabelParams
 from solvers.core.memory import TooLargeError
 from solvers.core.model import load_model
 from solvers.core.problem import Problem
@@ -20,7 +20,9 @@ from solvers.output_codes.codes import CodeError
 from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.registry import SOLVERS, parse_params
 
-BASES = [name for name, kind in SOLVERS.items() if OutputCode.takes(kind) and issubclass(kind, FlatMachine)]
+BASES = [
+    name for name, kind in SOLVERS.items() if OutputCode.takes(kind) and issubclass(kind.Params, SingleLabelParams)
+]
 
 
 def solver(threads: int = 1, seed: int = 0, name: str = "output_code", **params):
