@@ -1,0 +1,3 @@
+from solvers.compile_cache import install
+
+install()
