@@ -102,7 +102,7 @@ def sequential(machine: str, problem: Problem, tol: float) -> Iterator[tuple[int
 def batches(machine: str, problem: Problem, tol: float, threads: int) -> Iterator[tuple[int, float]]:
     zero = problem.n_classes - 1.0 if machine == "weston_watkins" else 1.0
     plan = Plan(KINDS[machine], 1.0, tol, 1000, np.dtype(np.float32), 0, zero)
-    for step in train(problem, plan, Hub(1).seat(0), threads):
+    for step in train(problem, plan, Hub(1).exchange(0), threads):
         yield step.epoch, step.gap
 
 

@@ -32,9 +32,9 @@ from solvers.core.base import Step
 from solvers.core.problem import Problem
 from solvers.linear.sharded.forecast import forecast
 from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.exchange import Exchange, Hub, gather
+from solvers.sharding.exchange import Exchange, ExchangeKind, Hub, gather
 from solvers.sharding.plan import LEAST, MOST
-from solvers.sharding.shardable import Shardable, Way
+from solvers.sharding.shardable import Shardable
 
 MACHINES = ("weston_watkins", "crammer_singer", "lee_lin_wahba")
 GAPS = {"debian-section": 1e-2, "debian-maintainer": 4.1e-2, "synthetic": 5e-2}
@@ -49,24 +49,26 @@ def problem_of(name: str) -> Problem:
     return synthetic(n=50_000, d=50_000, k=5_000) if name == "synthetic" else prepared(name)
 
 
-def steps(problem: Problem, machine: str, tol: float, exchange: Exchange, way: Way | None = None) -> Iterable[Step]:
+def steps(
+    problem: Problem, machine: str, tol: float, exchange: Exchange, kind: ExchangeKind | None = None
+) -> Iterable[Step]:
     solver = SOLVERS[machine](parse_params(machine, {"tol": tol, "dtype": "float32"}))
     assert isinstance(solver, Shardable)
-    return solver.sharded(problem, exchange, way=way)
+    return solver.sharded(problem, exchange, kind=kind)
 
 
-def ways(machine: str) -> tuple[Way, ...]:
+def exchange_kinds(machine: str) -> tuple[ExchangeKind, ...]:
     solver = SOLVERS[machine]
     assert issubclass(solver, Shardable)
-    return solver.ways
+    return solver.exchange_kinds
 
 
-def count(problem: Problem, machine: str, tol: float, size: int, way: Way) -> list[Any]:
+def count(problem: Problem, machine: str, tol: float, size: int, kind: ExchangeKind) -> list[Any]:
     """Epochs, objective, gap, and rounds and bytes an epoch."""
     hub, ends = Hub(size, TIMEOUT), {}
 
     def work(rank: int) -> None:
-        for step in steps(problem, machine, tol, hub.seat(rank), way):
+        for step in steps(problem, machine, tol, hub.exchange(rank), kind):
             ends[rank] = (step.epoch, step.primal, step.gap)
 
     threads = [threading.Thread(target=work, args=(rank,)) for rank in range(size)]
@@ -87,7 +89,7 @@ def shard(url: str, gang: str, rank: int, size: int, name: str, machine: str, to
     problem = problem_of(name)
     pipe.send(None)
     for number in iter(pipe.recv, None):
-        exchange: Any = Hub(1).seat(0)
+        exchange: Any = Hub(1).exchange(0)
         if size > 1:
             exchange = RedisExchange(url, f"{gang}{number}", rank, size, timeout=TIMEOUT)
         affinities = [decode(part[0]) for part in gather(exchange, [encode(current())])]
@@ -198,14 +200,14 @@ def large() -> None:
     counts[0] += n - counts.sum()
     rows = []
     for machine in ("weston_watkins", "lee_lin_wahba"):
-        for way in ways(machine):
-            for rates in (LEAST, MOST) if way == "scores" else (MOST,):
+        for kind in exchange_kinds(machine):
+            for rates in (LEAST, MOST) if kind == "scores" else (MOST,):
                 rates = rates._replace(bandwidth=NETWORK, round_trip=ROUND_TRIP)
-                found = forecast(counts, d, n * LARGE["nnz"], LARGE_SHARDS, 4, rates=rates, way=way)
+                found = forecast(counts, d, n * LARGE["nnz"], LARGE_SHARDS, 4, rates=rates, kind=kind)
                 most = max(share.memory_bytes for share in found.shares)
                 figures = [found.rounds, f"{found.bytes / 1e9:.3g}", f"{most / 1e9:.2f}", f"{found.seconds:.3g}"]
-                taken = f"{rates.batch:g} examples a round, {rates.message:g} bytes" if way == "scores" else ""
-                rows.append([machine, way, taken, *figures])
+                taken = f"{rates.batch:g} examples a round, {rates.message:g} bytes" if kind == "scores" else ""
+                rows.append([machine, kind, taken, *figures])
     header = ["machine", "exchange", "taken for granted", "rounds", "GB sent", "GB a shard", "s"]
     note = (
         f"By the plan, not measured: one epoch over n = {n:,}, d = {d:,}, k = {k:,}, {LARGE['nnz']} entries a row in "
@@ -233,10 +235,10 @@ def main() -> None:
         for name in (name for name in chosen.sets if name != "synthetic"):
             problem = problem_of(name)
             for machine in chosen.machines:
-                for way, size in itertools.product(ways(machine), chosen.sizes):
-                    figures = count(problem, machine, gaps[name], size, way)
+                for kind, size in itertools.product(exchange_kinds(machine), chosen.sizes):
+                    figures = count(problem, machine, gaps[name], size, kind)
                     shape = [problem.n_samples, problem.n_classes]
-                    rows.append([name, machine, *shape, f"{gaps[name]:g}", way, size, *figures])
+                    rows.append([name, machine, *shape, f"{gaps[name]:g}", kind, size, *figures])
                     print(rows[-1], flush=True)
         header = [
             "set",

@@ -118,7 +118,7 @@ class _Shard:
         await_gang(self._url, self._control, wait, self._ready)
         control = RedisExchange(self._url, self._control, lease.rank, lease.size + 1, timeout=wait, check=self._ready)
         try:
-            own = np.flatnonzero(solver.dealt(problem, lease.size) == lease.rank).astype(np.int32)
+            own = np.flatnonzero(solver.partition(problem, lease.size) == lease.rank).astype(np.int32)
             first = gather(control, [digest(problem), gang.encode(gang.VERSIONS), gang.encode(cpu_affinity.current())])
             state = self._start(control, gang.decode(first[-1][0]), solver, own)
             exchange = RedisExchange(
@@ -194,7 +194,7 @@ class _Shard:
         part = solver.part(problem, state)
         files = part.files(lease.rank)
         hashes = {name: write_array(folder / f"{name}.npy", array) for name, array in files.items()}
-        gather(control, [gang.encode({"hashes": hashes, "reported": part.told()}), part.own])
+        gather(control, [gang.encode({"hashes": hashes, "reported": part.report()}), part.own])
 
 
 def model_part(job_id: str, attempt: int) -> str:

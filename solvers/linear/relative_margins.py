@@ -25,7 +25,7 @@ from solvers.linear.steps import conjugate, joint, joint_dense
 from solvers.linear.steps.bounds_snapping import settle
 from solvers.numerics import coefficients, scaling_search
 from solvers.numerics.coefficients import Coefficients
-from solvers.sharding.exchange import Exchange, Way
+from solvers.sharding.exchange import Exchange, ExchangeKind
 
 CLIMB_FROM, CLIMB_EVERY, LONGEST_WAIT = 10, 4, 31
 LIST_BYTES = 12
@@ -75,13 +75,12 @@ class RelativeMargins(DualAscent[A], LinearShards):
         return SparseLinearModel(problem.classes, W)
 
     def sharded(
-        self, problem: Problem, exchange: Exchange, state: State | None = None, way: Way | None = None
+        self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
     ) -> Iterator[Step]:
         problem, params = self.prepared(problem), self.params
-        kind = SIMPLEX if self.largest_loss else BOX
-        zero = self.loss_at_zero(problem.n_classes)
-        plan = Plan(kind, params.C, params.tol, params.max_epochs, precision(params), self.seed, zero)
-        run = tournament.train if way == "weights" else train
+        block, zero = SIMPLEX if self.largest_loss else BOX, self.loss_at_zero(problem.n_classes)
+        plan = Plan(block, params.C, params.tol, params.max_epochs, precision(params), self.seed, zero)
+        run = tournament.train if kind == "weights" else train
         return run(problem, plan, exchange, self.threads, state)
 
     def part(self, problem: Problem, state: State) -> Part:

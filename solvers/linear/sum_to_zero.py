@@ -26,7 +26,7 @@ from solvers.linear.steps import absolute
 from solvers.linear.steps.absolute import Alpha, Margins
 from solvers.numerics import scaling_search
 from solvers.numerics.rows import arrange
-from solvers.sharding.exchange import Exchange, Way
+from solvers.sharding.exchange import Exchange, ExchangeKind
 
 AUTO_FEATURES = 300
 CHUNK = 256
@@ -129,7 +129,7 @@ class SummedZeroSum(ZeroSum[S], LinearShards):
     """A machine of this family that sums its losses, by block ascent or by interior point; in shards by the former."""
 
     columns = ("W", "alpha")
-    ways = ("sums",)
+    exchange_kinds = ("sums",)
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """Train; ``max_epochs`` bounds the iterations of the interior point method too, which may also stall.
@@ -173,7 +173,7 @@ class SummedZeroSum(ZeroSum[S], LinearShards):
         return int(np.count_nonzero((state["alpha"] > NEXT_TO_NOTHING * losses.bounds)[filled(problem)]))
 
     def sharded(
-        self, problem: Problem, exchange: Exchange, state: State | None = None, way: Way | None = None
+        self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
     ) -> Iterator[Step]:
         problem, params, k = self.prepared(problem), self.params, problem.n_classes
         plan = Plan(

@@ -33,7 +33,7 @@ from solvers.linear.steps import binary
 from solvers.numerics.orders import awake
 from solvers.numerics.rows import Rows, arrange, weights
 from solvers.output_codes.codes import Code, participants
-from solvers.sharding.exchange import Exchange, Way
+from solvers.sharding.exchange import Exchange, ExchangeKind
 from solvers.sharding.independent import Lazy, together
 from solvers.sharding.partition import balanced
 
@@ -74,7 +74,7 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
     handles = Handles(flat=True, shards=True)
     Params = OneVsRestParams
     columns = ("W", "beta")
-    ways = ("bounds",)
+    exchange_kinds = ("bounds",)
     lead = 2.0
     trains_columns = True
     code: Code | None = None
@@ -122,16 +122,16 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
                 if converged:
                     return
 
-    def dealt(self, problem: Problem, size: int) -> NDArray[np.int32]:
+    def partition(self, problem: Problem, size: int) -> NDArray[np.int32]:
         if self.code is None:
-            return super().dealt(problem, size)
+            return super().partition(problem, size)
         return balanced(participants(self.code, problem.y), size, "columns")
 
     def sharded(
-        self, problem: Problem, exchange: Exchange, state: State | None = None, way: Way | None = None
+        self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
     ) -> Iterator[Step]:
         problem = self.prepared(problem)
-        own = np.flatnonzero(self.dealt(problem, exchange.size) == exchange.rank).astype(np.int32)
+        own = np.flatnonzero(self.partition(problem, exchange.size) == exchange.rank).astype(np.int32)
         params = self.params.model_copy(update={"algorithm": "ascent"})
         if self.code is None:
             code = np.where(np.arange(problem.n_classes)[:, None] == own, 1, -1).astype(np.int8)

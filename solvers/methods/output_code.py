@@ -26,7 +26,7 @@ from solvers.output_codes.codes import Code, Loss
 from solvers.output_codes.column_models import Bank
 from solvers.output_codes.columns import Columns
 from solvers.output_codes.single_columns import gathered, is_one_by_one
-from solvers.sharding.exchange import Exchange, Way
+from solvers.sharding.exchange import Exchange, ExchangeKind
 from solvers.sharding.shardable import Arrays, ModelPart, Shardable
 
 CHUNK_BYTES = 64 << 20
@@ -62,7 +62,7 @@ class OutputCode(Coded[OutputCodeParams], Shardable):
     handles = Handles(flat=True, shards=True)
     Params = OutputCodeParams
     trains = "columns"
-    ways = ("bounds",)
+    exchange_kinds = ("bounds",)
 
     def prepared(self, problem: Problem) -> Problem:
         return super().prepared(problem) if self.params.C is not None else self.at(1.0).prepared(problem)
@@ -86,11 +86,11 @@ class OutputCode(Coded[OutputCodeParams], Shardable):
     def most_shards(self, n_classes: int) -> int:
         return self.count_columns(n_classes)
 
-    def dealt(self, problem: Problem, size: int) -> NDArray[np.int32]:
-        return self._columns(self.prepared(problem)).dealt(size)
+    def partition(self, problem: Problem, size: int) -> NDArray[np.int32]:
+        return self._columns(self.prepared(problem)).partition(size)
 
     def sharded(
-        self, problem: Problem, exchange: Exchange, state: State | None = None, way: Way | None = None
+        self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
     ) -> Iterator[Step]:
         return self._columns(self.prepared(problem)).sharded(exchange, state)
 
@@ -106,10 +106,10 @@ class OutputCode(Coded[OutputCodeParams], Shardable):
         return self._columns(self.prepared(problem)).part(state)
 
     def assembled(
-        self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, told: Sequence[Mapping[str, Any]]
+        self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
     ) -> Model:
         problem = self.prepared(problem)
-        return self._decoded(problem, *self._columns(problem).joined(owner, arrays, told))
+        return self._decoded(problem, *self._columns(problem).joined(owner, arrays, reports))
 
     def _columns(self, problem: Problem) -> Columns:
         return self.machines_of(problem, self.code(problem))

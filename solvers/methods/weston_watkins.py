@@ -21,4 +21,4 @@ class WestonWatkins(RelativeMargins[AscentParams]):
     handles = Handles(flat=True, shards=True)
     Params = AscentParams
     largest_loss = False
-    ways = ("scores", "weights")
+    exchange_kinds = ("scores", "weights")

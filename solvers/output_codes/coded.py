@@ -11,7 +11,7 @@ from solvers.core.composite import Composite, CompositeParams
 from solvers.core.memory import limit_bytes
 from solvers.core.problem import Problem
 from solvers.linear.ascent import AscentParams, precision
-from solvers.linear.sharded.forecast import memory_of
+from solvers.linear.sharded.forecast import memory_bytes
 from solvers.output_codes import codes
 from solvers.output_codes.code_families import Family, make, most_columns
 from solvers.output_codes.codes import Code
@@ -23,8 +23,8 @@ from solvers.output_codes.columns import (
     columns_of,
     trains_at_once,
 )
-from solvers.sharding.exchange import Way
-from solvers.sharding.plan import Forecast, Rates, forecast_apart
+from solvers.sharding.exchange import ExchangeKind
+from solvers.sharding.plan import Forecast, Rates, forecast_independent
 
 FIXED = ("one_vs_rest", "all_pairs", "exhaustive")
 
@@ -81,7 +81,7 @@ class Coded(Composite[C]):
         nnz: int,
         size: int,
         rates: Rates | None = None,
-        way: Way | None = None,
+        kind: ExchangeKind | None = None,
     ) -> Forecast:
         """Predict a training in shards of columns; as :meth:`solvers.sharding.shardable.Shardable.forecast`.
 
@@ -100,14 +100,14 @@ class Coded(Composite[C]):
 
         def memory(n_own: int) -> int:
             if trains_at_once(base, code, n, n_features, mean, self._at_once_bytes()):
-                return code.nbytes + memory_of(n, n_features, nnz, n_own, n_own, itemsize, "bounds")
+                return code.nbytes + memory_bytes(n, n_features, nnz, n_own, n_own, itemsize, "bounds")
             at_work = min(self.threads, n_own)
             each = base.bytes_needed(int(mean), n_features, 2)
             # the rows, and of each column in work a copy of its own; of a machine that is done, its weights
             rows = int((12 * nnz + 8 * n) * (1 + at_work * mean / n))
             return code.nbytes + rows + at_work * each + itemsize * n_features * n_own
 
-        return forecast_apart(sizes, nnz / n * itemsize / 4, size, memory, self.threads, rates, "columns")
+        return forecast_independent(sizes, nnz / n * itemsize / 4, size, memory, self.threads, rates, "columns")
 
     def column_bytes(self, n_samples: int, n_features: int, n_classes: int) -> int:
         """What the code takes, and the columns that are in work at a time with the weights of those that are done."""

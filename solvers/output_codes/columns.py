@@ -42,7 +42,7 @@ class Columns(Protocol):
     def bank(self, state: State) -> Bank:
         """The machines that a state stands for."""
 
-    def dealt(self, size: int) -> NDArray[np.int32]:
+    def partition(self, size: int) -> NDArray[np.int32]:
         """The rank that owns each column; raises ValueError for more shards than columns."""
 
     def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
@@ -51,7 +51,9 @@ class Columns(Protocol):
     def part(self, state: State) -> ModelPart:
         """What the shard of a state has of the machines."""
 
-    def joined(self, owner: NDArray[np.int32], arrays: Arrays, told: Sequence[Mapping[str, Any]]) -> tuple[Bank, float]:
+    def joined(
+        self, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
+    ) -> tuple[Bank, float]:
         """The machines of all shards, from what their parts gave, and the share of dual variables that are not zero."""
 
 
@@ -122,8 +124,8 @@ class AtOnce:
     def bank(self, state: State) -> Bank:
         return self._bank(self._solver.model(self._problem, state))
 
-    def dealt(self, size: int) -> NDArray[np.int32]:
-        return self._shardable.dealt(self._problem, size)
+    def partition(self, size: int) -> NDArray[np.int32]:
+        return self._shardable.partition(self._problem, size)
 
     def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
         return self._shardable.sharded(self._problem, exchange, state)
@@ -131,12 +133,14 @@ class AtOnce:
     def part(self, state: State) -> ModelPart:
         return self._shardable.part(self._problem, state)
 
-    def joined(self, owner: NDArray[np.int32], arrays: Arrays, told: Sequence[Mapping[str, Any]]) -> tuple[Bank, float]:
+    def joined(
+        self, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
+    ) -> tuple[Bank, float]:
         names = tuple(str(t) for t in range(self._n_columns))
         blocks = {**arrays, "owner": owner}
         model = ShardedLinearModel.from_arrays(names, self._problem.n_features, blocks).gathered()
         sizes = np.bincount(owner, codes.participants(self._code, self._problem.y))
-        return self._bank(model), float(np.average([part["nonzero_duals"] for part in told], weights=sizes))
+        return self._bank(model), float(np.average([part["nonzero_duals"] for part in reports], weights=sizes))
 
     @property
     def _shardable(self) -> Shardable:

@@ -86,11 +86,11 @@ class OneByOne:
     def bank(self, state: State) -> Bank:
         return self._shelf(state).bank()
 
-    def dealt(self, size: int) -> NDArray[np.int32]:
+    def partition(self, size: int) -> NDArray[np.int32]:
         return balanced(codes.participants(self._code, self._problem.y), size, "columns")
 
     def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
-        own = np.flatnonzero(self.dealt(exchange.size) == exchange.rank).astype(np.int32)
+        own = np.flatnonzero(self.partition(exchange.size) == exchange.rank).astype(np.int32)
         state = self._untouched(own) if state is None else state
         tally = _Tally.of_state(state)
         # a shard that has nothing left to do tells the others so
@@ -101,8 +101,10 @@ class OneByOne:
         shelf, nonzero = self._shelf(state).state(), np.asarray(state["tally_nonzero"])
         return ShelfPart(np.asarray(state[OWN]), shelf, nonzero)
 
-    def joined(self, owner: NDArray[np.int32], arrays: Arrays, told: Sequence[Mapping[str, Any]]) -> tuple[Bank, float]:
-        parts = [ShelfPart.read(rank, arrays) for rank in range(len(told))]
+    def joined(
+        self, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
+    ) -> tuple[Bank, float]:
+        parts = [ShelfPart.read(rank, arrays) for rank in range(len(reports))]
         n_columns = len(owner)
         shelf = Shelf.of_state(
             self._problem.n_features, n_columns, Shelf.joined([part[0] for part in parts], np.arange(n_columns))
@@ -265,7 +267,7 @@ class ShelfPart:
         """The machines as they lie on the shelf."""
         return {f"{name}-{rank}": array for name, array in {**self.shelf, "nonzero": self.nonzero}.items()}
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Nothing more."""
         return {}
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 Arrays = Sequence[NDArray[Any]]
 # what shards exchange: of every batch the scores or the sums of dual variables that its block steps need; by turns the
-# weights of half-shards; or bounds once an epoch, as they train apart
-Way = Literal["scores", "sums", "weights", "bounds"]
+# weights of half-shards; or bounds once an epoch, of independent shards
+ExchangeKind = Literal["scores", "sums", "weights", "bounds"]
 
 
 class ExchangeError(RuntimeError):
@@ -39,10 +39,10 @@ class Exchange(Protocol):
     def collect(self, ticket: int) -> list[Arrays]:
         """What all shards have posted in that round, by rank; once a round. Raises ExchangeError."""
 
-    def swap(self, parcels: Mapping[int, Arrays]) -> dict[int, Arrays]:
+    def swap(self, messages: Mapping[int, Arrays]) -> dict[int, Arrays]:
         """Send contiguous arrays to some shards, each its own, and take what others have sent to this one, by rank.
 
-        A round in which all shards take part, with or without parcels. Raises ExchangeError.
+        A round in which all shards take part, with or without messages. Raises ExchangeError.
         """
 
     def barrier(self) -> None:
@@ -83,8 +83,8 @@ class Hub:
         self._collected: dict[int, int] = {}
         self._broken: str | None = None
 
-    def seat(self, rank: int) -> "LocalExchange":
-        """The end of the shard with that rank."""
+    def exchange(self, rank: int) -> "LocalExchange":
+        """That of the shard with that rank."""
         return LocalExchange(self, rank)
 
     def abort(self, reason: str) -> None:
@@ -121,7 +121,7 @@ class Hub:
 
 
 class LocalExchange:
-    """A seat at a hub: the exchange of a shard that shares its process with its peers, or has none."""
+    """The exchange of a shard that shares its process with its peers, or has none."""
 
     def __init__(self, hub: Hub, rank: int) -> None:
         self.rank = rank
@@ -137,9 +137,9 @@ class LocalExchange:
     def collect(self, ticket: int) -> list[Arrays]:
         return self._hub.collect(ticket)
 
-    def swap(self, parcels: Mapping[int, Arrays]) -> dict[int, Arrays]:
-        goals = np.array([to for to, arrays in parcels.items() for _ in arrays], np.int64)
-        parts = self.collect(self.post([goals, *(array for arrays in parcels.values() for array in arrays)]))
+    def swap(self, messages: Mapping[int, Arrays]) -> dict[int, Arrays]:
+        goals = np.array([to for to, arrays in messages.items() for _ in arrays], np.int64)
+        parts = self.collect(self.post([goals, *(array for arrays in messages.values() for array in arrays)]))
         mine = {rank: [array for to, array in zip(part[0], part[1:], strict=True) if to == self.rank]
                 for rank, part in enumerate(parts)}  # fmt: skip
         return {rank: arrays for rank, arrays in mine.items() if arrays}
@@ -160,7 +160,7 @@ def run_shards(size: int, work: Callable[[Exchange], Any], timeout: float = 600.
 
     def run(rank: int) -> None:
         try:
-            results[rank] = work(hub.seat(rank))
+            results[rank] = work(hub.exchange(rank))
         except BaseException as error:
             failures.append(error)
             hub.abort(f"shard {rank} has failed: {type(error).__name__}")

@@ -40,6 +40,6 @@ def balanced(counts: NDArray[np.int64], size: int, what: str = "classes") -> NDA
     return owner
 
 
-def deal(y: NDArray[np.int32], n_classes: int, size: int) -> NDArray[np.int32]:
+def partition_classes(y: NDArray[np.int32], n_classes: int, size: int) -> NDArray[np.int32]:
     """The rank that owns each class, by the classes' numbers of examples; raises as :func:`balanced`."""
     return balanced(np.bincount(y, minlength=n_classes), size)

@@ -61,7 +61,7 @@ class Forecast(NamedTuple):
     seconds: float
 
 
-def forecast_apart(
+def forecast_independent(
     sizes: NDArray[np.int64],
     entries: float,
     size: int,

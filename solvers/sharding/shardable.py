@@ -1,6 +1,7 @@
 """What a method has to offer to be trained in shards: what is whose, the steps of one shard, and its part of the model.
 
-A shard has classes of its own; or, of a method that trains something else apart, some of that: columns of a code.
+A shard has classes of its own; or, of a method whose independent parts are something else, some of those: columns of a
+code.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +15,7 @@ from solvers.core.base import Solver, State, Step
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
 from solvers.sharding import reshard
-from solvers.sharding.exchange import Exchange, Way
+from solvers.sharding.exchange import Exchange, ExchangeKind
 from solvers.sharding.plan import Forecast, Rates
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -30,7 +31,7 @@ class ModelPart(Protocol):
     def files(self, rank: int) -> Arrays:
         """The arrays that the shard of that rank gives, by names that no other shard gives."""
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """What else the whole needs to know, as JSON."""
 
 
@@ -47,11 +48,11 @@ class Shardable(ABC):
     Attributes
     ----------
     trains : str
-        What is dealt to the shards: classes, or columns of a code. Where a docstring here says classes, it is these.
+        What is partitioned: classes, or columns of a code. Where a docstring here says classes, it is these.
     columns : tuple of str
         The arrays of a state that have a column for each class of the shard (and padding): all others are the same in
         every shard, but for ``own``, the shard's classes in ascending order. Beside ``W``, those have a row an example.
-    ways : tuple of str
+    exchange_kinds : tuple of str
         What the shards may exchange; the first unless another is asked for.
     """
 
@@ -59,10 +60,10 @@ class Shardable(ABC):
     threads: int
     trains: ClassVar[str] = "classes"
     columns: ClassVar[tuple[str, ...]] = ("W",)
-    ways: ClassVar[tuple[Way, ...]] = ("scores",)
+    exchange_kinds: ClassVar[tuple[ExchangeKind, ...]] = ("scores",)
 
     @abstractmethod
-    def dealt(self, problem: Problem, size: int) -> NDArray[np.int32]:
+    def partition(self, problem: Problem, size: int) -> NDArray[np.int32]:
         """The rank that owns each class, shape (n_classes,); raises ValueError for more shards than classes."""
 
     def most_shards(self, n_classes: int) -> int:
@@ -77,13 +78,13 @@ class Shardable(ABC):
         nnz: int,
         size: int,
         rates: Rates | None = None,
-        way: Way | None = None,
+        kind: ExchangeKind | None = None,
     ) -> Forecast:
         """Predict a training in shards; as :func:`solvers.linear.sharded.forecast.forecast`."""
 
     @abstractmethod
     def sharded(
-        self, problem: Problem, exchange: Exchange, state: State | None = None, way: Way | None = None
+        self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
     ) -> Iterator[Step]:
         """The steps of the shard at this end of the exchange; all shards yield the same, each with its own state.
 
@@ -93,9 +94,9 @@ class Shardable(ABC):
             The whole problem, the same in every shard.
         exchange : Exchange
         state : mapping of str to array, optional
-            Of this shard at an earlier step by the same way; the columns may come without padding.
-        way : str
-            One of ``ways``; by default their first.
+            Of this shard at an earlier step by the same kind of exchange; the columns may come without padding.
+        kind : str
+            One of ``exchange_kinds``; by default their first.
 
         Raises
         ------
@@ -132,7 +133,7 @@ class Shardable(ABC):
 
     @abstractmethod
     def assembled(
-        self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, told: Sequence[Mapping[str, Any]]
+        self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
     ) -> Model:
         """The model of all shards.
 
@@ -143,6 +144,6 @@ class Shardable(ABC):
             The rank of each class.
         arrays : mapping
             The files of all parts; they may be memory-mapped.
-        told : sequence of mapping
-            What they tell, by rank.
+        reports : sequence of mapping
+            What they report, by rank.
         """

@@ -341,7 +341,7 @@ def test_what_fails_in_a_shard_is_the_job_s_error(
     def fail(*_: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(WestonWatkins, "dealt", fail)
+    monkeypatch.setattr(WestonWatkins, "partition", fail)
     with pools(database, 2):
         id = submit()
         run(id)

@@ -7,7 +7,7 @@ from solvers.linear.sharded import sum_to_zero
 from solvers.linear.sharded.shard import LARGEST_BATCH
 from solvers.linear.steps import binary
 from solvers.numerics.rows import ALIGNMENT
-from solvers.sharding.exchange import Way
+from solvers.sharding.exchange import ExchangeKind
 from solvers.sharding.partition import balanced
 from solvers.sharding.plan import BOUNDS_BYTES, Forecast, Rates, Share
 from solvers.sharding.schedule import PORTIONS, moves, rounds
@@ -31,7 +31,7 @@ def forecast(
     threads: int = 1,
     rates: Rates | None = None,
     *,
-    way: Way = "scores",
+    kind: ExchangeKind = "scores",
 ) -> Forecast:
     """Predict a training in shards.
 
@@ -50,7 +50,7 @@ def forecast(
     threads : int
         Of each shard.
     rates : Rates, optional
-    way : str
+    kind : str
         What the shards exchange. Weights and bounds can be counted beforehand; of scores the rates are taken for
         granted, of sums the examples a batch and the rounds that their roots take.
 
@@ -66,25 +66,25 @@ def forecast(
     for rank in range(size):
         own = owner == rank
         n_own = int(own.sum())
-        memory = memory_of(n, n_features, nnz, n_own, k, itemsize, way)
+        memory = memory_bytes(n, n_features, nnz, n_own, k, itemsize, kind)
         shares.append(Share(n_own, int(counts[own].sum()), memory))
-    n_rounds, sent, passes = _traffic(n, n_features, k, size, itemsize, rates, way)
+    n_rounds, sent, passes = _traffic(n, n_features, k, size, itemsize, rates, kind)
     widest = max(share.classes for share in shares)
     compute = passes * float(nnz) * widest * (itemsize / 4) / (rates.products * threads)
-    # parcels go in and out of Redis once; what all shards read goes out once for each, by the one link of its machine
-    travel = n_rounds * rates.round_trip + (1 if way == "weights" else size) * sent / rates.bandwidth
+    # messages go in and out of Redis once; what all shards read goes out once for each, by the one link of its machine
+    travel = n_rounds * rates.round_trip + (1 if kind == "weights" else size) * sent / rates.bandwidth
     return Forecast(shares, n_rounds, sent, compute + travel)
 
 
 def _traffic(
-    n: int, n_features: int, k: int, size: int, itemsize: int, rates: Rates, way: Way
+    n: int, n_features: int, k: int, size: int, itemsize: int, rates: Rates, kind: ExchangeKind
 ) -> tuple[int, int, float]:
     """Rounds and bytes of an epoch, and how often it reads the weights of every entry."""
-    if way == "bounds":
+    if kind == "bounds":
         return 1, BOUNDS_BYTES * size, 1.0
-    if way == "scores":
+    if kind == "scores":
         return int(np.ceil(n / rates.batch)) + _BOUNDS_ROUNDS, int(n * size * rates.message), 1.0
-    if way == "sums":
+    if kind == "sums":
         batches = np.ceil(n / _SUMS_BATCH)
         return int(batches * _SUMS_ROUNDS) + _BOUNDS_ROUNDS, int(n * size * (1 + _SUMS_BYTES * _SUMS_LOOKS)), 3.0
     schedule = list(rounds(size))
@@ -95,7 +95,7 @@ def _traffic(
     return PORTIONS * ((len(schedule) if size > 1 else 0) + 2) + _BOUNDS_ROUNDS, PORTIONS * journeys * half + lists, 1.0
 
 
-def memory_of(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize: int, way: Way) -> int:
+def memory_bytes(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize: int, kind: ExchangeKind) -> int:
     """The bytes of the arrays of a shard that has ``n_own`` of ``k`` classes; all else as :func:`forecast` has it."""
     lanes = ALIGNMENT // itemsize
     weights = n_features * -(-n_own // lanes) * ALIGNMENT
@@ -104,14 +104,14 @@ def memory_of(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize: i
     # labels, weights, bounds, f_y, rests, gains and orders of examples
     examples = n * (4 + 8 + 8 + 8 + 1 + 4 + 8)
     pool = (_POOL_ENTRIES * n + LARGEST_BATCH * (_WIDTH + 1)) * _ENTRY_BYTES + 16 * n
-    if way == "scores":
+    if kind == "scores":
         # two batches, and half of each again for those that go in two messages
         batches = 3 * LARGEST_BATCH * min(_WIDTH, k) * (4 + itemsize)
         return int(weights + rows + examples + pool + batches + _PASSING_BYTES * n)
-    if way == "weights":
+    if kind == "weights":
         # at home, the halves that play, and those that arrive
         return int(3 * weights + rows + examples + 2 * pool)
-    if way == "bounds":
+    if kind == "bounds":
         width = binary.block_width(n_own, np.dtype(f"f{itemsize}"))
         blocks = -(-n_own // width)
         # weights and dual variables; of each example and block its gain, its rest and, in a certificate, its gap

@@ -11,8 +11,8 @@ from solvers.core.problem import Problem
 from solvers.core.sharded_linear_model import ShardedLinearModel, block_name
 from solvers.linear.ascent import precision
 from solvers.linear.sharded.forecast import forecast
-from solvers.sharding.exchange import Way
-from solvers.sharding.partition import deal
+from solvers.sharding.exchange import ExchangeKind
+from solvers.sharding.partition import partition_classes
 from solvers.sharding.plan import Forecast, Rates
 from solvers.sharding.shardable import Arrays, Shardable
 
@@ -45,7 +45,7 @@ class Part(NamedTuple):
         alike = {"features": self.features, "bias": np.array([self.bias])} if rank == 0 else {}
         return {block_name(rank): self.W, **alike}
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Of the model's report."""
         weights = self.W[:-1] if self.bias else self.W
         return {"nonzero_weights": int(np.count_nonzero(weights)), "nonzero_duals": self.nonzero_duals}
@@ -54,9 +54,9 @@ class Part(NamedTuple):
 class LinearShards(Shardable):
     """A linear machine whose shards have classes of their own."""
 
-    def dealt(self, problem: Problem, size: int) -> NDArray[np.int32]:
+    def partition(self, problem: Problem, size: int) -> NDArray[np.int32]:
         """The rank that owns each class, shape (n_classes,); raises ValueError for more shards than classes."""
-        return deal(problem.y, problem.n_classes, size)
+        return partition_classes(problem.y, problem.n_classes, size)
 
     def forecast(
         self,
@@ -65,14 +65,16 @@ class LinearShards(Shardable):
         nnz: int,
         size: int,
         rates: Rates | None = None,
-        way: Way | None = None,
+        kind: ExchangeKind | None = None,
     ) -> Forecast:
         """Predict a training in shards; as :func:`solvers.linear.sharded.forecast.forecast`."""
         itemsize = precision(self.params).itemsize
-        return forecast(counts, n_features, nnz, size, itemsize, self.threads, rates, way=way or self.ways[0])
+        return forecast(
+            counts, n_features, nnz, size, itemsize, self.threads, rates, kind=kind or self.exchange_kinds[0]
+        )
 
     def assembled(
-        self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, told: Sequence[Mapping[str, Any]]
+        self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
     ) -> Model:
         """The model of all shards.
 
@@ -83,13 +85,13 @@ class LinearShards(Shardable):
             The rank of each class.
         arrays : mapping
             The files of all parts; they may be memory-mapped.
-        told : sequence of mapping
-            What they tell, by rank.
+        reports : sequence of mapping
+            What they report, by rank.
         """
         blocks = {**arrays, "owner": owner}
         model = ShardedLinearModel.from_arrays(tuple(problem.classes), problem.n_features, blocks)
         counts = np.bincount(owner)
-        duals = float(np.average([part["nonzero_duals"] for part in told], weights=counts))
-        weights = sum(part["nonzero_weights"] for part in told) / (problem.n_classes * problem.n_features)
+        duals = float(np.average([part["nonzero_duals"] for part in reports], weights=counts))
+        weights = sum(part["nonzero_weights"] for part in reports) / (problem.n_classes * problem.n_features)
         model.report = {"nonzero_weights": weights, "nonzero_duals": duals}
         return model

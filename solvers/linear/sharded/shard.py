@@ -49,7 +49,7 @@ from solvers.numerics.orders import awake
 from solvers.numerics.rows import ALIGNMENT, arrange, weights
 from solvers.numerics.thread_pool import ThreadPool, pieces
 from solvers.sharding.exchange import Arrays, Exchange, gather
-from solvers.sharding.partition import deal
+from solvers.sharding.partition import partition_classes
 
 SLICE_PRODUCTS = 1 << 31
 # of a shard for a batch, from which on the batch goes in two messages, one of them on its way during work on the other
@@ -148,7 +148,7 @@ class _Training:
         rows, _ = arrange(problem.X, plan.dtype)
         n, k = problem.n_samples, problem.n_classes
         d = max(int(rows.indices.max(initial=0)) + 1, 1)
-        self.data = Data(rows, problem.y, plan.C * problem.weights, deal(problem.y, k, exchange.size))
+        self.data = Data(rows, problem.y, plan.C * problem.weights, partition_classes(problem.y, k, exchange.size))
         own = np.flatnonzero(self.data.owner == exchange.rank).astype(np.int32)
         local = np.full(k, -1, np.int32)
         local[own] = np.arange(len(own), dtype=np.int32)

@@ -26,7 +26,7 @@ from solvers.numerics.orders import awake
 from solvers.numerics.rows import arrange, square_norm, weights
 from solvers.numerics.thread_pool import ThreadPool, pieces
 from solvers.sharding.exchange import Arrays, Exchange, gather, reduce
-from solvers.sharding.partition import deal
+from solvers.sharding.partition import partition_classes
 
 LEAST_BATCH, FIRST_BATCH, LARGEST_BATCH = 4, 64, 256
 # the pieces of a phase do not depend on the number of threads, as sums of floats depend on them
@@ -114,7 +114,8 @@ class _Training:
         self.rows, _ = arrange(problem.X, plan.dtype)
         n, self.k = problem.n_samples, problem.n_classes
         d = max(int(self.rows.indices.max(initial=0)) + 1, 1)
-        self.own = np.flatnonzero(deal(problem.y, self.k, exchange.size) == exchange.rank).astype(np.int32)
+        owner = partition_classes(problem.y, self.k, exchange.size)
+        self.own = np.flatnonzero(owner == exchange.rank).astype(np.int32)
         local = np.full(self.k, -1, np.int32)
         local[self.own] = np.arange(len(self.own), dtype=np.int32)
         self.labels, self.bounds = local[problem.y], plan.C * problem.weights

@@ -28,7 +28,7 @@ from solvers.numerics.orders import awake
 from solvers.numerics.rows import arrange, square_norm, weights
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.sharding.exchange import Exchange, gather
-from solvers.sharding.partition import deal
+from solvers.sharding.partition import partition_classes
 from solvers.sharding.schedule import PORTIONS, Seats, interleaved, moves, portions, rounds
 
 EPOCH, PORTION, CERTIFIED = range(3)
@@ -90,7 +90,7 @@ class _Training:
         self.plan, self.exchange, self.thread_pool = plan, exchange, thread_pool
         rows, _ = arrange(problem.X, plan.dtype)
         n, k, d = problem.n_samples, problem.n_classes, max(int(rows.indices.max(initial=0)) + 1, 1)
-        self.data = Data(rows, problem.y, plan.C * problem.weights, deal(problem.y, k, exchange.size))
+        self.data = Data(rows, problem.y, plan.C * problem.weights, partition_classes(problem.y, k, exchange.size))
         self.halves = halve(self.data.owner, problem.y, exchange.size)
         self.schedule = list(rounds(exchange.size))
         own = np.flatnonzero(self.data.owner == exchange.rank).astype(np.int32)

@@ -57,16 +57,16 @@ def test_the_certificate_is_of_the_best_multiple_from_w_on_and_so_is_the_model(n
     assert 1.0 < max(scales) <= scaling_search.LARGEST
 
 
-@pytest.mark.parametrize("way", ["scores", "weights"])
+@pytest.mark.parametrize("kind", ["scores", "weights"])
 @pytest.mark.parametrize("name", NAMES)
-def test_shards_certify_the_best_multiple_too(name, way):
+def test_shards_certify_the_best_multiple_too(name, kind):
     problem, solver = PROBLEMS["sparse"], machine(name)
-    if way not in solver.ways:
-        pytest.skip(f"{name} has no exchange of {way}")
+    if kind not in solver.exchange_kinds:
+        pytest.skip(f"{name} has no exchange of {kind}")
 
     def work(exchange):
         parts = []
-        for step in solver.sharded(problem, exchange, way=way):
+        for step in solver.sharded(problem, exchange, kind=kind):
             if not np.isnan(step.gap):
                 part = solver.part(problem, step.state)
                 state = {"scale": np.array(step.state["scale"])}

@@ -60,7 +60,7 @@ def test_a_broken_hub_refuses_whoever_comes_later():
     hub = Hub(2, timeout=600.0)
     hub.abort("shard 1 is lost")
     with pytest.raises(ExchangeError, match="shard 1 is lost"):
-        gather(hub.seat(0), [])
+        gather(hub.exchange(0), [])
 
 
 @pytest.mark.parametrize("size", [1, 3])

@@ -26,12 +26,12 @@ def machine(name="weston_watkins", **params):
     return SOLVERS[name](parse_params(name, {"tol": 1e-3, "dtype": "float32"} | params))
 
 
-def in_shards(solver, problem, size, states=None, way="weights"):
+def in_shards(solver, problem, size, states=None, kind="weights"):
     def work(exchange):
         state = states[exchange.rank] if states else None
         return [
             (step, {name: np.array(array) for name, array in step.state.items()})
-            for step in solver.sharded(problem, exchange, state, way)
+            for step in solver.sharded(problem, exchange, state, kind)
         ]
 
     return run_shards(size, work)
@@ -41,7 +41,7 @@ def in_shards(solver, problem, size, states=None, way="weights"):
 def test_any_number_of_shards_reaches_the_objective_of_scores_and_agrees_on_all_but_the_weights(size, k):
     # of 8 half-shards of 7 classes, one has none, and gives the others a bye
     problem, solver = text(n=120, k=k), machine(tol=1e-2)
-    expected = in_shards(solver, problem, 1, way="scores")[0][-1][0].primal
+    expected = in_shards(solver, problem, 1, kind="scores")[0][-1][0].primal
     shards = in_shards(solver, problem, size)
     step = shards[0][-1][0]
     assert step.converged

@@ -47,7 +47,7 @@ def test_memory_is_that_of_the_arrays_within_a_tenth(dtype):
     found = forecast(*facts(problem), 3, np.dtype(dtype).itemsize)
     with ThreadPool(1) as thread_pool:
         for rank, share in enumerate(found.shares):
-            state = _Training(problem, plan, Hub(3).seat(rank), thread_pool, None)
+            state = _Training(problem, plan, Hub(3).exchange(rank), thread_pool, None)
             held = sum(nbytes(value) for value in vars(state).values())
             X = problem.X
             held += X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + problem.weights.nbytes
@@ -107,11 +107,11 @@ def test_more_shards_share_the_weights_and_pay_by_the_round():
 
 def test_shards_that_train_apart_tell_their_bounds_and_keep_every_dual_variable():
     problem = text()
-    apart = forecast(*facts(problem), 3, 4, way="bounds")
+    apart = forecast(*facts(problem), 3, 4, kind="bounds")
     together = forecast(*facts(problem), 3, 4)
     assert (apart.rounds, apart.bytes) == (1, 3 * 48)
     assert apart.shares[0].memory_bytes - together.shares[0].memory_bytes < 3000 * 48 * 4
-    wide = forecast(np.full(30_000, 1), 10, 30_000, 1, 4, way="bounds")
+    wide = forecast(np.full(30_000, 1), 10, 30_000, 1, 4, kind="bounds")
     assert wide.shares[0].memory_bytes > 4 * 30_000**2
 
 

@@ -110,7 +110,7 @@ def test_the_dual_rises_at_every_batch_however_large(batch):
     margins = solver.margins(problem.n_classes)
     plan = solvers.linear.sharded.sum_to_zero.Plan(margins, 3.0, 1e-6, 3, np.dtype(np.float64), 0, 6.0, batch)
     with ThreadPool(1) as thread_pool:
-        training = _Training(problem, plan, Hub(1).seat(0), thread_pool, None)
+        training = _Training(problem, plan, Hub(1).exchange(0), thread_pool, None)
         duals = [0.0]
         for _ in range(4):
             order = np.flatnonzero(training.rows.squares > 0).astype(np.int32)
@@ -132,7 +132,7 @@ def test_the_roots_take_a_few_rounds_a_batch(monkeypatch):
 
     monkeypatch.setattr(_Training, "_move", counted)
     hub = Hub(1)
-    for _ in solver.sharded(problem, hub.seat(0)):
+    for _ in solver.sharded(problem, hub.exchange(0)):
         pass
     assert sum(batches) == 2 * 400
     assert len(batches) < hub.rounds < 8 * len(batches)

@@ -21,12 +21,12 @@ def assembled(solver, problem, states):
         given = part.files(rank)
         assert not files.keys() & given.keys()
         files |= given
-    return solver.assembled(problem, owner, files, [part.told() for part in parts])
+    return solver.assembled(problem, owner, files, [part.report() for part in parts])
 
 
 def cut_anew(solver, problem, states, size):
     parts = [solver.split(state) for state in states]
-    owner = solver.dealt(problem, size)
+    owner = solver.partition(problem, size)
     owns = [np.flatnonzero(owner == rank).astype(np.int32) for rank in range(size)]
     return [{**parts[0][1], **solver.gathered([alone for alone, _ in parts], own)} for own in owns]
 
@@ -119,7 +119,7 @@ def test_columns_at_once_reach_the_optimum_of_a_single_worker(code):
 def test_more_shards_than_columns_are_refused():
     problem = small(n=40, k=3)
     with pytest.raises(ValueError, match="4 shards for 3 columns"):
-        machine(code="all_pairs", base="weston_watkins").dealt(problem, 4)
+        machine(code="all_pairs", base="weston_watkins").partition(problem, 4)
     assert machine(code="all_pairs").most_shards(3) == 3
 
 
@@ -128,7 +128,7 @@ def test_a_plan_deals_the_columns_that_the_shards_train(base, code):
     problem, solver = small(n=80, k=6), machine(base=base, code=code)
     counts, d = np.bincount(problem.y), problem.n_features
     found = solver.forecast(counts, d, problem.X.nnz, 3)
-    owner, matrix = solver.dealt(problem, 3), solver.code(problem)
+    owner, matrix = solver.partition(problem, 3), solver.code(problem)
     for rank, share in enumerate(found.shares):
         own = owner == rank
         assert share.classes == own.sum()

@@ -19,7 +19,7 @@ from solvers.linear.sharded.subproblem import BOX, SIMPLEX, solve
 from solvers.numerics import coefficients
 from solvers.numerics.rows import arrange, weights
 from solvers.sharding.exchange import ExchangeError, Hub, run_shards
-from solvers.sharding.partition import deal
+from solvers.sharding.partition import partition_classes
 
 KINDS = {"weston_watkins": BOX, "crammer_singer": SIMPLEX}
 
@@ -138,7 +138,7 @@ def test_the_dual_rises_at_every_batch_however_large(name, size, monkeypatch):
     monkeypatch.setattr(solvers.linear.sharded.shard, "SLICE_PRODUCTS", 30_000)
     problem = text(n=150)
     plan = plan_for(name, problem, batch=size, max_epochs=3, dtype=np.dtype(np.float64))
-    states = [state for _, state in followed(problem, plan, 1, None, Hub(1).seat(0))]
+    states = [state for _, state in followed(problem, plan, 1, None, Hub(1).exchange(0))]
     duals = np.array([dual_of(state) for state in states])
     assert (np.diff(duals) >= -1e-12 * duals[1:]).all()
     assert duals[-1] > 1.5 * duals[0]
@@ -181,7 +181,9 @@ def test_one_message_a_batch_and_a_pass_and_two_an_epoch_with_its_certificate(mo
     problem = Problem.check(sp.eye(400, format="csr"), np.arange(400) % 23)
     plan = plan_for("weston_watkins", problem, max_epochs=1, batch=64, refine=False)
     hub = Hub(2)
-    threads = [threading.Thread(target=partial(followed, problem, plan, 1, None, hub.seat(rank))) for rank in range(2)]
+    threads = [
+        threading.Thread(target=partial(followed, problem, plan, 1, None, hub.exchange(rank))) for rank in range(2)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -199,7 +201,7 @@ def test_a_batch_in_two_messages_takes_the_steps_of_one_in_one(name, monkeypatch
         hub, shards = Hub(2), [[], []]
 
         def work(rank, hub=hub, shards=shards):
-            shards[rank] += followed(problem, plan, 1, None, hub.seat(rank))
+            shards[rank] += followed(problem, plan, 1, None, hub.exchange(rank))
 
         threads = [threading.Thread(target=work, args=(rank,)) for rank in range(2)]
         for thread in threads:
@@ -281,9 +283,9 @@ def test_the_gap_that_visits_tell_lies_between_the_certificates_before_and_after
 
 def test_classes_are_dealt_evenly_in_number_and_in_examples():
     y = np.repeat(np.arange(40), np.arange(40, 0, -1)).astype(np.int32)
-    owner = deal(y, 40, 4)
+    owner = partition_classes(y, 40, 4)
     assert np.bincount(owner).tolist() == [10] * 4
     examples = np.bincount(owner[y])
     assert examples.max() <= 1.1 * examples.min()
     with pytest.raises(ValueError, match="41 shards for 40 classes"):
-        deal(y, 40, 41)
+        partition_classes(y, 40, 41)

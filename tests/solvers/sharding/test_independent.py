@@ -9,7 +9,7 @@ from solvers.core.base import Step
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import run_shards
 from solvers.sharding.independent import together
-from solvers.sharding.partition import deal
+from solvers.sharding.partition import partition_classes
 from solvers.sharding.reshard import gather_columns, split
 
 
@@ -47,7 +47,7 @@ def test_a_training_goes_on_in_another_number_of_shards():
     problem, solver = small(n=60, d=9, k=5), machine()
     begun = in_shards(solver, problem, 2, stop=3)
     parts = [split(steps[-1][1], solver.columns) for steps in begun]
-    owner = deal(problem.y, 5, 3)
+    owner = partition_classes(problem.y, 5, 3)
     states = [
         {**parts[0][1], **gather_columns([alone for alone, _ in parts], np.flatnonzero(owner == rank).astype(np.int32))}
         for rank in range(3)
