@@ -103,8 +103,9 @@ def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
 def _check_exchange(solver: Solver[Any], request: TrainRequest) -> None:
     if request.shards is None:
         fault = "a job without shards exchanges nothing"
-    elif request.exchange not in shardable(solver).ways:
-        fault = f"shards of {solver.name} exchange {' or '.join(shardable(solver).ways)}, not {request.exchange}"
+    elif request.exchange not in shardable(solver).exchange_kinds:
+        kinds = " or ".join(shardable(solver).exchange_kinds)
+        fault = f"shards of {solver.name} exchange {kinds}, not {request.exchange}"
         if request.exchange == "weights":
             fault += ": a match of half-shards takes dual variables of two classes each, with bounds of their own"
     else:
