@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from solvers.linear.sharded.batch import Batch, Shard
 from solvers.linear.sharded.subproblem import solve
-from solvers.linear.steps.joint import NEGLIGIBLE
+from solvers.linear.steps.block_step import NEGLIGIBLE
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.rows import Rows
 from solvers.numerics.simd import prefetch

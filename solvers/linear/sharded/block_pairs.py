@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.linear.sharded.subproblem import BOX, solve
-from solvers.linear.steps.joint import NEGLIGIBLE
+from solvers.linear.steps.block_step import NEGLIGIBLE
 from solvers.numerics import coefficients
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.row_sums import sum_rows

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from solvers.linear.layouts import dense_simd
 from solvers.linear.layouts.dense_simd import DenseRows, dot, dots
-from solvers.linear.steps.joint import NEGLIGIBLE, _candidates, _solve, _violation, told
+from solvers.linear.steps.block_step import candidates, changes, load, solve, store, violation_of, weighted_loss
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.orders import live
 from solvers.numerics.rows import PARTS
@@ -41,65 +41,45 @@ def visit(
     listed, values, used = pool.classes, pool.values, pool.used
     size = n_classes + 2
     f = np.full(-(-W.shape[0] // 16) * 16, -np.inf, W.dtype)
-    classes = np.empty(size, np.int32)
+    classes, moved, places = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
+    steps = np.empty(size, W.dtype)
     b, old, new = np.empty(size + PARTS), np.empty(size), np.empty(size)
     for at in range(begin, end):
         if used[0] + n_classes > listed.shape[0]:
             return at
         i = order[at]
         y, C, K = labels[i], bounds[i], squares[i]
-        first, m = start[i] + 1, max(length[i] - 1, 0)
-        S0 = 0.0
-        for t in range(m):
-            classes[t], old[t] = listed[first + t], -values[first + t]
-            S0 += old[t]
+        m, S0 = load(start, length, listed, values, i, classes, old)
         if full:
             dots(W, X, i, f)
-            n, loss, held = _candidates(f, y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
+            f_y = np.float64(f[y])
+            f[y] = -np.inf
+            n, loss, held = candidates(f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
             tally[0] += C * loss - held
             tally[1] += C * loss
-            tally[2] = max(tally[2], _violation(b, old, n, S0, K, C, largest_loss))
+            tally[2] = max(tally[2], violation_of(b, old, n, S0, K, C, largest_loss))
         else:
             n = m
             f_y, inverse = dot(W, y, X, i), 1.0 / K
             for t in range(m):
                 b[t] = (1.0 - f_y + dot(W, classes[t], X, i)) * inverse + old[t] + S0
-        _solve(b, n, C, S0, largest_loss, new)
+        solve(b, n, C, S0, largest_loss, new)
 
-        count, own, kept, total, gain = 0, 0.0, 0, 0.0, 0.0
-        for t in range(n):
-            change = new[t] - old[t]
-            if abs(change) > NEGLIGIBLE * max(new[t], old[t]):
-                dense_simd.add(W, classes[t], W.dtype.type(-change), X, i)
-                count += 1
-                own += change
-                gain += change * change
-            else:
-                new[t] = old[t]
-            if new[t] > 0.0:
-                classes[kept], new[kept] = classes[t], new[t]
-                total += new[t]
-                kept += 1
+        count, own, square, kept, total = changes(old, new, n, classes, moved, steps, places)
+        for t in range(count):
+            dense_simd.add(W, moved[t], steps[t], X, i)
         gains[i] = 0.0
         if count == 0:
             if full:
                 rest[i] = min(rest[i] + 1, 255)
             continue
         rest[i] = 0
-        gain = 0.5 * K * (gain + own * own)
+        gain = 0.5 * K * (square + own * own)
         gains[i] = gain
         tally[3] += gain
         if own != 0.0:
             dense_simd.add(W, y, W.dtype.type(own), X, i)
-        if kept > 0 and kept + 1 > capacity[i]:
-            start[i], capacity[i] = used[0], kept + 1
-            used[0] += kept + 1
-        length[i] = kept + 1 if kept > 0 else 0
-        first = start[i]
-        if kept > 0:
-            listed[first], values[first] = y, total
-        for t in range(kept):
-            listed[first + 1 + t], values[first + 1 + t] = classes[t], -new[t]
+        store(start, length, capacity, listed, values, used, i, y, classes, new, kept, total)
     return end
 
 
@@ -177,7 +157,7 @@ def certify(
         f_y = np.float64(f[labels[i]])
         f[labels[i]] = -np.inf
         f[n_classes:] = -np.inf
-        gaps[i] = told(f, f_y, bounds[i], largest_loss, ray)
+        gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, ray)
         losses += gaps[i]
         first = pool.start[i]
         for t in range(first + 1, first + pool.length[i]):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solvers.linear.steps.joint import MANY, _candidates
+from solvers.linear.steps.block_step import MANY, candidates
 from solvers.numerics.block_roots import box_root, simplex_root
 
 
@@ -29,7 +29,8 @@ def test_candidates_are_all_whose_variables_are_or_become_positive(
 
     classes, b, old = np.empty(k + 2, np.int32), np.empty(k + 2 + MANY), np.empty(k + 2)
     classes[:m], old[:m] = held, alpha[held]
-    n, loss, product = _candidates(f, y, C, K, S0, m, k, k, largest_loss, classes, b, old)
+    f_y, f[y] = f[y], -np.inf
+    n, loss, product = candidates(f, f_y, C, K, S0, m, k, k, largest_loss, classes, b, old)
 
     assert set(classes[:n].tolist()) >= wanted
     assert len(set(classes[:n].tolist())) == n
@@ -43,5 +44,6 @@ def test_many_classes_alike_are_few_candidates() -> None:
     f = 0.2 * rng.standard_normal(k)
     classes, b, old = np.empty(k + 2, np.int32), np.empty(k + 2 + MANY), np.empty(k + 2)
     alone = np.count_nonzero(1.0 + f - f[0] > 0.5 * (1.0 + f.max() - f[0]))
-    n, *_ = _candidates(f, 0, 1.0, 1.0, 0.0, 0, k, k, False, classes, b, old)
+    f_y, f[0] = f[0], -np.inf
+    n, *_ = candidates(f, f_y, 1.0, 1.0, 0.0, 0, k, k, False, classes, b, old)
     assert n < 0.1 * alone

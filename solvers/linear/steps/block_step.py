@@ -1,0 +1,252 @@
+"""The exact step on all dual variables of one example, for the machines with relative margins.
+
+With g_c = 1 - f_y + f_c, the derivative of the dual along alpha_c, K = |x|^2, S0 = sum alpha and
+b_c = g_c / K + alpha_c + S0, the optimum of the summed losses (Weston and Watkins 1999; Alber et al. 2017, equation 3)
+is clip(b_c - S, 0, C) at the root S of its own sum, and that of the largest loss (Crammer and Singer 2002, equation 37)
+is (b_c - theta)_+ at the root theta of sum (b_c - theta)_+ = min(theta, C).
+
+All functions are inlined where they are called: passing arrays on costs reference counts, half the time of a visit.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.numerics.block_roots import box_root, simplex_root
+from solvers.numerics.rows import ALIGNMENT, PARTS, best_of_parts
+from solvers.numerics.scaling_search import note
+from solvers.numerics.simd import above_mask, largest, lowest_bit
+
+# a change below this share of the variable is none
+NEGLIGIBLE = 1e-12
+# of more than so many candidates, those are sought anew that a better bound leaves, by the best of so many parts
+MANY = 64
+
+
+@njit(inline="always")
+def load(
+    start: NDArray[np.int64],
+    length: NDArray[np.int32],
+    listed: NDArray[np.int32],
+    values: NDArray[np.float64],
+    i: int,
+    classes: NDArray[np.int32],
+    old: NDArray[np.float64],
+) -> tuple[int, float]:
+    """Classes and variables of example i from its list of coefficients: how many, and their sum."""
+    first, m, S0 = start[i] + 1, max(length[i] - 1, 0), 0.0
+    for t in range(m):
+        classes[t], old[t] = listed[first + t], -values[first + t]
+        S0 += old[t]
+    return m, S0
+
+
+@njit(inline="always")
+def candidates(
+    f: NDArray[Any],
+    f_y: float,
+    C: float,
+    K: float,
+    S0: float,
+    m: int,
+    n_classes: int,
+    most: int,
+    largest_loss: bool,
+    classes: NDArray[np.int32],
+    b: NDArray[np.float64],
+    old: NDArray[np.float64],
+) -> tuple[int, float, float]:
+    """Every class whose variable is or becomes positive: how many; the loss; sum alpha g.
+
+    The scores f are those of the other classes alone, -inf at the own class, and come to be -inf at the m listed ones.
+    At most ``most`` are found, or a few more: an exact step on a part of the variables. b is made for all that are.
+    """
+    for c in range(n_classes, f.shape[0]):
+        f[c] = -np.inf
+    held, loss, worst = 0.0, 0.0, 0.0
+    for t in range(m):
+        g = 1.0 - f_y + f[classes[t]]
+        f[classes[t]] = -np.inf
+        b[t] = g / K + old[t] + S0
+        held += old[t] * g
+        loss += max(g, 0.0)
+        worst = max(worst, g)
+    g_top = 1.0 - f_y + np.float64(largest(f))
+    b_top = g_top / K + S0
+    if largest_loss:
+        loss = max(worst, g_top)
+    elif g_top > 0.0:
+        loss += _summed(f, f_y, C, None)
+
+    # two lower bounds of the root: from the positive variables alone, and from the best other class alone
+    floor = max(0.0, min(0.5 * b_top, C), b_top - C if largest_loss else 0.0)
+    if m > 0:
+        floor = max(floor, root(b, m, C, S0, largest_loss))
+    n, width, begin, many = m, ALIGNMENT // f.itemsize, 0, m + MANY
+    level = f.dtype.type(f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y))
+    while b_top > floor and begin < n_classes and n < most:
+        mask = above_mask(f, begin, level)
+        while mask:
+            c = begin + lowest_bit(mask)
+            mask &= mask - np.uint32(1)
+            classes[n], old[n] = c, 0.0
+            b[n] = (1.0 - f_y + f[c]) / K + S0
+            n += 1
+        begin += width
+        if n >= many and begin < n_classes:
+            # the root over the best class of every so many bounds that of all as well, and far better
+            n, many, begin = m, n_classes + width, 0
+            known = _best_of_parts(f, f_y, K, S0, b, m)
+            floor = max(floor, root(b, known, C, S0, largest_loss))
+            level = f.dtype.type(f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y))
+    return n, loss, held
+
+
+@njit(cache=True, nogil=True)
+def _best_of_parts(f: NDArray[Any], f_y: float, K: float, S0: float, b: NDArray[np.float64], m: int) -> int:
+    """b from the highest score of each of PARTS parts of the classes, behind the first m; returns the end."""
+    best = np.empty(PARTS, f.dtype)
+    best_of_parts(f, best)
+    for t in range(PARTS):
+        b[m + t] = (1.0 - f_y + best[t]) / K + S0
+    return m + PARTS
+
+
+@njit(cache=True, nogil=True)
+def _summed(f: NDArray[Any], f_y: float, C: float, terms: NDArray[np.float64] | None) -> float:
+    """Sum of max(0, 1 - f_y + f_c); ``terms``, if there are any, note them times C."""
+    width = ALIGNMENT // f.itemsize
+    level = f.dtype.type(f_y - 1.0)
+    loss = 0.0
+    for begin in range(0, f.shape[0], width):
+        mask = above_mask(f, begin, level)
+        while mask:
+            g = 1.0 - f_y + f[begin + lowest_bit(mask)]
+            loss += max(0.0, g)
+            if terms is not None and g > 0.0:
+                note(1.0, g - 1.0, C, terms)
+            mask &= mask - np.uint32(1)
+    return loss
+
+
+@njit(inline="always")
+def root(b: NDArray[np.float64], n: int, C: float, S0: float, largest_loss: bool) -> float:
+    """What the first n of b exceed to be positive."""
+    found: float = simplex_root(b, n, C) if largest_loss else box_root(b, n, C, 1.0, S0)
+    return found
+
+
+@njit(inline="always")
+def solve(b: NDArray[np.float64], n: int, C: float, S0: float, largest_loss: bool, new: NDArray[np.float64]) -> None:
+    """The best variables of one example, given b."""
+    used, shift, top = 0.0, root(b, n, C, S0, largest_loss), np.inf if largest_loss else C
+    for t in range(n):
+        new[t] = min(max(b[t] - shift, 0.0), top)
+        used += new[t]
+    # where C is tiny against b, rounding may lift the sum above it, and the dual value with it
+    if largest_loss and used > C:
+        for t in range(n):
+            new[t] *= C / used
+
+
+@njit(inline="always")
+def violation_of(
+    b: NDArray[np.float64], old: NDArray[np.float64], n: int, S0: float, K: float, C: float, largest_loss: bool
+) -> float:
+    """How far the example is from its optimality conditions, before the step."""
+    violation, worst, low = 0.0, 0.0, np.inf
+    for t in range(n):
+        g = (b[t] - old[t] - S0) * K
+        worst = max(worst, g)
+        if old[t] > 0.0:
+            low = min(low, g)
+        if (g > 0.0 and old[t] < C) or (g < 0.0 and old[t] > 0.0):
+            violation = max(violation, abs(g))
+    if largest_loss:
+        # the slack C - sum alpha is one more variable, of gradient 0 (Crammer and Singer 2002, equation 24)
+        if S0 < C * (1.0 - 1e-9):
+            low = min(low, 0.0)
+        violation = max(0.0, worst - low)
+    return violation
+
+
+@njit(inline="always")
+def changes(
+    old: NDArray[np.float64],
+    new: NDArray[np.float64],
+    n: int,
+    classes: NDArray[np.int32],
+    moved: NDArray[np.int32],
+    steps: NDArray[Any],
+    places: NDArray[np.int32],
+) -> tuple[int, float, float, int, float]:
+    """The step ``w_c -= change x`` of n variables, without changes that are negligible.
+
+    The classes that move go to ``moved``, the factors of x to ``steps``, their numbers among the n to ``places``. Then
+    the positive variables and their classes move to the front of ``new`` and ``classes``.
+
+    Returns
+    -------
+    count, total, square : int, float, float
+        How many change; the sum of their changes, by which ``w_y += total x``; and the sum of the squared changes.
+    kept, held : int, float
+        How many variables are positive, and their sum.
+    """
+    count, total, square, kept, held = 0, 0.0, 0.0, 0, 0.0
+    for t in range(n):
+        change = new[t] - old[t]
+        if abs(change) > NEGLIGIBLE * max(new[t], old[t]):
+            moved[count], steps[count], places[count] = classes[t], -change, t
+            count += 1
+            total += change
+            square += change * change
+        else:
+            new[t] = old[t]
+        if new[t] > 0.0:
+            classes[kept], new[kept] = classes[t], new[t]
+            held += new[t]
+            kept += 1
+    return count, total, square, kept, held
+
+
+@njit(inline="always")
+def store(
+    start: NDArray[np.int64],
+    length: NDArray[np.int32],
+    capacity: NDArray[np.int32],
+    listed: NDArray[np.int32],
+    values: NDArray[np.float64],
+    used: NDArray[np.int64],
+    i: int,
+    y: int,
+    classes: NDArray[np.int32],
+    new: NDArray[np.float64],
+    kept: int,
+    held: float,
+) -> None:
+    """Make the kept variables the list of example i: the own class with their sum, then each with its sign turned.
+
+    The caller has made sure of room for one more than are kept.
+    """
+    if kept > 0 and kept + 1 > capacity[i]:
+        start[i], capacity[i] = used[0], kept + 1
+        used[0] += kept + 1
+    length[i] = kept + 1 if kept > 0 else 0
+    first = start[i]
+    if kept > 0:
+        listed[first], values[first] = y, held
+    for t in range(kept):
+        listed[first + 1 + t], values[first + 1 + t] = classes[t], -new[t]
+
+
+@njit(inline="always")
+def weighted_loss(f: NDArray[Any], f_y: float, C: float, largest_loss: bool, terms: NDArray[np.float64]) -> float:
+    """The weighted loss of an example, whose terms are noted for the scaling line search; f without its own class."""
+    if largest_loss:
+        pull = np.float64(largest(f)) - f_y
+        if 1.0 + pull > 0.0:
+            note(1.0, pull, C, terms)
+        return C * max(0.0, 1.0 + pull)
+    return C * float(_summed(f, f_y, C, terms))
