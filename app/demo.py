@@ -20,8 +20,8 @@ from app.config import settings
 from app.corpus import write_docstrings
 from app.embedded import serving
 from app.remote.errors import ClientError
-from app.schemas.jobs import TextRecipe
 from app.schemas.models import ModelVersion
+from app.schemas.texts import TextRecipe
 from app.supervisor import SupervisorError
 
 MODEL = "docstrings"
