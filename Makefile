@@ -5,14 +5,15 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
-.PHONY: help demo serve test check coverage docs docs-serve bench clean
+.PHONY: help demo serve test test-slow test-all check coverage docs docs-serve bench clean
 
 help:
 	@echo "make demo    train and query a classifier of docstrings, next to scikit-learn's"
 	@echo "make serve   run the service on http://127.0.0.1:8000 until Ctrl-C"
-	@echo "make test    run the tests"
+	@echo "make test    run the tests, one method of each kind (make test-slow: the rest; make test-all: both)"
 	@echo "make check   formatting, lint, types, import rules, links and names of the documentation"
 	@echo "make docs    build the documentation into site/ (make docs-serve: and show it while you write)"
 	@echo "make coverage  run the tests, and tell which lines they never run"
@@ -26,7 +27,12 @@ serve: $(VENV)/installed-run
 	@$(BIN)/polymargin up
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(VENV)/installed-dev
+	$(PYTEST) -m slow $(PYTEST_ARGS)
+
+test-all: test test-slow
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .

@@ -14,6 +14,7 @@ import numpy as np
 import psycopg
 import pytest
 import redis
+from drivers import mark_slow
 from sqlalchemy import delete, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -28,6 +29,12 @@ from workers import draining
 from workers.tasks import run
 
 POSTGRES = "POLYMARGIN_TEST_POSTGRES_URL"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One method of each driver is tested quickly, the others by the slow tests."""
+    mark_slow(items)
 
 
 @pytest.fixture
