@@ -83,7 +83,7 @@ def run(who: str, train: Problem, test: tuple[Any, NDArray[Any]], rounds: int) -
     name, params = METHODS[who]
     method = SOLVERS[name](parse_params(name, params | {"max_epochs": rounds}))
     solver, total, spent, epoch, state = [], [], 0.0, 0, None
-    with timed([(Stumps, "survey"), (PairLoss, "survey")]) as search:
+    with timed([(Stumps, "find_and_evaluate"), (PairLoss, "measure")]) as search:
         steps = method.steps(train)
         while spent < CAP:
             began = time.process_time()

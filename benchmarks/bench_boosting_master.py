@@ -2,12 +2,12 @@
 
 Both start from the weights of the round before, with the new weak learners at weight 0, on the same columns; the
 seconds are those until the objective is within a share of the optimum. One thread, processor seconds, C = 1e4.
-Coordinate descent is that of the product: a sweep over the new variables, then turns over all, each of them coordinate
-descent on a quadratic model or on the violated variables, between them passes that find these; in its seconds is the
-pass that tells the scores at the end. It copies the columns that it is about to read, where the product makes them from
-the bins, which takes as long. L-BFGS-B evaluates objective and gradient in one of two ways: as a user of SciPy would,
-through BLAS on one dense matrix of floats a class; or in compiled loops over columns of one byte a row, the zero
-weights left out, which nobody but us would have.
+Coordinate descent is that of the product: a sweep over the new variables, then iterations over all, each of them
+coordinate descent on a quadratic model or on the violated variables, between them passes that find these; in its
+seconds is the pass that moves the scores at the end. It copies the columns that it is about to read, where the product
+makes them from the bins, which takes as long. L-BFGS-B evaluates objective and gradient in one of two ways: as a user
+of SciPy would, through BLAS on one dense matrix of floats a class; or in compiled loops over columns of one byte a row,
+the zero weights left out, which nobody but us would have.
 """
 
 import argparse
@@ -36,7 +36,7 @@ ALONE = ThreadPool(1)
 
 
 class Master:
-    """The master problem of one round: columns ``sides`` of the classes ``owners``, and where to start from."""
+    """The master problem of one round: columns ``responses`` of the classes ``owners``, and where to start from."""
 
     def __init__(self, problem: Problem, rounds: int, C: float) -> None:
         method = MultiboostCw(MultiboostCwParams(C=C, tau_max=10, max_epochs=rounds, tol=1e-9))
@@ -44,20 +44,20 @@ class Master:
         run = method.run(self.task)
         while run.epoch < rounds - 1:
             run.advance(ALONE)
-        view = run._look(ALONE)
+        view = run._measure(ALONE)
         assert view.found is not None
         self.new = run._admit(view.found)
         self.C, self.F = C, run.loss.F.copy()
         variables = run.variables
         self.owners = variables.owners
-        sides = self.task.learners.sides(variables.learners)
-        gradients = self.loss().gradients(sides, self.owners)
+        responses = self.task.learners.responses(variables.learners)
+        gradients = self.loss().gradients(responses, self.owners)
         # the paper's weights are not negative: of a stump and its negative the one that was found
         signs = np.where(np.where(variables.weights != 0, variables.weights, gradients) < 0, -1, 1).astype(np.int8)
-        self.sides, self.start = sides * signs[:, None], signs * variables.weights
+        self.responses, self.start = responses * signs[:, None], signs * variables.weights
         self.wrong = self.task.y != np.arange(self.task.n_classes)[:, None]
         self.of_class = [np.flatnonzero(self.owners == c) for c in range(self.task.n_classes)]
-        self.matrices = [np.asfortranarray(self.sides[own].T.astype(np.float64)) for own in self.of_class]
+        self.matrices = [np.asfortranarray(self.responses[own].T.astype(np.float64)) for own in self.of_class]
 
     def loss(self) -> PairLoss:
         """The loss at the start."""
@@ -67,31 +67,31 @@ class Master:
         return loss
 
     def descend(self, eps: float) -> tuple[list[float], list[float]]:
-        """Seconds and objectives of coordinate descent, after each turn."""
+        """Seconds and objectives of coordinate descent, after each iteration."""
         loss, variables = self.loss(), Variables()
         variables.admit(np.arange(len(self.owners)), self.owners.astype(np.int64))
-        variables.weights[:] = variables.told[:] = self.start
-        master = MasterProblem(loss, variables, lambda part: self.sides[part], signed=False)
+        variables.weights[:] = variables.scored[:] = self.start
+        master = MasterProblem(loss, variables, lambda part: self.responses[part], signed=False)
         seconds: list[float] = []
         values: list[float] = []
         spent, scores = 0.0, loss.F.copy()
         while len(values) < TURNS:
             began, gradients = time.process_time(), None
             if not values:
-                master.step(ALONE, self.new)
+                master.sweep(ALONE, self.new)
             else:
-                if master.left == 0:
+                if master.sweeps_left == 0:
                     gradients = master.gradients()
-                    if not master.look(master.violations(gradients), eps):
+                    if not master.choose_working_set(master.violations(gradients), eps):
                         break
-                master.turn(ALONE, gradients, [0, len(values)])
+                master.iterate(ALONE, gradients, [0, len(values)])
             spent += time.process_time() - began
-            # the scores are told once a round; steps on all weights have told them of themselves
-            began, late = time.process_time(), variables.changed(variables.told, None)
-            steps = variables.weights[late] - variables.told[late]
-            loss.shift(ALONE, self.sides[late], self.owners[late], steps, scores)
+            # the scores follow once a round; steps on all weights move them by themselves
+            began, late = time.process_time(), variables.changed(variables.scored, None)
+            steps = variables.weights[late] - variables.scored[late]
+            loss.shift(ALONE, self.responses[late], self.owners[late], steps, scores)
             seconds.append(spent + time.process_time() - began)
-            values.append(float(variables.weights.sum()) + loss.rate * float((loss.e * loss.r)[self.wrong].sum()))
+            values.append(float(variables.weights.sum()) + loss.rate * float((loss.mu.e * loss.mu.r)[self.wrong].sum()))
         return seconds, values
 
     def quasi_newton(self, *, compiled: bool) -> tuple[list[float], list[float]]:
@@ -101,7 +101,7 @@ class Master:
 
         def objective(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             if compiled:
-                _combine(self.sides, self.owners, w, F)
+                _combine(self.responses, self.owners, w, F)
             else:
                 for c, (own, H) in enumerate(zip(self.of_class, self.matrices, strict=True)):
                     F[c] = H @ w[own]
@@ -111,7 +111,7 @@ class Master:
             u[loss.y, rows] = sums
             gradient = np.empty(len(w))
             if compiled:
-                _pull(self.sides, self.owners, u, gradient)
+                _gradient(self.responses, self.owners, u, gradient)
             else:
                 for c, (own, H) in enumerate(zip(self.of_class, self.matrices, strict=True)):
                     gradient[own] = u[c] @ H
@@ -128,22 +128,24 @@ class Master:
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
 def _combine(
-    sides: NDArray[np.int8], owners: NDArray[np.int32], w: NDArray[np.float64], F: NDArray[np.float64]
+    responses: NDArray[np.int8], owners: NDArray[np.int32], w: NDArray[np.float64], F: NDArray[np.float64]
 ) -> None:
     F[:] = 0.0
     for j in range(len(w)):
         if w[j] != 0.0:
-            f, side, weight = F[owners[j]], sides[j], w[j]
-            for i in range(len(side)):
-                f[i] += weight * side[i]
+            f, response, weight = F[owners[j]], responses[j], w[j]
+            for i in range(len(response)):
+                f[i] += weight * response[i]
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def _pull(sides: NDArray[np.int8], owners: NDArray[np.int32], u: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+def _gradient(
+    responses: NDArray[np.int8], owners: NDArray[np.int32], u: NDArray[np.float64], out: NDArray[np.float64]
+) -> None:
     for j in range(len(owners)):
-        x, side, total = u[owners[j]], sides[j], 0.0
-        for i in range(len(side)):
-            total += x[i] * side[i]
+        x, response, total = u[owners[j]], responses[j], 0.0
+        for i in range(len(response)):
+            total += x[i] * response[i]
         out[j] = total
 
 

@@ -39,7 +39,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 def descended(problem: Problem, tau_max: int, rounds: int) -> Iterator[tuple[float, float]]:
     """Objective and seconds of the solver after each round."""
     method, spent = MultiboostCw(MultiboostCwParams(C=C, tau_max=tau_max, max_epochs=rounds, tol=1e-9)), 0.0
-    with timed([(Stumps, "survey"), (PairLoss, "survey")]) as search:
+    with timed([(Stumps, "find_and_evaluate"), (PairLoss, "measure")]) as search:
         steps = method.steps(problem)
         while spent - search[0] < CAP:
             began = time.process_time()
@@ -58,7 +58,7 @@ def solved(problem: Problem, rounds: int) -> Iterator[tuple[float, float]]:
     run = method.run(task)
     signs = np.empty(0)
     for _ in range(rounds):
-        view = run._look(thread_pool)
+        view = run._measure(thread_pool)
         assert view.found is not None
         run._admit(view.found)
         began = time.process_time()
@@ -66,10 +66,10 @@ def solved(problem: Problem, rounds: int) -> Iterator[tuple[float, float]]:
         new = np.arange(len(signs), len(variables))
         # the weights of L-BFGS-B are not negative, as the paper's: of a stump and its negative the one that was found
         signs = np.append(signs, np.sign(view.found.values[variables.owners[new]]))
-        sides = task.learners.sides(variables.learners)
-        variables.weights[:], value = minimum(run.loss, sides, variables.owners, variables.weights, signs)
+        responses = task.learners.responses(variables.learners)
+        variables.weights[:], value = minimum(run.loss, responses, variables.owners, variables.weights, signs)
         spent += time.process_time() - began
-        variables.told[:], run._view = variables.weights, None
+        variables.scored[:], run._measured = variables.weights, None
         run.loss.refresh()
         yield value, spent
         if spent > CAP:
@@ -77,12 +77,12 @@ def solved(problem: Problem, rounds: int) -> Iterator[tuple[float, float]]:
 
 
 def minimum(
-    loss: PairLoss, sides: NDArray[np.int8], owners: NDArray[np.int32], weights: NDArray[np.float64], signs: Any
+    loss: PairLoss, responses: NDArray[np.int8], owners: NDArray[np.int32], weights: NDArray[np.float64], signs: Any
 ) -> tuple[NDArray[np.float64], float]:
     """The best weights for all columns, and the objective there; the scores of the loss follow."""
     k, rows = len(loss.F), np.arange(len(loss.y))
     of_class = [np.flatnonzero(owners == c) for c in range(k)]
-    matrices = [np.asfortranarray((sides[own] * signs[own, None]).T) for own in of_class]
+    matrices = [np.asfortranarray((responses[own] * signs[own, None]).T) for own in of_class]
 
     def objective(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         for c, (own, H) in enumerate(zip(of_class, matrices, strict=True)):

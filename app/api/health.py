@@ -7,7 +7,7 @@ from app.api.problems import responses
 from app.errors import Item, Unavailable
 from app.schemas.health import Health, Readiness
 from app.services import readiness
-from app.version import VERSION
+from solvers.version import VERSION
 
 router = APIRouter(tags=["operation"])
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from app.remote.errors import ClientError
-from app.remote.files import send_file
+from app.remote.files import pieces
 from app.remote.transport import Transport
-from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNodes, HierarchyOptions
+from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNodes
 from app.schemas.pages import Page
 
 FORMATS: dict[str, HierarchyFormat] = {
@@ -30,7 +30,8 @@ class Hierarchies:
         path: str | Path,
         name: str,
         format: HierarchyFormat | None = None,
-        **options: str | None,
+        root: str | None = None,
+        separator: str | None = None,
     ) -> Hierarchy:
         """Send a file; the answer says what is in it.
 
@@ -41,8 +42,10 @@ class Hierarchies:
             Under which jobs will find it.
         format : {"json", "csv", "lshtc", "rcv1", "paths"} or None
             None: told by the file's ending, or by the name cat_hier.txt.
-        **options
-            The fields of app.schemas.hierarchies.HierarchyOptions: root, separator.
+        root : str or None
+            What the file calls the top of the tree; None: what the format's own way is.
+        separator : str or None
+            Of paths; None: a dot.
 
         Raises
         ------
@@ -58,8 +61,12 @@ class Hierarchies:
         if chosen is None:
             known = ", ".join(FORMATS)
             raise ClientError(f"The ending {file.suffix[:20]!r} tells no format: give one, or use one of {known}")
-        query = options | {"name": name, "format": chosen}
-        return Hierarchy.model_validate_json(send_file(self._transport, "/hierarchies", file, HierarchyOptions, query))
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
+        params = {"name": name, "format": chosen, "root": root, "separator": separator}
+        response = self._transport.send(
+            "POST", "/hierarchies", params=params, content=lambda: pieces(file), headers=headers
+        )
+        return Hierarchy.model_validate_json(response.content)
 
     def get(self, hierarchy: str) -> Hierarchy:
         return self._transport.get(Hierarchy, f"/hierarchies/{hierarchy}")

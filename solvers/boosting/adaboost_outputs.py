@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
-from solvers.boosting import adaboost_steps as kernels
-from solvers.boosting.boosting import BoostingParams, Report, Run, Task, Waning, half_log_odds
+from solvers.boosting import adaboost_steps
+from solvers.boosting.adaboost_weights import LossPlateau, half_log_odds
+from solvers.boosting.params import BoostingParams
+from solvers.boosting.rounds import Report, Run, Task
 from solvers.boosting.simd import LANES
-from solvers.boosting.weak_learners import stump_search as stumps
-from solvers.boosting.weak_learners.stumps import Channels, Stumps, aligned, shared_out
+from solvers.boosting.weak_learners.channels import Channels
 from solvers.boosting.weak_learners.votes import decoded
 from solvers.numerics.thread_pool import ThreadPool
 
@@ -30,7 +31,7 @@ CHUNK_BYTES = 16 << 20
 Sharing = Literal["own", "sign", "real"]
 
 
-class LabelParams(BoostingParams):
+class OutputParams(BoostingParams):
     """What methods on separate outputs have in common."""
 
     tol: float = Field(
@@ -55,7 +56,7 @@ def estimate_bytes(n_samples: int, n_outputs: int) -> int:
     return n_samples * (17 * n_outputs + 4 * 16 * -(-2 * n_outputs // 16) + 64)
 
 
-class LabelRun(Run):
+class OutputRun(Run):
     """Outputs f and their losses w, shape (n_outputs, n).
 
     Parameters
@@ -66,16 +67,16 @@ class LabelRun(Run):
         Whether the code decodes the outputs, or these are the classes' scores.
     """
 
-    def __init__(self, task: Task, code: NDArray[np.int8], decodes: bool, params: LabelParams, seed: int) -> None:
+    def __init__(self, task: Task, code: NDArray[np.int8], decodes: bool, params: OutputParams, seed: int) -> None:
         super().__init__(task, code.shape[1], params, seed)
-        self.params: LabelParams = params
+        self.params: OutputParams = params
         self.code = code if decodes else None
         self.Y = np.ascontiguousarray(code.T[:, task.y])
         counted = task.omega * np.count_nonzero(code, axis=1)[task.y]
         self.omega = task.omega / counted.sum()
         self.f, self.w = np.zeros(self.Y.shape), np.empty(self.Y.shape)
-        self.waning = Waning(params.tol)
-        kernels.restart(self.omega, self.Y, self.f, self.w)
+        self.plateau = LossPlateau(params.tol)
+        adaboost_steps.restart(self.omega, self.Y, self.f, self.w)
 
     def classify(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
         if self.code is None:
@@ -85,19 +86,19 @@ class LabelRun(Run):
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def advance(self, thread_pool: ThreadPool) -> Report | None:
-        turn = {"own": self._own, "sign": self._shared, "real": self._shared}[self.params.sharing](thread_pool)
-        if turn is None:
+        changes = {"own": self._own, "sign": self._shared, "real": self._shared}[self.params.sharing](thread_pool)
+        if changes is None:
             return None
         self.epoch += 1
-        self.vote(*turn)
+        self.vote(*changes)
         if self.epoch % REFRESH == 0:
-            kernels.restart(self.omega, self.Y, self.f, self.w)
+            adaboost_steps.restart(self.omega, self.Y, self.f, self.w)
         primal = float(self.w.sum())
         if self.code is None:
-            wrong = kernels.count_wrong(self.f, self.task.y)
+            wrong = adaboost_steps.count_wrong(self.f, self.task.y)
         else:
             wrong = int(np.count_nonzero(self.classify(self.f) != self.task.y))
-        return Report(primal, np.nan, np.nan, wrong, self.waning.note(primal))
+        return Report(primal, np.nan, np.nan, wrong, self.plateau.reached(primal))
 
     def _own(self, thread_pool: ThreadPool) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]] | None:
         """A step for every output along a learner of its own; learners, outputs and weights."""
@@ -108,10 +109,10 @@ class LabelRun(Run):
         if found is None:
             return None
         alpha, total = np.zeros(m), float(self.w.sum())
-        for l, side in enumerate(self.task.learners.sides(found.learners)):
-            pp, pm, mp, mm = kernels.parts(side, self.Y[l], self.w[l])
+        for l, response in enumerate(self.task.learners.responses(found.learners)):
+            pp, pm, mp, mm = adaboost_steps.split_mass(response, self.Y[l], self.w[l])
             alpha[l] = half_log_odds(pp + mm, pm + mp, total)
-            kernels.move(side, alpha[l], -alpha[l], self.Y[l], self.f[l], self.w[l])
+            adaboost_steps.move(response, alpha[l], -alpha[l], self.Y[l], self.f[l], self.w[l])
         moved = np.flatnonzero(alpha)
         return found.learners[moved], moved, alpha[moved]
 
@@ -119,9 +120,9 @@ class LabelRun(Run):
         """A step for every output along one stump."""
         m, real = len(self.f), self.params.sharing == "real"
         learner = np.array([self._best_for_all(thread_pool, real)])
-        side = self.task.learners.sides(learner)[0]
+        response = self.task.learners.responses(learner)[0]
         votes, total = np.zeros((2, m)), float(self.w.sum())
-        masses = np.array([kernels.parts(side, self.Y[l], self.w[l]) for l in range(m)])
+        masses = np.array([adaboost_steps.split_mass(response, self.Y[l], self.w[l]) for l in range(m)])
         if real:
             votes[0] = [half_log_odds(pp, pm, total) for pp, pm, _, _ in masses]
             votes[1] = [half_log_odds(mp, mm, total) for _, _, mp, mm in masses]
@@ -131,7 +132,7 @@ class LabelRun(Run):
             votes[0] = np.sign(gains) * half_log_odds(right, masses.sum() - right, total)
             votes[1] = -votes[0]
         for l in range(m):
-            kernels.move(side, votes[0, l], votes[1, l], self.Y[l], self.f[l], self.w[l])
+            adaboost_steps.move(response, votes[0, l], votes[1, l], self.Y[l], self.f[l], self.w[l])
         weights = np.concatenate([0.5 * (votes[0] - votes[1]), 0.5 * (votes[0] + votes[1])])
         learners, outputs = np.repeat([learner[0], -1], m), np.tile(np.arange(m), 2)
         moved = np.flatnonzero(weights)
@@ -139,32 +140,20 @@ class LabelRun(Run):
 
     def _best_for_all(self, thread_pool: ThreadPool, real: bool) -> int:
         """The stump that is worth most to all outputs together."""
-        m, learners = len(self.f), self.task.learners
-        assert isinstance(learners, Stumps)
+        m = len(self.f)
         if real:
             channel = np.arange(LANES * -(-m // HALF))
             outputs = channel // LANES * HALF + channel % HALF
             outputs[outputs >= m] = -1
-            which = np.where(channel % LANES < HALF, 1, -1).astype(np.int8)
+            signs = np.where(channel % LANES < HALF, 1, -1).astype(np.int8)
         else:
-            outputs, which = np.arange(m), np.zeros(m, np.int8)
-        channels = self._channels(thread_pool, outputs, which, np.full(len(outputs), self.w.sum(axis=1).max()))
+            outputs, signs = np.arange(m), np.zeros(m, np.int8)
+        channels = self._channels(thread_pool, outputs, signs, np.full(len(outputs), self.w.sum(axis=1).max()))
         self.draw_bag(channels)
-        values = np.zeros(len(learners.bins.thresholds))
-        width = 4 * LANES * int(learners.bins.n_bins.max(initial=1))
-        thread_pool.run(
-            partial(
-                stumps.pool, *learners.bins.arrays, begin, end, channels.U, channels.totals, real,
-                aligned((width,), channels.U.dtype), values,
-            )
-            for begin, end in shared_out(learners.bins, len(channels.U), thread_pool)
-        )  # fmt: skip
-        totals = channels.totals.astype(np.float64)
-        constant = -np.sqrt(totals[:, :HALF] * totals[:, HALF:]).sum() if real else np.abs(totals).sum()
-        return int(values.argmax()) if values.max(initial=-np.inf) > constant else -1
+        return self.task.learners.find_shared(channels, thread_pool, real=real)
 
     def _channels(
-        self, thread_pool: ThreadPool, outputs: NDArray[np.int64], sides: NDArray[np.int8], masses: NDArray[np.float64]
+        self, thread_pool: ThreadPool, outputs: NDArray[np.int64], signs: NDArray[np.int8], masses: NDArray[np.float64]
     ) -> Channels:
         n = len(self.task.y)
         channels = Channels(len(outputs), n)
@@ -174,8 +163,8 @@ class LabelRun(Run):
         totals = np.zeros((many, channels.totals.size), np.int64)
         thread_pool.run(
             partial(
-                kernels.load, *rows[j : j + 2].tolist(), self.Y, self.w, outputs, sides, channels.scales, channels.U,
-                totals[j],
+                adaboost_steps.fill_channels, *rows[j : j + 2].tolist(), self.Y, self.w, outputs, signs,
+                channels.scales, channels.U, totals[j],
             )
             for j in range(many)
         )  # fmt: skip
@@ -183,7 +172,8 @@ class LabelRun(Run):
         return channels
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return {"f": self.f, "w": self.w, "waning": self.waning.numbers}
+        return {"f": self.f, "w": self.w} | self.plateau.arrays()
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.f[:], self.w[:], self.waning.numbers[:] = arrays["f"], arrays["w"], arrays["waning"]
+        self.f[:], self.w[:] = arrays["f"], arrays["w"]
+        self.plateau.restore(arrays)

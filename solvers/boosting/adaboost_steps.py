@@ -15,20 +15,20 @@ from solvers.boosting.simd import interleave
 
 
 @njit(cache=True, nogil=True)
-def load(
+def fill_channels(
     begin: int,
     end: int,
     Y: NDArray[np.int8],
     w: NDArray[np.float64],
     outputs: NDArray[np.int64],
-    sides: NDArray[np.int8],
+    signs: NDArray[np.int8],
     scales: NDArray[np.float64],
     U: NDArray[Any],
     totals: NDArray[np.int64],
 ) -> None:
     """Channel j of the rows [begin, end) = w of output ``outputs[j]``, as whole numbers; adds to the totals.
 
-    Where ``sides[j]`` is 0 with the sign of Y, else only of the rows whose Y is that side. Output -1: an empty channel.
+    Where ``signs[j]`` is 0 with the sign of Y, else only of the rows of that Y. Output -1: an empty channel.
     """
     q = np.empty((len(outputs), TILE), U.dtype)
     for first in range(begin, end, TILE):
@@ -39,25 +39,25 @@ def load(
                 part[:] = 0
             else:
                 y, x = Y[outputs[j]][first:last], w[outputs[j]][first:last]
-                totals[j] += _round(y, x, sides[j], scales[j], part)
+                totals[j] += _round(y, x, signs[j], scales[j], part)
         interleave(q, first, last - first, U)
 
 
 @njit(cache=True, nogil=True)
-def _round(y: NDArray[np.int8], w: NDArray[np.float64], side: int, scale: float, q: NDArray[Any]) -> int:
+def _round(y: NDArray[np.int8], w: NDArray[np.float64], sign: int, scale: float, q: NDArray[Any]) -> int:
     total = 0
     for i in range(len(y)):
         value = w[i] * scale
         signed = value * y[i]
-        kept = value if y[i] == side else 0.0
-        whole = np.int64(np.rint(signed if side == 0 else kept))
+        kept = value if y[i] == sign else 0.0
+        whole = np.int64(np.rint(signed if sign == 0 else kept))
         q[i] = whole
         total += int(whole)
     return total
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def parts(h: NDArray[np.int8], y: NDArray[np.int8], w: NDArray[np.float64]) -> tuple[float, float, float, float]:
+def split_mass(h: NDArray[np.int8], y: NDArray[np.int8], w: NDArray[np.float64]) -> tuple[float, float, float, float]:
     """Sums of w where h is +1 and Y is +1, +1 and -1, -1 and +1, -1 and -1."""
     pp = pm = mp = mm = 0.0
     for i in range(len(h)):
@@ -111,7 +111,7 @@ def count_wrong(F: NDArray[np.float64], y: NDArray[np.int32]) -> int:
 
 
 @njit(cache=True, nogil=True)
-def differing(
+def weigh_colouring(
     starts: NDArray[np.int64], colours: NDArray[np.int8], D: NDArray[np.float64], u: NDArray[np.float64]
 ) -> None:
     """u[i] = the colour of the row's class times the sum of D[q, i] over the classes q of the other colour."""

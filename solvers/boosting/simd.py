@@ -12,7 +12,7 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 @intrinsic
-def add(typing: Any, H: Any, at: Any, U: Any, i: Any) -> Any:
+def add_vector(typing: Any, H: Any, at: Any, U: Any, i: Any) -> Any:
     """H[at : at + 16] += U[i : i + 16], as one vector."""
     signature = types.void(H, types.int64, U, types.int64)
 
@@ -27,37 +27,7 @@ def add(typing: Any, H: Any, at: Any, U: Any, i: Any) -> Any:
 
 
 @intrinsic
-def fill_rest(typing: Any, H: Any, n: Any, rest: Any, total: Any) -> Any:
-    """Add to bin ``rest`` of H what its first n bins together lack of the total."""
-    signature = types.void(H, types.int64, types.int64, total)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(_whole(signature.args[0]), LANES)
-        zero, lanes = ir.Constant(_I64, 0), ir.Constant(_I64, LANES)
-        _, total = _vector(context, builder, signature.args[3], args[3], zero, vector)
-        before = builder.block
-        head, body, done = (builder.append_basic_block(part) for part in ("head", "body", "done"))
-        builder.branch(head)
-        builder.position_at_end(head)
-        b, left = builder.phi(_I64), builder.phi(vector)
-        b.add_incoming(zero, before)
-        left.add_incoming(total, before)
-        builder.cbranch(builder.icmp_signed("<", b, args[1]), body, done)
-        builder.position_at_end(body)
-        _, held = _vector(context, builder, signature.args[0], args[0], builder.mul(b, lanes), vector)
-        b.add_incoming(builder.add(b, ir.Constant(_I64, 1)), body)
-        left.add_incoming(builder.sub(left, held), body)
-        builder.branch(head)
-        builder.position_at_end(done)
-        target, held = _vector(context, builder, signature.args[0], args[0], builder.mul(args[2], lanes), vector)
-        builder.store(builder.add(held, left), target, align=4)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic
-def scan_lanes(typing: Any, H: Any, at: Any, n: Any, total: Any, first: Any, best: Any, where: Any, signed: Any) -> Any:
+def scan_bins(typing: Any, H: Any, at: Any, n: Any, total: Any, first: Any, best: Any, where: Any, signed: Any) -> Any:
     """Turn n bins of H from ``at`` on into prefix sums L, and keep the largest |2 L - total| of each lane.
 
     best[c] is replaced where bin b beats it, and with it where[c], by first + b, and signed[c], by 2 L - total itself.

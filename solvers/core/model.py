@@ -28,7 +28,7 @@ MODEL_KINDS: Mapping[str, str] = MappingProxyType(
         "code": "solvers.output_codes.code_model:CodeModel",
         "linear_code": "solvers.output_codes.linear_code_model:LinearCodeModel",
         "stumps": "solvers.boosting.weak_learners.stumps_model:StumpsModel",
-        "trees": "solvers.boosting.weak_learners.decision_trees_model:TreesModel",
+        "trees": "solvers.boosting.weak_learners.decision_trees_model:DecisionTreesModel",
         "committee": "solvers.boosting.weak_learners.committee_model:CommitteeModel",
         "taxonomy": "solvers.hierarchical.taxonomy_model:TaxonomyModel",
         "kernel_taxonomy": "solvers.hierarchical.kernel_taxonomy_model:KernelTaxonomyModel",

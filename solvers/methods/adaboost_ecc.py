@@ -14,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.boosting import adaboost_steps as kernels
-from solvers.boosting.boosting import Boosting, BoostingParams, Report, Run, Task, Waning, half_log_odds
-from solvers.boosting.weak_learners.stumps import Channels
+from solvers.boosting import adaboost_steps
+from solvers.boosting.adaboost_weights import LossPlateau, half_log_odds
+from solvers.boosting.boosting import Boosting
+from solvers.boosting.params import BoostingParams
+from solvers.boosting.rounds import Report, Run, Task
+from solvers.boosting.weak_learners.channels import Channels
 from solvers.core.base import Handles
 from solvers.numerics.thread_pool import ThreadPool
 
@@ -57,20 +60,20 @@ class _Run(Run):
         self.starts = np.searchsorted(task.y, np.arange(k + 1)).astype(np.int64)
         self.omega = task.omega / ((k - 1) * task.omega.sum())
         self.F, self.D = np.zeros((k, n)), np.empty((k, n))
-        self.waning = Waning(params.tol)
-        kernels.restart_pairs(self.omega, task.y, self.F, self.D)
+        self.plateau = LossPlateau(params.tol)
+        adaboost_steps.restart_pairs(self.omega, task.y, self.F, self.D)
 
     def advance(self, thread_pool: ThreadPool) -> Report | None:
         n, k = len(self.task.y), self.task.n_classes
         rng = np.random.default_rng([self.seed, self.epoch + 1, COLOURS])
         colours = np.where(rng.permutation(k) < k // 2, 1, -1).astype(np.int8)
         u = np.empty(n)
-        kernels.differing(self.starts, colours, self.D, u)
+        adaboost_steps.weigh_colouring(self.starts, colours, self.D, u)
         channels = Channels(1, n)
         channels.fit(np.array([np.abs(u).sum()]))
         sign = np.where(u < 0, -1, 1).astype(np.int8)[None]
         sums = np.zeros(channels.totals.size, np.int64)
-        kernels.load(
+        adaboost_steps.fill_channels(
             0, n, sign, np.abs(u)[None], np.zeros(1, np.int64), np.zeros(1, np.int8), channels.scales, channels.U, sums
         )
         channels.totals.reshape(-1)[:] = sums
@@ -78,19 +81,20 @@ class _Run(Run):
         if found is None:
             return None
         self.epoch += 1
-        side = self.task.learners.sides(found.learners)[0]
-        pp, pm, mp, mm = kernels.parts(side, sign[0], np.abs(u))
+        response = self.task.learners.responses(found.learners)[0]
+        pp, pm, mp, mm = adaboost_steps.split_mass(response, sign[0], np.abs(u))
         alpha = half_log_odds(pp + mm, pm + mp, pp + pm + mp + mm)
-        kernels.move_colours(side, alpha, self.starts, colours, self.F, self.D)
+        adaboost_steps.move_colours(response, alpha, self.starts, colours, self.F, self.D)
         if self.epoch % REFRESH == 0:
-            kernels.restart_pairs(self.omega, self.task.y, self.F, self.D)
+            adaboost_steps.restart_pairs(self.omega, self.task.y, self.F, self.D)
         self.vote(np.repeat(found.learners, k), np.arange(k), np.asarray(alpha * colours, np.float64))
         primal = float(self.D.sum())
-        wrong = kernels.count_wrong(self.F, self.task.y)
-        return Report(primal, np.nan, np.nan, wrong, self.waning.note(primal))
+        wrong = adaboost_steps.count_wrong(self.F, self.task.y)
+        return Report(primal, np.nan, np.nan, wrong, self.plateau.reached(primal))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return {"F": self.F, "D": self.D, "waning": self.waning.numbers}
+        return {"F": self.F, "D": self.D} | self.plateau.arrays()
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.F[:], self.D[:], self.waning.numbers[:] = arrays["F"], arrays["D"], arrays["waning"]
+        self.F[:], self.D[:] = arrays["F"], arrays["D"]
+        self.plateau.restore(arrays)

@@ -9,13 +9,14 @@ stump with a real vote on either side for every class (their section 4.1). The l
 
 import numpy as np
 
-from solvers.boosting import adaboost_outputs as label_boosting
-from solvers.boosting.adaboost_outputs import LabelParams, LabelRun
-from solvers.boosting.boosting import Boosting, Task
+from solvers.boosting import adaboost_outputs
+from solvers.boosting.adaboost_outputs import OutputParams, OutputRun
+from solvers.boosting.boosting import Boosting
+from solvers.boosting.rounds import Task
 from solvers.core.base import Handles
 
 
-class AdaboostMhParams(LabelParams):
+class AdaboostMhParams(OutputParams):
     """Parameters of :class:`AdaboostMh`."""
 
 
@@ -28,9 +29,9 @@ class AdaboostMh(Boosting[AdaboostMhParams]):
     handles = Handles(flat=True, certified=False)
     Params = AdaboostMhParams
 
-    def run(self, task: Task) -> LabelRun:
+    def run(self, task: Task) -> OutputRun:
         code = 2 * np.eye(task.n_classes, dtype=np.int8) - np.int8(1)
-        return LabelRun(task, code, False, self.params, self.seed)
+        return OutputRun(task, code, False, self.params, self.seed)
 
     def training_bytes(self, n_samples: int, n_classes: int) -> int:
-        return label_boosting.estimate_bytes(n_samples, n_classes)
+        return adaboost_outputs.estimate_bytes(n_samples, n_classes)

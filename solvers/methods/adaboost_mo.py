@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.boosting import adaboost_outputs as label_boosting
-from solvers.boosting.adaboost_outputs import LabelParams, LabelRun
-from solvers.boosting.boosting import Boosting, Task
+from solvers.boosting import adaboost_outputs
+from solvers.boosting.adaboost_outputs import OutputParams, OutputRun
+from solvers.boosting.boosting import Boosting
+from solvers.boosting.rounds import Task
 from solvers.core.base import Handles
 from solvers.output_codes.code_families import Family, make, most_columns
 
 
-class AdaboostMoParams(LabelParams):
+class AdaboostMoParams(OutputParams):
     """Parameters of :class:`AdaboostMo`."""
 
     code: Family = Field(
@@ -43,8 +44,8 @@ class AdaboostMo(Boosting[AdaboostMoParams]):
     handles = Handles(flat=True, certified=False)
     Params = AdaboostMoParams
 
-    def run(self, task: Task) -> LabelRun:
-        return LabelRun(task, self.code(task), True, self.params, self.seed)
+    def run(self, task: Task) -> OutputRun:
+        return OutputRun(task, self.code(task), True, self.params, self.seed)
 
     def code(self, task: Task) -> NDArray[np.int8]:
         return _code(self.params.code, task.n_classes, self.params.columns, self.seed)
@@ -52,7 +53,7 @@ class AdaboostMo(Boosting[AdaboostMoParams]):
     def training_bytes(self, n_samples: int, n_classes: int) -> int:
         columns = most_columns(self.params.code, n_classes, self.params.columns)
         # the code itself, and its two signs as floats where it decodes
-        return label_boosting.estimate_bytes(n_samples, columns) + 17 * n_classes * columns
+        return adaboost_outputs.estimate_bytes(n_samples, columns) + 17 * n_classes * columns
 
 
 @lru_cache(maxsize=4)

@@ -4,8 +4,8 @@
 
 over weights w_ch >= 0 of all weak learners h, functions of an example to +1 or -1; p is the sum of the examples'
 weights times (n_classes - 1). Shen and Hao 2011 with the exponential loss, as Lin et al. 2012 compare with it: a round
-adds the one weak learner that violates the optimality conditions most for any class (equation 6 there), with a weight
-for every class, and then solves for all weights afresh. Over all weak learners the optimum is that of
+adds the one weak learner that violates the optimality conditions most for any class (Lin et al. 2012, equation 6), with
+a weight for every class, and then solves for all weights afresh. Over all weak learners the optimum is that of
 ``multiboost_cw``, and so is the lower bound.
 """
 
@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.optimize import fmin_l_bfgs_b
 
-from solvers.boosting.boosting import Boosting, BoostingParams, Report, Run, Task
+from solvers.boosting.boosting import Boosting
 from solvers.boosting.pairs import pair_loss
-from solvers.boosting.pairs.pair_loss import Level, PairLoss
-from solvers.boosting.weak_learners.stumps import Channels, Found, Stumps
+from solvers.boosting.pairs.certificate import Certificate
+from solvers.boosting.pairs.pair_loss import PairLoss
+from solvers.boosting.params import BoostingParams
+from solvers.boosting.rounds import Report, Run, Task
+from solvers.boosting.weak_learners.channels import Channels, Found
 from solvers.core.base import Handles, relative_gap
 from solvers.numerics.thread_pool import ThreadPool
 
@@ -71,12 +74,12 @@ class _Run(Run):
         self.loss = PairLoss(task.y, task.omega, task.n_classes, params.C)
         self.learners, self.signs = np.empty(0, np.int64), np.empty(0, np.int8)
         self.weights = np.empty((0, task.n_classes))
-        self.level = Level(params.eps)
-        self._sides = np.empty((0, len(task.y)), np.int8)
-        self._view: tuple[Channels, Found | None] | None = None
+        self.certificate = Certificate(params.eps)
+        self._responses = np.empty((0, len(task.y)), np.int8)
+        self._measured: tuple[Channels, Found | None] | None = None
 
     def advance(self, thread_pool: ThreadPool) -> Report | None:
-        channels, found = self._look(thread_pool)
+        channels, found = self._measure(thread_pool)
         found = found if self.params.bag == 1 else None
         found = found or self.find(channels, thread_pool)
         if found is None:
@@ -88,9 +91,9 @@ class _Run(Run):
         if violation > 0:
             self._admit(int(found.learners[c]), 1 if found.values[c] > 0 else -1)
         left = self._solve()
-        self._view = None
-        channels, found = self._look(thread_pool)
-        primal, dual = self.level.certify(self.loss, float(self.weights.sum()), channels, found)
+        self._measured = None
+        channels, found = self._measure(thread_pool)
+        primal, dual = self.certificate.update(self.loss, float(self.weights.sum()), channels, found)
         if found is not None:
             violation = max(0.0, self.loss.rate * float(np.abs(found.values).max()) - 1.0)
         deltas = self.weights.copy()
@@ -98,8 +101,8 @@ class _Run(Run):
         rows, classes = np.nonzero(deltas)
         self.vote(self.learners[rows], classes, deltas[rows, classes] * self.signs[rows])
         still = len(rows) == 0 and self.params.bag == 1
-        exhausted = still and self.level.eps < LEAST_EPS
-        self.level.tighten(still=still)
+        exhausted = still and self.certificate.eps < LEAST_EPS
+        self.certificate.tighten(still=still)
         done = still and found is None
         return Report(
             primal, dual, max(violation, left), self.loss.n_wrong,
@@ -107,34 +110,36 @@ class _Run(Run):
             {"learners": float(np.count_nonzero(self.weights.any(axis=1)))},
         )  # fmt: skip
 
-    def _look(self, thread_pool: ThreadPool) -> tuple[Channels, Found | None]:
-        if self._view is None:
-            channels = self.loss.survey(thread_pool, fine=self.level.wants_fine(len(self.task.y), self.params.tol))
+    def _measure(self, thread_pool: ThreadPool) -> tuple[Channels, Found | None]:
+        if self._measured is None:
+            channels = self.loss.measure(
+                thread_pool, fine=self.certificate.wants_fine(len(self.task.y), self.params.tol)
+            )
             found = None
-            if isinstance(self.task.learners, Stumps):
+            if self.task.learners.exact:
                 found = self.task.learners.find(channels, thread_pool, [])
-            self._view = channels, found
-        return self._view
+            self._measured = channels, found
+        return self._measured
 
     def _admit(self, learner: int, sign: int) -> None:
         if ((self.learners == learner) & (self.signs == sign)).any():
             return
         self.learners, self.signs = np.append(self.learners, learner), np.append(self.signs, np.int8(sign))
         self.weights = np.append(self.weights, np.zeros((1, self.weights.shape[1])), axis=0)
-        self._add_sides(self.learners[-1:], self.signs[-1:])
+        self._add_responses(self.learners[-1:], self.signs[-1:])
 
-    def _add_sides(self, learners: NDArray[np.int64], signs: NDArray[np.int8]) -> None:
-        sides = self.task.learners.sides(learners) * signs[:, None]
-        known = len(self._sides)
-        wanted = known + len(sides)
-        if self._sides.base is None or wanted > len(self._sides.base):
-            room = np.empty((max(64, 2 * wanted), self._sides.shape[1]), np.int8)
-            room[:known] = self._sides
-            self._sides = room[:known]
-        base = self._sides.base
+    def _add_responses(self, learners: NDArray[np.int64], signs: NDArray[np.int8]) -> None:
+        responses = self.task.learners.responses(learners) * signs[:, None]
+        known = len(self._responses)
+        wanted = known + len(responses)
+        if self._responses.base is None or wanted > len(self._responses.base):
+            room = np.empty((max(64, 2 * wanted), self._responses.shape[1]), np.int8)
+            room[:known] = self._responses
+            self._responses = room[:known]
+        base = self._responses.base
         assert base is not None
-        base[known:wanted] = sides
-        self._sides = base[:wanted]
+        base[known:wanted] = responses
+        self._responses = base[:wanted]
 
     def _solve(self) -> float:
         """Solve for all weights, from where they are; returns the largest violation left."""
@@ -143,8 +148,8 @@ class _Run(Run):
         shape = self.weights.shape
         best, _, _ = fmin_l_bfgs_b(
             lambda w: self._objective(w.reshape(shape)), self.weights.ravel(), bounds=[(0.0, None)] * self.weights.size,
-            pgtol=self.level.eps, factr=PROGRESS * self.level.gap / np.finfo(np.float64).eps, maxiter=ITERATIONS,
-            maxls=50,
+            pgtol=self.certificate.eps, maxiter=ITERATIONS, maxls=50,
+            factr=PROGRESS * self.certificate.gap / np.finfo(np.float64).eps,
         )  # fmt: skip
         value, gradient = self._objective(best.reshape(shape))
         before, at_start = self._objective(self.weights)
@@ -152,16 +157,16 @@ class _Run(Run):
             best, gradient = self.weights.ravel(), at_start
         else:
             self.weights = best.reshape(shape)
-            self.loss.F[:] = self.weights.T @ self._sides
+            self.loss.F[:] = self.weights.T @ self._responses
             self.loss.refresh()
         return float(np.abs(np.where(best == 0, np.minimum(gradient, 0.0), gradient)).max())
 
     def _objective(self, weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """The objective and its gradient, flat."""
         loss, total = self.loss, 0.0
-        pull = np.zeros_like(weights)
+        gain = np.zeros_like(weights)
         for at in range(0, len(loss.y), CHUNK):
-            H = self._sides[:, at : at + CHUNK].astype(np.float64)
+            H = self._responses[:, at : at + CHUNK].astype(np.float64)
             y, rows = loss.y[at : at + CHUNK], np.arange(H.shape[1])
             F = weights.T @ H
             mu = loss.omega[at : at + CHUNK] * np.exp(np.minimum(F - F[y, rows], LARGEST))
@@ -169,16 +174,15 @@ class _Run(Run):
             total += float(mu.sum())
             u = -mu
             u[y, rows] = mu.sum(axis=0)
-            pull += H @ u.T
-        return float(weights.sum()) + loss.rate * total, (1.0 - loss.rate * pull).ravel()
+            gain += H @ u.T
+        return float(weights.sum()) + loss.rate * total, (1.0 - loss.rate * gain).ravel()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         own: dict[str, NDArray[Any]] = {"learners": self.learners, "signs": self.signs, "weights": self.weights}
-        own |= {f"loss_{name}": array for name, array in self.loss.arrays().items()}
-        return own | {"level": self.level.numbers}
+        return own | self.loss.arrays() | self.certificate.arrays()
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.learners, self.signs, self.weights = (np.array(arrays[name]) for name in ("learners", "signs", "weights"))
-        self.level.numbers[:] = arrays["level"]
-        self._add_sides(self.learners, self.signs)
-        self.loss.restore({name.removeprefix("loss_"): array for name, array in arrays.items()})
+        self._add_responses(self.learners, self.signs)
+        self.loss.restore(arrays)
+        self.certificate.restore(arrays)

@@ -6,12 +6,13 @@ over weights w_ch >= 0 of all weak learners h, functions of an example to +1 or 
 weights times (n_classes - 1). Lin et al. 2012, equation 2; Algorithm 1 is a round, Algorithm 2 what it does with the
 weights. The paper's h and its negative are here one learner whose weight may have either sign.
 
-A round finds, for each class, the weak learner that violates the optimality conditions most (equation 4), and moves the
-weights of all that were found by exact coordinate steps (equation 12). With ``tau_max = 1`` that is all: stage-wise
-boosting. With more, up to tau_max - 1 turns over all weights follow, until none violates the conditions by more than
-eps (equation 17): :mod:`solvers.boosting.pairs.master_problem`. The dual has no use for equation 3c, which belongs to
-another loss; the bound, :meth:`solvers.boosting.pairs.pair_loss.PairLoss.bound`, is over all weak learners, found or
-not.
+A round finds, for each class, the weak learner that violates the optimality conditions most
+(Lin et al. 2012, equation 4), and moves the weights of all that were found by exact coordinate steps
+(Lin et al. 2012, equation 12). With ``tau_max = 1`` that is all: stage-wise boosting. With more, up to tau_max - 1
+iterations over all weights follow, until none violates the conditions by more than eps (Lin et al. 2012, equation 17,
+and the stop of equation 18): :mod:`solvers.boosting.pairs.master_problem`. The dual has no use for equation 3c, which
+belongs to another loss; the bound, :meth:`solvers.boosting.pairs.pair_loss.PairLoss.bound`, is over all weak learners,
+found or not.
 """
 
 from collections.abc import Mapping
@@ -21,18 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.boosting import boosting
-from solvers.boosting.boosting import Boosting, BoostingParams, Report, Run, Task
-from solvers.boosting.pairs import pair_loss
-from solvers.boosting.pairs import quadratic_step as newton_step
+from solvers.boosting.boosting import Boosting
+from solvers.boosting.pairs import pair_loss, quadratic_step
+from solvers.boosting.pairs.certificate import Certificate
 from solvers.boosting.pairs.master_problem import MasterProblem
-from solvers.boosting.pairs.pair_loss import Level, PairLoss, chunks
+from solvers.boosting.pairs.pair_loss import PairLoss, chunks
 from solvers.boosting.pairs.variables import Variables
-from solvers.boosting.weak_learners.stumps import Channels, Found, Stumps
+from solvers.boosting.params import BoostingParams
+from solvers.boosting.rounds import Report, Run, Task
+from solvers.boosting.weak_learners.channels import Channels, Found
 from solvers.core.base import Handles, relative_gap
 from solvers.numerics.thread_pool import ThreadPool
 
 REFRESH = 100
+SLICE_PRODUCTS = 1 << 32
 LEAST_EPS = 1e-12
 SEARCH = 1.0
 
@@ -74,11 +77,11 @@ class MultiboostCw(Boosting[MultiboostCwParams]):
         return _Run(task, self.params, self.seed)
 
     def training_bytes(self, n_samples: int, n_classes: int) -> int:
-        more = newton_step.estimate_bytes(n_samples, n_classes) if self.params.tau_max > 1 else 0
+        more = quadratic_step.estimate_bytes(n_samples, n_classes) if self.params.tau_max > 1 else 0
         return pair_loss.estimate_bytes(n_samples, n_classes) + more
 
 
-class _View(NamedTuple):
+class _Measured(NamedTuple):
     """What there is to do at the current scores: channels, the best learners, gradients of the known variables."""
 
     channels: Channels
@@ -98,11 +101,11 @@ class _Run(Run):
         self.params: MultiboostCwParams = params
         self.loss = PairLoss(task.y, task.omega, task.n_classes, params.C)
         self.variables = Variables()
-        self.master = MasterProblem(self.loss, self.variables, self._sides, shrinkage=params.shrinkage)
+        self.master = MasterProblem(self.loss, self.variables, self._responses, shrinkage=params.shrinkage)
         self.tau, self.violation = 0, 0.0
-        self.level = Level(params.eps)
+        self.certificate = Certificate(params.eps)
         self._touched: NDArray[np.int64] | None = None
-        self._view: _View | None = None
+        self._measured: _Measured | None = None
         self._last = b"", np.empty((0, len(task.y)), np.int8)
 
     @property
@@ -113,64 +116,68 @@ class _Run(Run):
         work = 0
         while True:
             if self.tau == 0:
-                view = self._look(thread_pool)
+                view = self._measure(thread_pool)
                 found = view.found if self.params.bag == 1 else None
                 found = found or self.find(view.channels, thread_pool)
                 if found is None:
                     return None
                 self.epoch += 1
                 order = self._touched = self._admit(found)
-                self.master.step(thread_pool, order)
+                self.master.sweep(thread_pool, order)
                 work += len(self.task.y) * len(order)
             else:
                 if self.tau == self.params.tau_max:
-                    return self._finish(self._look(thread_pool))
+                    return self._finish(self._measure(thread_pool))
                 values = None
-                if self.master.left == 0:
+                if self.master.sweeps_left == 0:
                     values = self._values(thread_pool)
-                    if not self.master.look(self.master.violations(values), self.level.eps):
-                        return self._finish(self._look(thread_pool))
+                    if not self.master.choose_working_set(self.master.violations(values), self.certificate.eps):
+                        return self._finish(self._measure(thread_pool))
                 self._touched = None
-                work += self.master.turn(thread_pool, values, [self.seed, self.epoch, self.tau])
-            self._view = None
+                work += self.master.iterate(thread_pool, values, [self.seed, self.epoch, self.tau])
+            self._measured = None
             self.tau += 1
             work += self.task.learners.work * self.task.n_classes
-            if work >= boosting.SLICE_PRODUCTS:
+            if work >= SLICE_PRODUCTS:
                 return None
 
-    def _sides(self, part: NDArray[np.int64]) -> NDArray[np.int8]:
+    def _responses(self, part: NDArray[np.int64]) -> NDArray[np.int8]:
         """What the learners of variables say; those of a round are asked for twice."""
         learners = self.variables.learners[part]
         key = learners.tobytes()
         if key != self._last[0]:
-            self._last = key, self.task.learners.sides(learners)
+            self._last = key, self.task.learners.responses(learners)
         return self._last[1]
 
-    def _look(self, thread_pool: ThreadPool) -> _View:
-        """Learners and violations at the current weights, of which the scores are told."""
-        if self._view is None:
+    def _measure(self, thread_pool: ThreadPool) -> _Measured:
+        """Learners and violations at the current weights, to which the scores are moved first."""
+        if self._measured is None:
             variables = self.variables
-            moved = variables.changed(variables.told, self._touched)
+            moved = variables.changed(variables.scored, self._touched)
             for some in chunks(len(moved), len(self.loss.y)):
                 part = moved[some]
-                steps = variables.weights[part] - variables.told[part]
-                self.loss.shift(thread_pool, self._sides(part), variables.owners[part], steps)
-            variables.told[moved] = variables.weights[moved]
-            channels = self.loss.survey(thread_pool, fine=self.level.wants_fine(len(self.task.y), self.params.tol))
+                steps = variables.weights[part] - variables.scored[part]
+                self.loss.shift(thread_pool, self._responses(part), variables.owners[part], steps)
+            variables.scored[moved] = variables.weights[moved]
+            channels = self.loss.measure(
+                thread_pool, fine=self.certificate.wants_fine(len(self.task.y), self.params.tol)
+            )
             known = slice(0, 0) if self.params.tau_max == 1 else slice(None)
             learners, owners, found = variables.learners[known], variables.owners[known], None
-            if isinstance(self.task.learners, Stumps):
-                found, values = self.task.learners.survey(channels, thread_pool, learners, owners.astype(np.int64))
+            if self.task.learners.exact:
+                found, values = self.task.learners.find_and_evaluate(
+                    channels, thread_pool, learners, owners.astype(np.int64)
+                )
             else:
                 values = self.master.gradients() if len(owners) else np.empty(0)
-            self._view = _View(channels, found, values)
-        return self._view
+            self._measured = _Measured(channels, found, values)
+        return self._measured
 
     def _values(self, thread_pool: ThreadPool) -> NDArray[np.float64]:
         """The gradients of all variables: by the way of a search, where that takes less time."""
         n_visits = len(self.task.y) * len(self.variables)
-        if isinstance(self.task.learners, Stumps) and n_visits > SEARCH * self.task.learners.work * self.task.n_classes:
-            return self._look(thread_pool).values
+        if self.task.learners.exact and n_visits > SEARCH * self.task.learners.work * self.task.n_classes:
+            return self._measure(thread_pool).values
         return self.master.gradients()
 
     def _admit(self, found: Found) -> NDArray[np.int64]:
@@ -182,11 +189,11 @@ class _Run(Run):
     def _largest(self, found: Found) -> float:
         return max(0.0, self.loss.rate * found.largest - 1.0)
 
-    def _finish(self, view: _View) -> Report:
+    def _finish(self, view: _Measured) -> Report:
         """End the round: bounds, votes, and how exact the next one has to be."""
         variables = self.variables
         norm = float(np.abs(variables.weights).sum())
-        primal, dual = self.level.certify(self.loss, norm, view.channels, view.found)
+        primal, dual = self.certificate.update(self.loss, norm, view.channels, view.found)
         violation = self.violation if view.found is None else self._largest(view.found)
         if len(view.values):
             violation = max(violation, float(self.master.violations(view.values).max()))
@@ -194,13 +201,13 @@ class _Run(Run):
         deltas = variables.weights[moved] - variables.before[moved]
         self.vote(variables.learners[moved], variables.owners[moved], deltas)
         variables.before[moved] = variables.weights[moved]
-        self.tau = self.master.left = 0
+        self.tau = self.master.sweeps_left = 0
         if self.epoch % REFRESH == 0:
             self.loss.refresh()
-            self._view = None
+            self._measured = None
         still = len(moved) == 0 and self.params.bag == 1
-        exhausted = still and self.level.eps < LEAST_EPS
-        self.level.tighten(still=still)
+        exhausted = still and self.certificate.eps < LEAST_EPS
+        self.certificate.tighten(still=still)
         # with the gap unknown, there is no more to do than to correct what was found
         done = still and (self.params.tau_max == 1 or view.found is None)
         return Report(
@@ -214,20 +221,13 @@ class _Run(Run):
         )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        own: dict[str, NDArray[Any]] = {
-            "level": self.level.numbers,
-            "clock": np.array([self.tau, self.violation]),
-        }
-        return (
-            own
-            | self.master.arrays()
-            | self.variables.arrays()
-            | {f"loss_{name}": array for name, array in self.loss.arrays().items()}
-        )
+        own: dict[str, NDArray[Any]] = {"tau": np.array(self.tau), "violation": np.array(self.violation)}
+        parts = self.certificate, self.master, self.variables, self.loss
+        for part in parts:
+            own |= part.arrays()
+        return own
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.variables.restore(arrays)
-        self.master.restore(arrays)
-        self.level.numbers[:] = arrays["level"]
-        self.tau, self.violation = int(arrays["clock"][0]), float(arrays["clock"][1])
-        self.loss.restore({name.removeprefix("loss_"): array for name, array in arrays.items()})
+        self.tau, self.violation = int(arrays["tau"]), float(arrays["violation"])
+        for part in (self.certificate, self.master, self.variables, self.loss):
+            part.restore(arrays)

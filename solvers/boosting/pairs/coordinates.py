@@ -2,16 +2,29 @@
 
 The pairs' weights are kept as :mod:`solvers.boosting.pairs.pair_weights` has them. E follows the steps, and is added up
 afresh before it can have fallen to a thousandth, when rounding would show: it falls no faster than the fastest of its
-terms, and the steps of every class are added up in ``way[0, c]``. ``way[1, c]`` adds them up as well, until e or r may
-be near the end of the floats' range; the factors of r then go to e. The scores F themselves are moved apart, once for
+terms, and ``since_sum`` adds up the steps of every class. ``since_merge`` adds them up as well, until e or r may be
+near the end of the floats' range; the factors of r then go to e. The scores F themselves are moved afterwards, once for
 all steps on a variable.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.boosting.pairs.pair_weights import SUMS, TILE, add_up, multiply, n_tiles, piece_length, run_end, within
+from solvers.boosting.pairs.pair_weights import (
+    SUMS,
+    TILE,
+    PairWeights,
+    add_up,
+    merge,
+    multiply,
+    n_tiles,
+    piece_length,
+    run_end,
+    within,
+)
 from solvers.numerics.parallel_for import parallel_for
 
 LONG, FAR = 6.9, 230.0
@@ -19,9 +32,27 @@ LONG, FAR = 6.9, 230.0
 SPAN = 1800
 
 
+class StepRule(NamedTuple):
+    """How far a step on a weight goes.
+
+    Attributes
+    ----------
+    a : float
+        ``p / 2C``.
+    share : float
+        Of the way to the minimum.
+    signed : bool
+        Whether weights may be negative.
+    """
+
+    a: float
+    share: float
+    signed: bool
+
+
 @njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
 def _wrong(h: NDArray[np.int8], e: NDArray[np.float64], r: NDArray[np.float64]) -> tuple[float, float]:
-    """V_+ and V_- over rows of other classes: their margin grows where h is -1."""
+    """V_+ and V_- over rows of other classes: their margin grows where h is -1 (Lin et al. 2012, equation 21)."""
     plus = minus = 0.0
     for i in range(len(h)):
         # products with 0 and 1: choosing with a condition would not be vectorised
@@ -35,7 +66,8 @@ def _wrong(h: NDArray[np.int8], e: NDArray[np.float64], r: NDArray[np.float64]) 
 def best_weight(w: float, plus: float, minus: float, a: float, signed: bool) -> float:
     """The minimiser over v of ``|v| + (V_- exp(v - w) + V_+ exp(w - v)) / 2a``, v >= 0 unless signed.
 
-    Equation 12 without its cancellation; V_+ and V_- are those at w, ``a = p / 2C``. Either may vanish.
+    Lin et al. 2012, equation 12, without its cancellation: the minimiser of their equation 10. V_+ and V_- are those at
+    w, ``a = p / 2C``. Either may vanish. Where C is large it is half the logarithm of V_+ over V_-, their equation 13.
     """
     middle = a + np.hypot(a, np.sqrt(plus) * np.sqrt(minus))
     if plus > 0.0:
@@ -50,18 +82,18 @@ def best_weight(w: float, plus: float, minus: float, a: float, signed: bool) -> 
 
 
 @njit(cache=True, nogil=True)
-def next_weight(w: float, plus: float, minus: float, a: float, share: float, signed: bool) -> float:
+def next_weight(w: float, plus: float, minus: float, rule: StepRule) -> float:
     """``share`` of the way from w to the minimiser; beyond it, with ``share > 1``, where that too lowers the value."""
-    best = best_weight(w, plus, minus, a, signed)
-    if share == 1.0 or best == w:
+    best = best_weight(w, plus, minus, rule.a, rule.signed)
+    if rule.share == 1.0 or best == w:
         return float(best)
-    v = w + share * (best - w)
-    if share < 1.0:
+    v = w + rule.share * (best - w)
+    if rule.share < 1.0:
         return float(v)
     # a weight that its penalty holds at zero stays there, and none changes its sign on the way
     if best == 0.0 or (v > 0.0) != (best > 0.0):
         return float(best)
-    lowered = abs(v) - abs(w) + (minus * np.expm1(v - w) + plus * np.expm1(w - v)) / (2.0 * a)
+    lowered = abs(v) - abs(w) + (minus * np.expm1(v - w) + plus * np.expm1(w - v)) / (2.0 * rule.a)
     return float(v if lowered <= 0.0 else best)
 
 
@@ -86,32 +118,30 @@ def _move_own(h: NDArray[np.int8], up: float, down: float, r: NDArray[np.float64
 def _move_and_sum(
     piece: int,
     length: int,
-    sides: NDArray[np.int8],
+    responses: NDArray[np.int8],
     classes: NDArray[np.int32],
     moved: int,
     step: float,
     asked: int,
-    starts: NDArray[np.int64],
-    e: NDArray[np.float64],
-    r: NDArray[np.float64],
-    E: NDArray[np.float64],
+    mu: PairWeights,
     sums: NDArray[np.float64],
 ) -> None:
-    """Let e, r and E of one piece follow the step of variable ``moved`` (equation 20); then the sums of ``asked``.
+    """Let mu of one piece follow the step of variable ``moved`` (Lin et al. 2012, equation 20); then sum for ``asked``.
 
-    ``sums[piece]`` are its V_+ and V_- over these rows at the current mu (equation 9). -1 stands for no variable.
+    ``sums[piece]`` are its V_+ and V_- over these rows at the current mu (equation 21). -1 stands for no variable.
     """
+    e, r, E = mu.e, mu.r, mu.E
     begin, end = piece * length, min((piece + 1) * length, len(r))
     if moved >= 0:
-        h, c = sides[moved], classes[moved]
-        s, t = within(begin, end, starts, c)
+        h, c = responses[moved], classes[moved]
+        s, t = within(begin, end, mu.starts, c)
         up, down = np.exp(step), np.exp(-step)
         _move_wrong(h[begin:s], up, down, e[c][begin:s], E[begin:s])
         _move_wrong(h[t:end], up, down, e[c][t:end], E[t:end])
         _move_own(h[s:t], up, down, r[s:t])
     if asked >= 0:
-        h, c = sides[asked], classes[asked]
-        s, t = within(begin, end, starts, c)
+        h, c = responses[asked], classes[asked]
+        s, t = within(begin, end, mu.starts, c)
         before = _wrong(h[begin:s], e[c][begin:s], r[begin:s])
         after = _wrong(h[t:end], e[c][t:end], r[t:end])
         minus, plus = _wrong(h[s:t], E[s:t], r[s:t])
@@ -120,24 +150,12 @@ def _move_and_sum(
 
 
 @njit(cache=True, nogil=True)
-def _settle(
-    c: int,
-    starts: NDArray[np.int64],
-    e: NDArray[np.float64],
-    r: NDArray[np.float64],
-    E: NDArray[np.float64],
-    way: NDArray[np.float64],
-) -> None:
-    if way[1, c] > FAR:
-        for q in range(e.shape[0]):
-            for i in range(len(r)):
-                e[q, i] *= r[i]
-        r[:] = 1.0
-        way[1] = 0.0
-        way[0, c] = 2 * LONG
-    if way[0, c] > LONG:
-        add_up(starts, e, E)
-        way[0] = 0.0
+def _renew(c: int, mu: PairWeights) -> None:
+    """Make factors afresh that steps on class c may have brought near the ends of their range."""
+    if mu.since_merge[c] > FAR:
+        merge(mu)
+    elif mu.since_sum[c] > LONG:
+        add_up(mu)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -165,71 +183,66 @@ def _step_and_sum(
 
 @njit(cache=True, nogil=True)
 def _sweep_class(
-    sides: NDArray[np.int8],
+    responses: NDArray[np.int8],
     c: int,
     weights: NDArray[np.float64],
-    a: float,
-    share: float,
-    signed: bool,
-    starts: NDArray[np.int64],
-    e: NDArray[np.float64],
-    r: NDArray[np.float64],
-    E: NDArray[np.float64],
-    way: NDArray[np.float64],
+    rule: StepRule,
+    mu: PairWeights,
     u: NDArray[np.float64],
 ) -> int:
     """:func:`sweep` over variables of one class, whose mu is kept in u meanwhile: a step then reads and writes that.
 
     Returns how many it has come to before the factors of mu had to be made anew.
     """
-    begin, end = starts[c], starts[c + 1]
+    e, r, E = mu.e, mu.r, mu.E
+    begin, end = mu.starts[c], mu.starts[c + 1]
     own, rest = r[begin:end], E[begin:end]
     # the rows of other classes are two slices; loops over slices begin at 0, or LLVM would not vectorise them
     for lo, hi in ((0, begin), (end, len(r))):
         multiply(e[c][lo:hi], r[lo:hi], u[lo:hi])
     up = down = 1.0
-    g, j = sides[0], 0
-    while j < len(weights) and way[1, c] <= FAR:
-        h = sides[j]
+    g, j = responses[0], 0
+    while j < len(weights) and mu.since_merge[c] <= FAR:
+        h = responses[j]
         minus, plus = _wrong(h[begin:end], rest, own)
         for lo, hi in ((0, begin), (end, len(r))):
             more, less = _step_and_sum(g[lo:hi], up, down, h[lo:hi], u[lo:hi])
             plus, minus = plus + more, minus + less
-        weight = next_weight(weights[j], plus, minus, a, share, signed)
+        weight = next_weight(weights[j], plus, minus, rule)
         step = weight - weights[j]
         g, up, down = h, np.exp(step), np.exp(-step)
         _move_own(h[begin:end], up, down, own)
-        way[:, c] += abs(step)
+        _count_step(c, step, mu)
         weights[j] = weight
         j += 1
     for lo, hi in ((0, begin), (end, len(r))):
         _step_and_sum(g[lo:hi], up, down, g[lo:hi], u[lo:hi])
         _divide(u[lo:hi], r[lo:hi], e[c][lo:hi], E[lo:hi])
-    _settle(c, starts, e, r, E, way)
+    _renew(c, mu)
     return j
+
+
+@njit(cache=True, nogil=True)
+def _count_step(c: int, step: float, mu: PairWeights) -> None:
+    mu.since_sum[c] += abs(step)
+    mu.since_merge[c] += abs(step)
 
 
 @njit(cache=True, nogil=True)
 def sweep(
     work_queue: NDArray[np.int64],
-    sides: NDArray[np.int8],
+    responses: NDArray[np.int8],
     classes: NDArray[np.int32],
     weights: NDArray[np.float64],
-    a: float,
-    share: float,
-    signed: bool,
-    starts: NDArray[np.int64],
-    e: NDArray[np.float64],
-    r: NDArray[np.float64],
-    E: NDArray[np.float64],
-    way: NDArray[np.float64],
+    rule: StepRule,
+    mu: PairWeights,
 ) -> None:
-    """Step on one variable after the other: weak learner ``sides[j]``, +1 or -1 a row, of class ``classes[j]``.
+    """Step on one variable after the other: weak learner ``responses[j]``, +1 or -1 a row, of class ``classes[j]``.
 
-    ``weights`` change in place, by ``share`` of the way to the minimum. Several variables of a class in a row are
-    half as dear. The step on a variable is carried out together with the sums of the next one.
+    Steps 5 to 10 of Lin et al. 2012, Algorithm 2. ``weights`` change in place. Several variables of a class in a row
+    are half as dear. The step on a variable is carried out together with the sums of the next one.
     """
-    n = len(r)
+    n = len(mu.r)
     u = np.empty(n)
     # pieces of the same length, or one of two would wait for the other
     length = piece_length(n, -(-n // max(1, n // SPAN)))
@@ -239,47 +252,41 @@ def sweep(
     while first < len(classes):
         c, last = classes[first], run_end(classes, first)
         single = last == first + 1
-        if moved >= 0 and (not single or way[0, classes[moved]] > LONG or way[1, classes[moved]] > FAR):
-            parallel_for(
-                work_queue, _move_and_sum, pieces, (length, sides, classes, moved, step, -1, starts, e, r, E, sums)
-            )
-            _settle(classes[moved], starts, e, r, E, way)
+        if moved >= 0 and (not single or mu.since_sum[classes[moved]] > LONG or mu.since_merge[classes[moved]] > FAR):
+            parallel_for(work_queue, _move_and_sum, pieces, (length, responses, classes, moved, step, -1, mu, sums))
+            _renew(classes[moved], mu)
             moved = -1
         if not single:
-            first += _sweep_class(sides[first:last], c, weights[first:last], a, share, signed, starts, e, r, E, way, u)
+            first += _sweep_class(responses[first:last], c, weights[first:last], rule, mu, u)
             continue
-        parallel_for(
-            work_queue, _move_and_sum, pieces, (length, sides, classes, moved, step, first, starts, e, r, E, sums)
-        )
+        parallel_for(work_queue, _move_and_sum, pieces, (length, responses, classes, moved, step, first, mu, sums))
         plus, minus = 0.0, 0.0
         for piece in range(pieces):
             plus += sums[piece, 0]
             minus += sums[piece, 1]
-        weight = next_weight(weights[first], plus, minus, a, share, signed)
+        weight = next_weight(weights[first], plus, minus, rule)
         step, moved = weight - weights[first], -1
         if step != 0.0:
             moved, weights[first] = first, weight
-            way[:, c] += abs(step)
+            _count_step(c, step, mu)
         first = last
     if moved >= 0:
-        parallel_for(
-            work_queue, _move_and_sum, pieces, (length, sides, classes, moved, step, -1, starts, e, r, E, sums)
-        )
-        _settle(classes[moved], starts, e, r, E, way)
+        parallel_for(work_queue, _move_and_sum, pieces, (length, responses, classes, moved, step, -1, mu, sums))
+        _renew(classes[moved], mu)
 
 
 @njit(cache=True, nogil=True)
 def _shift_tile(
     piece: int,
     length: int,
-    sides: NDArray[np.int8],
+    responses: NDArray[np.int8],
     classes: NDArray[np.int32],
     steps: NDArray[np.float64],
     F: NDArray[np.float64],
 ) -> None:
     begin, end = piece * length, min((piece + 1) * length, F.shape[1])
     for j in range(len(classes)):
-        f, h, step = F[classes[j]][begin:end], sides[j][begin:end], steps[j]
+        f, h, step = F[classes[j]][begin:end], responses[j][begin:end], steps[j]
         for i in range(len(h)):
             f[i] += step if h[i] > 0 else -step
 
@@ -287,11 +294,11 @@ def _shift_tile(
 @njit(cache=True, nogil=True)
 def shift(
     work_queue: NDArray[np.int64],
-    sides: NDArray[np.int8],
+    responses: NDArray[np.int8],
     classes: NDArray[np.int32],
     steps: NDArray[np.float64],
     F: NDArray[np.float64],
 ) -> None:
-    """Add ``steps[j] sides[j]`` to the scores of class ``classes[j]``."""
+    """Add ``steps[j] responses[j]`` to the scores of class ``classes[j]``."""
     n = F.shape[1]
-    parallel_for(work_queue, _shift_tile, n_tiles(n), (piece_length(n, TILE), sides, classes, steps, F))
+    parallel_for(work_queue, _shift_tile, n_tiles(n), (piece_length(n, TILE), responses, classes, steps, F))

@@ -5,14 +5,14 @@ of class q, ``-h_j(x_i)`` for those of the row's own class, 0 for all others. So
 rows, and steps that know of one class alone creep.
 
 Learners are grouped by class, each group filled up to a multiple of four by learners that say 0, as products are formed
-for four by four of them at once. What a class's learners say of its columns, see
-:func:`solvers.boosting.pairs.pair_sample.lay_out`, is one table, a row a learner.
+for four by four of them at once.
 """
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from solvers.boosting.pairs.pair_sample import PairSample
 from solvers.boosting.pairs.pair_weights import SUMS
 from solvers.numerics.parallel_for import parallel_for
 
@@ -125,11 +125,11 @@ def _between(
     left: NDArray[np.float32],
     right: NDArray[np.float32],
     out: NDArray[np.float32],
-    turned: bool,
+    transposed: bool,
 ) -> None:
     """Pairs for which the class of ``one`` is wrong, from its column ``first`` on, and that of ``other`` the row's own.
 
-    ``turned`` says that the rows of out are learners of the latter.
+    ``transposed`` says that the rows of out are learners of the latter.
     """
     for begin in range(0, len(at), BLOCK):
         end = min(begin + BLOCK, len(at))
@@ -144,28 +144,32 @@ def _between(
             _pick(other[j], at[begin:end], B[j])
             for p in range(many, full):
                 B[j, p] = 0.0
-        if turned:
+        if transposed:
             _multiply(B, A, False, out)
         else:
             _multiply(A, B, False, out)
 
 
 @njit(cache=True, nogil=True)
-def _class(
-    c: int,
-    columns: NDArray[np.int32],
-    scaled: NDArray[np.float32],
-    bases: NDArray[np.int64],
-    places: NDArray[np.int32],
-    ends: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    tables: NDArray[np.float32],
-    H: NDArray[np.float32],
-) -> None:
+def _table(sample: PairSample, q: int) -> NDArray[np.float32]:
+    rows, columns = sample.offsets[q + 1] - sample.offsets[q], sample.bases[q + 1] - sample.bases[q]
+    return sample.tables[sample.begins[q] : sample.begins[q + 1]].reshape(rows, columns)
+
+
+@njit(cache=True, nogil=True)
+def _pairs(sample: PairSample, wrong: int, own: int) -> tuple[int, slice]:
+    """Where the pairs of two classes begin among the columns of the wrong one, and where they are among all."""
+    k = len(sample.offsets) - 1
+    first = sample.ends[wrong * k + own] - sample.ends[wrong * k]
+    many = sample.ends[wrong * k + own + 1] - sample.ends[wrong * k + own]
+    return first, slice(sample.bases[wrong] + first, sample.bases[wrong] + first + many)
+
+
+@njit(cache=True, nogil=True)
+def _class(c: int, sample: PairSample, H: NDArray[np.float32]) -> None:
     """Second derivatives after weights of class c and of those classes before it, on either side of the diagonal."""
-    k = len(offsets) - 1
-    own = tables[begins[c] : begins[c + 1]].reshape(offsets[c + 1] - offsets[c], bases[c + 1] - bases[c])
+    columns, scaled, offsets = sample.columns, sample.scaled, sample.offsets
+    own = _table(sample, c)
     widest = 0
     for q in range(c + 1):
         widest = max(widest, offsets[q + 1] - offsets[q])
@@ -173,41 +177,23 @@ def _class(
     if len(own) == 0:
         return
     top, bottom = offsets[c], offsets[c + 1]
-    _within_class(own, scaled[bases[c] : bases[c + 1]], left, right, H[top:bottom, top:bottom])
+    _within_class(own, scaled[sample.bases[c] : sample.bases[c + 1]], left, right, H[top:bottom, top:bottom])
     for q in range(c):
-        table = tables[begins[q] : begins[q + 1]].reshape(offsets[q + 1] - offsets[q], bases[q + 1] - bases[q])
+        table = _table(sample, q)
         if len(table) == 0:
             continue
         block = H[top:bottom, offsets[q] : offsets[q + 1]]
-        first = ends[c * k + q] - ends[c * k]
-        pairs = slice(bases[c] + first, bases[c] + first + ends[c * k + q + 1] - ends[c * k + q])
-        _between(own, table, first, places[columns[pairs]], scaled[pairs], left, right, block, False)
-        first = ends[q * k + c] - ends[q * k]
-        pairs = slice(bases[q] + first, bases[q] + first + ends[q * k + c + 1] - ends[q * k + c])
-        _between(table, own, first, places[columns[pairs]], scaled[pairs], left, right, block, True)
+        first, pairs = _pairs(sample, c, q)
+        _between(own, table, first, sample.places[columns[pairs]], scaled[pairs], left, right, block, False)
+        first, pairs = _pairs(sample, q, c)
+        _between(table, own, first, sample.places[columns[pairs]], scaled[pairs], left, right, block, True)
     for m in range(bottom):
         for j in range(max(top, m + 1), bottom):
             H[m, j] = H[j, m]
 
 
 @njit(cache=True, nogil=True)
-def second_derivatives(
-    work_queue: NDArray[np.int64],
-    columns: NDArray[np.int32],
-    scaled: NDArray[np.float32],
-    bases: NDArray[np.int64],
-    places: NDArray[np.int32],
-    ends: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    tables: NDArray[np.float32],
-    H: NDArray[np.float32],
-) -> None:
+def second_derivatives(work_queue: NDArray[np.int64], sample: PairSample, H: NDArray[np.float32]) -> None:
     """H becomes the matrix of second derivatives after the weights at all positions."""
     H[:] = 0.0
-    parallel_for(
-        work_queue,
-        _class,
-        len(offsets) - 1,
-        (columns, scaled, bases, places, ends, begins, offsets, tables, H),
-    )
+    parallel_for(work_queue, _class, len(sample.offsets) - 1, (sample, H))

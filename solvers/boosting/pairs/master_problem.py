@@ -2,9 +2,10 @@
 
     minimise  sum_j |w_j| + rate sum_iq mu_iq(w)
 
-First come coordinate steps on the weights that are new. Then turns over all weights follow, each of them a step by a
-quadratic model (:mod:`solvers.boosting.pairs.quadratic_step`); where that model has promised too much, or would take
-too much time or memory, coordinate sweeps over the weights that violate the optimality conditions.
+is Lin et al. 2012, equation 7, and this their Algorithm 2 with steps of another kind added. First come coordinate steps
+on the weights that are new. Iterations over all weights follow, each of them a step by a quadratic model
+(:mod:`solvers.boosting.pairs.quadratic_step`); where that model has promised too much, or would take too much time or
+memory, coordinate sweeps over the weights that violate the optimality conditions.
 """
 
 from collections.abc import Mapping
@@ -14,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.boosting.pairs.pair_loss import PairLoss, chunks
-from solvers.boosting.pairs.quadratic_step import NewtonStep, Sides
+from solvers.boosting.pairs.quadratic_step import QuadraticStep, Responses
 from solvers.boosting.pairs.variables import Variables
 from solvers.numerics.thread_pool import ThreadPool
 
 WORST_SHARE = 0.03
-BEYOND = 1.6
-TURNS = 3
+OVERSTEP = 1.6
+# sweeps in place of a step by the quadratic model
+SWEEPS = 3
 
 
 class MasterProblem:
@@ -30,7 +32,7 @@ class MasterProblem:
     ----------
     loss : PairLoss
     variables : Variables
-    sides : callable
+    responses : callable
         What the learners of some variables say, given their places.
     signed : bool
         Whether weights may be negative.
@@ -41,17 +43,17 @@ class MasterProblem:
     ----------
     working : int64 array
         The variables that coordinate sweeps move.
-    left : int
+    sweeps_left : int
         How many such sweeps are to come before the gradients are looked at again.
     """
 
     def __init__(
-        self, loss: PairLoss, variables: Variables, sides: Sides, *, signed: bool = True, shrinkage: float = 1.0
+        self, loss: PairLoss, variables: Variables, responses: Responses, *, signed: bool = True, shrinkage: float = 1.0
     ) -> None:
-        self.loss, self.variables, self._sides = loss, variables, sides
+        self.loss, self.variables, self._responses = loss, variables, responses
         self._signed, self._shrinkage = signed, shrinkage
-        self._newton = NewtonStep(loss, sides, signed=signed)
-        self.working, self.left = np.empty(0, np.int64), 0
+        self._quadratic = QuadraticStep(loss, responses, signed=signed)
+        self.working, self.sweeps_left = np.empty(0, np.int64), 0
 
     def gradients(self) -> NDArray[np.float64]:
         """Minus the derivative of the loss after the weight of each variable, over its rate."""
@@ -59,16 +61,19 @@ class MasterProblem:
         values, order = np.empty(len(owners)), np.argsort(owners, kind="stable")
         for some in chunks(len(order), len(self.loss.y)):
             part = order[some]
-            values[part] = self.loss.gradients(self._sides(part), owners[part])
+            values[part] = self.loss.gradients(self._responses(part), owners[part])
         return values
 
     def violations(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """By how much variables of such :meth:`gradients` violate the optimality conditions: equation 16."""
-        weights, pull = self.variables.weights, self.loss.rate * values
-        idle = np.maximum(0.0, (np.abs(pull) if self._signed else pull) - 1.0)
-        return np.where(weights == 0, idle, np.abs(np.sign(weights) - pull))
+        """By how much variables of such :meth:`gradients` violate the optimality conditions.
 
-    def step(self, thread_pool: ThreadPool, order: NDArray[np.int64], share: float = 1.0) -> None:
+        Lin et al. 2012, equation 16, of their equation 14, and the same for negative weights.
+        """
+        weights, gain = self.variables.weights, self.loss.rate * values
+        idle = np.maximum(0.0, (np.abs(gain) if self._signed else gain) - 1.0)
+        return np.where(weights == 0, idle, np.abs(np.sign(weights) - gain))
+
+    def sweep(self, thread_pool: ThreadPool, order: NDArray[np.int64], share: float = 1.0) -> None:
         """One coordinate step after the other, each ``share`` of its way, times the shrinkage."""
         variables = self.variables
         for some in chunks(len(order), len(self.loss.y)):
@@ -76,7 +81,7 @@ class MasterProblem:
             weights = variables.weights[part]
             self.loss.sweep(
                 thread_pool,
-                self._sides(part),
+                self._responses(part),
                 variables.owners[part],
                 weights,
                 self._shrinkage * share,
@@ -84,12 +89,15 @@ class MasterProblem:
             )
             variables.weights[part] = weights
 
-    def look(self, violations: NDArray[np.float64], eps: float) -> bool:
-        """Choose what to move: violations above eps, and not far less than the worst. Returns whether there are any."""
+    def choose_working_set(self, violations: NDArray[np.float64], eps: float) -> bool:
+        """Choose what sweeps move: violations above eps (Lin et al. 2012, equation 17), not far less than the worst.
+
+        Returns whether there are any; where there are none, equation 18 holds.
+        """
         self.working = np.flatnonzero(violations > max(eps, WORST_SHARE * float(violations.max(initial=0.0))))
         return len(self.working) > 0
 
-    def turn(self, thread_pool: ThreadPool, values: NDArray[np.float64] | None, seed: list[int]) -> int:
+    def iterate(self, thread_pool: ThreadPool, values: NDArray[np.float64] | None, seed: list[int]) -> int:
         """Move all weights, or those of the working set; returns about how many visits of a row this takes.
 
         Parameters
@@ -101,46 +109,45 @@ class MasterProblem:
             It decides what chance there is.
         """
         n, rng = len(self.loss.y), np.random.default_rng(seed)
-        if self.left == 0 and values is not None:
-            self.left = TURNS
+        if self.sweeps_left == 0 and values is not None:
+            self.sweeps_left = SWEEPS
             part = np.flatnonzero((self.variables.weights != 0) | (self.violations(values) > 0))
-            if self._newton.fits(len(part)):
-                taken, good = self._leap(thread_pool, part, values, rng)
-                self.left = 0 if good else TURNS
+            if self._quadratic.fits(len(part)):
+                taken, good = self._quadratic_move(thread_pool, part, values, rng)
+                self.sweeps_left = 0 if good else SWEEPS
                 if taken:
                     return 4 * n * len(part)
-        order, turns = rng.permutation(self.working), rng.permutation(len(self.loss.F))
-        order = order[np.argsort(turns[self.variables.owners[order]], kind="stable")]
-        self.step(thread_pool, order, BEYOND)
-        self.left -= 1
+        order, rank = rng.permutation(self.working), rng.permutation(len(self.loss.F))
+        order = order[np.argsort(rank[self.variables.owners[order]], kind="stable")]
+        self.sweep(thread_pool, order, OVERSTEP)
+        self.sweeps_left -= 1
         return n * len(order)
 
-    def _leap(
+    def _quadratic_move(
         self, thread_pool: ThreadPool, part: NDArray[np.int64], values: NDArray[np.float64], rng: np.random.Generator
     ) -> tuple[bool, bool]:
-        """A step on all weights of ``part``, of which the scores are told; whether there was one, and a good one."""
+        """A step on all weights of ``part``, which the scores follow; whether there was one, and a good one."""
         variables = self.variables
         part = part[np.argsort(variables.owners[part], kind="stable")]
         weights = variables.weights[part]
-        step, good = self._newton.take(
+        step, good = self._quadratic.take(
             thread_pool, part, variables.owners[part], weights, -self.loss.rate * values[part], rng, self._shrinkage
         )
         if step is None:
             return False, False
-        told, after = variables.told[part], weights + step
+        scored, after = variables.scored[part], weights + step
         if not self._signed:
             # the rounding of a weight that goes to zero
             np.maximum(after, 0.0, out=after)
         variables.weights[part] = after
-        variables.told[part] = np.where(told == weights, after, told + step)
+        variables.scored[part] = np.where(scored == weights, after, scored + step)
         return True, good
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What has to be kept beside the variables and the loss."""
-        return {"working": self.working, "left": np.array([self.left])}
+        return {"working": self.working, "sweeps_left": np.array(self.sweeps_left)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what :meth:`arrays` gave."""
         self.working = np.array(arrays["working"])
-        # states of earlier versions do not know it
-        self.left = int(arrays["left"][0]) if "left" in arrays else 0
+        self.sweeps_left = int(arrays["sweeps_left"])

@@ -6,11 +6,46 @@ mu over the number of pairs wanted. Which are taken is decided by fractional par
 spread more evenly than random numbers are.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 GOLDEN, PLASTIC = 0.6180339887498949, 0.7548776662466927
+
+
+class PairSample(NamedTuple):
+    """Pairs of k classes, class after class: those for which it is the wrong one, then its own rows that were drawn.
+
+    Attributes
+    ----------
+    columns : int32 array, shape (n_columns,)
+        The row of each.
+    scaled : float32 array, shape (n_columns,)
+        What each stands for.
+    bases : int64 array, shape (k + 1,)
+        Where those of each class begin.
+    places : int32 array, shape (n,)
+        The column, within its class, of a row among the own ones.
+    ends : int64 array, shape (k * k + 1,)
+        Pairs of wrong class q and a row's class c begin at ``ends[q k + c]``, before own rows are counted.
+    offsets : int64 array, shape (k + 1,)
+        Where the weights of each class begin.
+    begins : int64 array, shape (k + 1,)
+        Where the table of each class begins.
+    tables : float32 array, shape (begins[k],)
+        What each class's learners say of its columns, a row a learner.
+    """
+
+    columns: NDArray[np.int32]
+    scaled: NDArray[np.float32]
+    bases: NDArray[np.int64]
+    places: NDArray[np.int32]
+    ends: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    begins: NDArray[np.int64]
+    tables: NDArray[np.float32]
 
 
 @njit(cache=True, nogil=True)
@@ -97,20 +132,14 @@ def lay_out(
 
 @njit(cache=True, nogil=True)
 def tabulate(
-    sides: NDArray[np.int8],
-    classes: NDArray[np.int32],
-    positions: NDArray[np.int64],
-    columns: NDArray[np.int32],
-    bases: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    tables: NDArray[np.float32],
+    responses: NDArray[np.int8], classes: NDArray[np.int32], positions: NDArray[np.int64], sample: PairSample
 ) -> None:
     """Enter what learners say: that of ``positions[j]`` in row ``positions[j] - offsets[c]`` of its class's table."""
-    for j in range(len(sides)):
-        h, c = sides[j], classes[j]
+    bases = sample.bases
+    for j in range(len(responses)):
+        h, c = responses[j], classes[j]
         size = bases[c + 1] - bases[c]
-        begin = begins[c] + (positions[j] - offsets[c]) * size
-        line, where = tables[begin : begin + size], columns[bases[c] : bases[c + 1]]
+        begin = sample.begins[c] + (positions[j] - sample.offsets[c]) * size
+        line, where = sample.tables[begin : begin + size], sample.columns[bases[c] : bases[c + 1]]
         for p in range(size):
             line[p] = h[where[p]]

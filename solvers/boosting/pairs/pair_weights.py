@@ -1,8 +1,9 @@
 """What an example loses to each wrong class, ``mu_iq = omega_i exp(F_q(x_i) - F_y(x_i))``, as boosting keeps it.
 
-It is a product ``e[q, i] r[i]``: a step on class c changes row c of e and, where c is the true class, r; so it costs
-O(n), in contiguous loops. Rows are sorted by their class: class c owns those from ``starts[c]`` to ``starts[c + 1]``,
-where e[c] means nothing. ``E[i]`` is the sum of e[q, i] over the wrong classes q.
+This is mu of Lin et al. 2012, equation 15, times the weight of the example. It is a product ``e[q, i] r[i]``: a step on
+class c changes row c of e and, where c is the true class, r; so it costs O(n), in contiguous loops. Rows are sorted by
+their class: class c owns those from ``starts[c]`` to ``starts[c + 1]``, where e[c] means nothing. ``E[i]`` is the sum
+of e[q, i] over the wrong classes q.
 
 Sums may be reordered (``reassoc``), or LLVM would not vectorise them: fifteen times the speed, and still one result on
 one machine, as the loops do not depend on the number of threads. These share out the rows, in pieces of a fixed length
@@ -10,15 +11,42 @@ one machine, as the loops do not depend on the number of threads. These share ou
 copies of one, optimised differently, takes that which was loaded first.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.numerics.parallel_for import MOST_PIECES
+from solvers.numerics.parallel_for import MOST_PIECES, parallel_for
 
 # rows of a piece of all classes at once, which then stay in the cache
 TILE = 1024
 SUMS = {"reassoc", "nsz", "contract"}
+LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
+# adding this to a whole number of small size leaves it, plus the exponent's bias, in the lowest bits
+SHIFTER = 6755399441055744.0 + 1023.0
+FARTHEST = 700.0
+
+
+class PairWeights(NamedTuple):
+    """The factors of mu, which compiled loops change in place.
+
+    Attributes
+    ----------
+    starts : int64 array, shape (n_classes + 1,)
+        Where the rows of each class begin.
+    e : float64 array, shape (n_classes, n)
+    r, E : float64 arrays, shape (n,)
+    since_sum, since_merge : float64 arrays, shape (n_classes,)
+        How far steps have moved each class's scores since E was last added up, and since r was last merged into e.
+    """
+
+    starts: NDArray[np.int64]
+    e: NDArray[np.float64]
+    r: NDArray[np.float64]
+    E: NDArray[np.float64]
+    since_sum: NDArray[np.float64]
+    since_merge: NDArray[np.float64]
 
 
 @njit(cache=True, nogil=True)
@@ -34,33 +62,39 @@ def n_tiles(n: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def restart(
-    F: NDArray[np.float64],
-    omega: NDArray[np.float64],
-    y: NDArray[np.int32],
-    e: NDArray[np.float64],
-    r: NDArray[np.float64],
-    E: NDArray[np.float64],
-) -> None:
-    """e, r and E afresh from the scores F."""
+def restart(F: NDArray[np.float64], omega: NDArray[np.float64], y: NDArray[np.int32], mu: PairWeights) -> None:
+    """All factors afresh from the scores F (Lin et al. 2012, equation 15)."""
     for i in range(len(y)):
         total, own = 0.0, F[y[i], i]
         for q in range(F.shape[0]):
             if q != y[i]:
-                e[q, i] = omega[i] * np.exp(F[q, i] - own)
-                total += e[q, i]
-        r[i] = 1.0
-        E[i] = total
+                mu.e[q, i] = omega[i] * np.exp(F[q, i] - own)
+                total += mu.e[q, i]
+        mu.r[i] = 1.0
+        mu.E[i] = total
+    mu.since_sum[:] = 0.0
+    mu.since_merge[:] = 0.0
 
 
 @njit(cache=True, nogil=True)
-def add_up(starts: NDArray[np.int64], e: NDArray[np.float64], E: NDArray[np.float64]) -> None:
+def add_up(mu: PairWeights) -> None:
     """E afresh from e."""
-    E[:] = 0.0
-    for q in range(e.shape[0]):
-        s, t = starts[q], starts[q + 1]
-        _accumulate(e[q][:s], E[:s])
-        _accumulate(e[q][t:], E[t:])
+    mu.E[:] = 0.0
+    for q in range(mu.e.shape[0]):
+        s, t = mu.starts[q], mu.starts[q + 1]
+        _accumulate(mu.e[q][:s], mu.E[:s])
+        _accumulate(mu.e[q][t:], mu.E[t:])
+    mu.since_sum[:] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def merge(mu: PairWeights) -> None:
+    """All of mu goes to e, so r becomes 1, and E is added up."""
+    for q in range(mu.e.shape[0]):
+        multiply(mu.e[q], mu.r, mu.e[q])
+    mu.r[:] = 1.0
+    mu.since_merge[:] = 0.0
+    add_up(mu)
 
 
 @njit(cache=True, nogil=True)
@@ -88,3 +122,91 @@ def run_end(classes: NDArray[np.int32], first: int) -> int:
 def multiply(e: NDArray[np.float64], r: NDArray[np.float64], u: NDArray[np.float64]) -> None:
     for i in range(len(u)):
         u[i] = e[i] * r[i]
+
+
+@njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
+def dot(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Sum of the products."""
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] * y[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def mass(mu: PairWeights) -> float:
+    """The sum of mu."""
+    return float(dot(mu.r, mu.E))
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _exp(x: float) -> float:
+    """exp(x) to the last digits where \\|x\\| <= 700, in operations that LLVM vectorises."""
+    x = min(max(x, -FARTHEST), FARTHEST)
+    n = np.rint(x * LOG2E)
+    f = x - n * LN2_HIGH - n * LN2_LOW
+    p = 1.0 / 39916800 + f * (1.0 / 479001600 + f * (1.0 / 6227020800))
+    p = 1.0 / 40320 + f * (1.0 / 362880 + f * (1.0 / 3628800 + f * p))
+    p = 1.0 / 120 + f * (1.0 / 720 + f * (1.0 / 5040 + f * p))
+    p = 0.5 + f * (1.0 / 6 + f * (1.0 / 24 + f * p))
+    p = 1.0 + f * (1.0 + f * p)
+    return float(p * np.int64(np.float64(n + SHIFTER).view(np.int64) << 52).view(np.float64))
+
+
+@njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
+def _advance(
+    e: NDArray[np.float64],
+    r: NDArray[np.float64],
+    steps: NDArray[np.float64],
+    own: NDArray[np.float64],
+    share: float,
+    E: NDArray[np.float64],
+) -> None:
+    for i in range(len(e)):
+        mu = e[i] * r[i] * _exp(share * (steps[i] - own[i]))
+        e[i] = mu
+        E[i] += mu
+
+
+@njit(cache=True, nogil=True)
+def _advance_tile(
+    piece: int,
+    length: int,
+    y: NDArray[np.int32],
+    steps: NDArray[np.float64],
+    share: float,
+    mu: PairWeights,
+    sums: NDArray[np.float64],
+) -> None:
+    e, r, E = mu.e, mu.r, mu.E
+    begin, end = piece * length, min((piece + 1) * length, len(r))
+    own = np.empty(end - begin)
+    for i in range(begin, end):
+        own[i - begin] = steps[y[i], i]
+    E[begin:end] = 0.0
+    for q in range(len(e)):
+        s, t = within(begin, end, mu.starts, q)
+        _advance(e[q][begin:s], r[begin:s], steps[q][begin:s], own[: s - begin], share, E[begin:s])
+        _advance(e[q][t:end], r[t:end], steps[q][t:end], own[t - begin :], share, E[t:end])
+    r[begin:end] = 1.0
+    total = 0.0
+    for i in range(begin, end):
+        total += E[i]
+    sums[piece] = total
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    work_queue: NDArray[np.int64], y: NDArray[np.int32], steps: NDArray[np.float64], share: float, mu: PairWeights
+) -> float:
+    """Let mu follow as the scores grow by ``share steps``; all goes to e, so r becomes 1. Returns the sum of mu."""
+    n = len(mu.r)
+    sums = np.empty(n_tiles(n))
+    length = -(-n // len(sums))
+    parallel_for(work_queue, _advance_tile, len(sums), (length, y, steps, share, mu, sums))
+    mu.since_sum[:] = 0.0
+    mu.since_merge[:] = 0.0
+    total = 0.0
+    for part in sums:
+        total += part
+    return total

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.boosting.pairs import curvature, pair_sample
-from solvers.boosting.pairs import quadratic_model as newton
+from solvers.boosting.pairs import curvature, pair_sample, quadratic_model
 from solvers.boosting.pairs.pair_loss import PairLoss, chunks
+from solvers.boosting.pairs.pair_sample import PairSample
 from solvers.numerics.thread_pool import ThreadPool
 
 # pairs drawn for each weight, and at least; sweeps over the model, and the share of its gain that ends them
@@ -22,7 +22,7 @@ REACH = 200.0
 # the gain of the model that a step has to keep if the next one is to be of its kind
 KEPT = 0.25
 
-Sides = Callable[[NDArray[np.int64]], NDArray[np.int8]]
+Responses = Callable[[NDArray[np.int64]], NDArray[np.int8]]
 
 
 def estimate_bytes(n_samples: int, n_classes: int) -> int:
@@ -30,21 +30,21 @@ def estimate_bytes(n_samples: int, n_classes: int) -> int:
     return n_samples * (8 * n_classes + 64) + 4 * min(ROOM, n_samples * n_classes * MOST) + 4 * MOST**2
 
 
-class NewtonStep:
+class QuadraticStep:
     """Steps on all weights, and the memory that they share.
 
     Parameters
     ----------
     loss : PairLoss
-    sides : callable
+    responses : callable
         What the learners of some variables say, given their places; shape (many, n).
     signed : bool
         Whether weights may be negative.
     """
 
-    def __init__(self, loss: PairLoss, sides: Sides, *, signed: bool) -> None:
-        self.loss, self._sides, self._signed = loss, sides, signed
-        self._rooms: dict[str, NDArray[Any]] = {}
+    def __init__(self, loss: PairLoss, responses: Responses, *, signed: bool) -> None:
+        self.loss, self._responses, self._signed = loss, responses, signed
+        self._buffers: dict[str, NDArray[Any]] = {}
 
     def fits(self, m: int) -> bool:
         """Whether a model of m weights is worth its making, and has room."""
@@ -93,14 +93,14 @@ class NewtonStep:
         offsets = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(-(-counts // curvature.FOUR) * curvature.FOUR, out=offsets[1:])
         positions = np.arange(len(part)) + (offsets[:-1] - np.cumsum(counts) + counts)[classes]
-        mass = newton.mass(loss.r, loss.E)
+        mass = loss.total()
         H = self._model(thread_pool, part, classes, positions, offsets, mass, rng.random())
         if H is None:
             return None, False
         filled, padded, step = np.zeros(len(H)), np.zeros(len(H)), np.empty(len(H))
         filled[positions], padded[positions] = weights, gradient
         order = rng.permutation(positions)
-        promised = newton.least(H, padded, filled, order, self._signed, SWEEPS, ENOUGH, step)
+        promised = quadratic_model.minimise(H, padded, filled, order, self._signed, SWEEPS, ENOUGH, step)
         return self._follow(thread_pool, part, classes, weights, step[positions], mass, promised, share)
 
     def _wanted(self, m: int) -> int:
@@ -123,28 +123,26 @@ class NewtonStep:
         pairs = n * (k - 1)
         level = 0.0 if wanted == pairs else mass / wanted
         room = min(pairs, wanted + wanted // 4 + k * k) + 1
-        rows, masses = self._room("rows", room, np.int32), self._room("masses", room, np.float64)
+        rows, masses = self._buffer("rows", room, np.int32), self._buffer("masses", room, np.float64)
         ends = np.empty(k * k + 1, np.int64)
-        many = pair_sample.draw(loss.starts, loss.e, loss.r, level, shift, rows, masses, ends)
-        columns = self._room("columns", many + min(many, n), np.int32)
-        scaled = self._room("scaled", len(columns), np.float32)
-        places, bases = self._room("places", n, np.int32), np.empty(k + 1, np.int64)
-        pair_sample.lay_out(loss.starts, rows, masses, ends, loss.rate, columns, scaled, bases, places)
+        starts = loss.mu.starts
+        many = pair_sample.draw(starts, loss.mu.e, loss.mu.r, level, shift, rows, masses, ends)
+        columns = self._buffer("columns", many + min(many, n), np.int32)
+        scaled = self._buffer("scaled", len(columns), np.float32)
+        places, bases = self._buffer("places", n, np.int32), np.empty(k + 1, np.int64)
+        pair_sample.lay_out(starts, rows, masses, ends, loss.rate, columns, scaled, bases, places)
         begins = np.zeros(k + 1, np.int64)
         np.cumsum(np.diff(offsets) * np.diff(bases), out=begins[1:])
         if begins[-1] > ROOM:
             return None
-        tables = self._room("tables", int(begins[-1]), np.float32)
+        tables = self._buffer("tables", int(begins[-1]), np.float32)
         tables[:] = 0.0
+        sample = PairSample(columns, scaled, bases, places, ends, offsets, begins, tables)
         for some in chunks(len(part), len(loss.y)):
-            pair_sample.tabulate(
-                self._sides(part[some]), classes[some], positions[some], columns, bases, begins, offsets, tables
-            )
+            pair_sample.tabulate(self._responses(part[some]), classes[some], positions[some], sample)
         size = int(offsets[-1])
-        H = self._room("H", size * size, np.float32).reshape(size, size)
-        curvature.second_derivatives(
-            thread_pool.work_queue, columns, scaled, bases, places, ends, begins, offsets, tables, H
-        )  # fmt: skip
+        H = self._buffer("H", size * size, np.float32).reshape(size, size)
+        curvature.second_derivatives(thread_pool.work_queue, sample, H)
         return H
 
     def _follow(
@@ -160,28 +158,28 @@ class NewtonStep:
     ) -> tuple[NDArray[np.float64] | None, bool]:
         """Go as far as the objective falls."""
         loss = self.loss
-        ways = self._room("ways", loss.F.size, np.float64).reshape(loss.F.shape)
-        ways[:] = 0.0
+        directions = self._buffer("directions", loss.F.size, np.float64).reshape(loss.F.shape)
+        directions[:] = 0.0
         for some in chunks(len(part), len(loss.y)):
-            loss.shift(thread_pool, self._sides(part[some]), classes[some], step[some], ways)
+            loss.shift(thread_pool, self._responses(part[some]), classes[some], step[some], directions)
         reach = 2.0 * float(np.bincount(classes, np.abs(step)).max())
-        went, goes = 0.0, share * min(1.0, REACH / reach) if reach > 0.0 else 0.0
-        before, first = float(np.abs(weights).sum()) + loss.rate * mass, goes
+        done, target = 0.0, share * min(1.0, REACH / reach) if reach > 0.0 else 0.0
+        before, first = float(np.abs(weights).sum()) + loss.rate * mass, target
         for _ in range(HALVINGS):
-            value = loss.rate * loss.follow(thread_pool, ways, goes - went)
-            went = goes
-            gain = before - float(np.abs(weights + went * step).sum()) - value
+            value = loss.rate * loss.follow(thread_pool, directions, target - done)
+            done = target
+            gain = before - float(np.abs(weights + done * step).sum()) - value
             if gain > 0.0:
-                if went != 1.0:
-                    ways *= went
-                loss.F += ways
-                return went * step, went == first and gain >= KEPT * promised
-            goes *= 0.5
-        loss.follow(thread_pool, ways, -went)
+                if done != 1.0:
+                    directions *= done
+                loss.F += directions
+                return done * step, done == first and gain >= KEPT * promised
+            target *= 0.5
+        loss.follow(thread_pool, directions, -done)
         return None, False
 
-    def _room(self, name: str, size: int, kind: type) -> NDArray[Any]:
+    def _buffer(self, name: str, size: int, kind: type) -> NDArray[Any]:
         """An array whose memory is kept for the next step."""
-        if name not in self._rooms or len(self._rooms[name]) < size:
-            self._rooms[name] = np.empty(size + size // 4, kind)
-        return self._rooms[name][:size]
+        if name not in self._buffers or len(self._buffers[name]) < size:
+            self._buffers[name] = np.empty(size + size // 4, kind)
+        return self._buffers[name][:size]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.votes import with_room
 
-KINDS = {"learners": np.int64, "owners": np.int32, "weights": np.float64, "before": np.float64, "told": np.float64}
+KINDS = {"learners": np.int64, "owners": np.int32, "weights": np.float64, "before": np.float64, "scored": np.float64}
 
 
 class Variables:
@@ -18,15 +18,15 @@ class Variables:
     ----------
     learners : int64 array, shape (n,)
     owners : int32 array, shape (n,)
-    weights, before, told : float64 arrays, shape (n,)
-        The weights, those when the round began, and those that the scores know of.
+    weights, before, scored : float64 arrays, shape (n,)
+        The weights, those when the round began, and those that the scores were last moved to.
     """
 
     learners: NDArray[np.int64]
     owners: NDArray[np.int32]
     weights: NDArray[np.float64]
     before: NDArray[np.float64]
-    told: NDArray[np.float64]
+    scored: NDArray[np.float64]
 
     def __init__(self) -> None:
         self._room = {name: np.empty(0, kind) for name, kind in KINDS.items()}

@@ -1,10 +1,22 @@
 """Bins of features: cuts between sorted values, and the bin of every value."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+
+class BinArrays(NamedTuple):
+    """Binned features as compiled loops take them; :class:`solvers.boosting.weak_learners.binning.Bins` explains."""
+
+    dense: NDArray[Any]
+    indptr: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    codes: NDArray[Any]
+    zero: NDArray[np.int32]
+    n_bins: NDArray[np.int32]
+    first: NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)
@@ -25,54 +37,74 @@ def cuts(
     distinct, counts = np.empty(longest + 1), np.empty(longest + 1, np.int64)
     at = 0
     for j in range(n_columns):
-        m, zeros = 0, n - (indptr[j + 1] - indptr[j])
-        for p in range(indptr[j], indptr[j + 1]):
-            v = values[p]
-            if zeros > 0 and v >= 0.0:
-                if m > 0 and distinct[m - 1] == 0.0:
-                    counts[m - 1] += zeros
-                else:
-                    distinct[m], counts[m] = 0.0, zeros
-                    m += 1
-                zeros = 0
-            if m > 0 and distinct[m - 1] == v:
-                counts[m - 1] += 1
-            else:
-                distinct[m], counts[m] = v, 1
-                m += 1
-        if zeros > 0:
-            if m > 0 and distinct[m - 1] == 0.0:
-                counts[m - 1] += zeros
-            else:
-                distinct[m], counts[m] = 0.0, zeros
-                m += 1
-        begin = at
+        column = values[indptr[j] : indptr[j + 1]]
+        m = _count_values(column, n - len(column), distinct, counts)
         if m <= limit:
-            for v in range(m - 1):
-                thresholds[at] = between(distinct[v], distinct[v + 1])
-                at += 1
+            n_cuts[j] = _cut_everywhere(distinct[:m], thresholds[at:])
         else:
-            # a value as frequent as a whole bin gets one of its own; the others share the rest
-            left, bins, held = n, limit, 0
-            for v in range(m):
-                if counts[v] * limit >= n:
-                    left -= counts[v]
-                    bins -= 1
-            for v in range(m - 1):
-                alone = counts[v] * limit >= n
-                if not alone:
-                    held += counts[v]
-                if alone or held * bins >= left or counts[v + 1] * limit >= n:
-                    thresholds[at] = between(distinct[v], distinct[v + 1])
-                    at += 1
-                    if not alone:
-                        left -= held
-                        bins = max(bins - 1, 1)
-                        held = 0
-                    if at - begin == limit - 1:
-                        break
-        n_cuts[j] = at - begin
+            n_cuts[j] = _cut_evenly(distinct[:m], counts, n, limit, thresholds[at:])
+        at += n_cuts[j]
     return n_cuts
+
+
+@njit(cache=True, nogil=True)
+def _count_values(
+    column: NDArray[np.float64], zeros: int, distinct: NDArray[np.float64], counts: NDArray[np.int64]
+) -> int:
+    """The distinct values of a column, ascending, and how often each occurs; returns how many there are.
+
+    The column's entries are ascending, and so many zeros are not among them.
+    """
+    m = 0
+    for v in column:
+        if zeros > 0 and v >= 0.0:
+            m = _count_value(0.0, zeros, m, distinct, counts)
+            zeros = 0
+        m = _count_value(v, 1, m, distinct, counts)
+    return _count_value(0.0, zeros, m, distinct, counts) if zeros > 0 else m
+
+
+@njit(cache=True, nogil=True)
+def _count_value(v: float, times: int, m: int, distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> int:
+    if m > 0 and distinct[m - 1] == v:
+        counts[m - 1] += times
+        return m
+    distinct[m], counts[m] = v, times
+    return m + 1
+
+
+@njit(cache=True, nogil=True)
+def _cut_everywhere(distinct: NDArray[np.float64], thresholds: NDArray[np.float64]) -> int:
+    for v in range(len(distinct) - 1):
+        thresholds[v] = between(distinct[v], distinct[v + 1])
+    return len(distinct) - 1
+
+
+@njit(cache=True, nogil=True)
+def _cut_evenly(
+    distinct: NDArray[np.float64], counts: NDArray[np.int64], n: int, limit: int, thresholds: NDArray[np.float64]
+) -> int:
+    """Up to ``limit`` bins of about as many rows each; returns the number of cuts."""
+    # a value as frequent as a whole bin gets one of its own; the others share the rest
+    left, bins, held, at = n, limit, 0, 0
+    for v in range(len(distinct)):
+        if counts[v] * limit >= n:
+            left -= counts[v]
+            bins -= 1
+    for v in range(len(distinct) - 1):
+        alone = counts[v] * limit >= n
+        if not alone:
+            held += counts[v]
+        if alone or held * bins >= left or counts[v + 1] * limit >= n:
+            thresholds[at] = between(distinct[v], distinct[v + 1])
+            at += 1
+            if not alone:
+                left -= held
+                bins = max(bins - 1, 1)
+                held = 0
+            if at == limit - 1:
+                break
+    return at
 
 
 @njit(cache=True, nogil=True)

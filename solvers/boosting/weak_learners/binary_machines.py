@@ -8,9 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.boosting.weak_learners.base import WeakLearners
+from solvers.boosting.weak_learners.boosted_model import Ensemble
+from solvers.boosting.weak_learners.channels import Channels, Found
 from solvers.boosting.weak_learners.committee_model import CommitteeModel
-from solvers.boosting.weak_learners.stumps import Channels, Found, WeakLearners
-from solvers.boosting.weak_learners.votes import Votes
 from solvers.core.base import Params, Solver
 from solvers.core.model import Model
 from solvers.core.problem import Problem
@@ -21,7 +22,7 @@ SLICE_PRODUCTS = 1 << 32
 PASSES = 100
 
 
-class Machines(WeakLearners):
+class BinaryMachines(WeakLearners):
     """Machines trained on the rows of a channel with the signs of u as labels and its sizes as weights.
 
     The weights are scaled to a mean of 1. Where all signs are the same, the constant is taken.
@@ -35,8 +36,6 @@ class Machines(WeakLearners):
     params : Params
         Of that method.
     """
-
-    exact = False
 
     def __init__(self, X: sp.csr_matrix, held: sp.csr_matrix, method: type[Solver[Any]], params: Params) -> None:
         self.X, self.held, self.method, self.params = X, held, method, params
@@ -57,7 +56,7 @@ class Machines(WeakLearners):
         thread_pool.run(partial(train, at) for at in range(len(chosen)))
         for j, model in zip(chosen, models, strict=True):
             learner = -1 if model is None else self._keep(model)
-            value = float(channels.weights(j) @ self.sides(np.array([learner]))[0])
+            value = float(channels.weights(j) @ self.responses(np.array([learner]))[0])
             self._pending = np.append(self._pending, [[learner, value]], axis=0)
         if len(self._pending) < channels.m:
             return None
@@ -89,7 +88,7 @@ class Machines(WeakLearners):
             self._bits[part] = np.append(self._bits[part], row[None], axis=0)
         return number
 
-    def sides(self, learners: NDArray[np.int64], *, held: bool = False) -> NDArray[np.int8]:
+    def responses(self, learners: NDArray[np.int64], *, held: bool = False) -> NDArray[np.int8]:
         n = (self.held if held else self.X).shape[0]
         out = np.ones((len(learners), n), np.int8)
         real = learners >= 0
@@ -110,13 +109,6 @@ class Machines(WeakLearners):
         }
         self._shelf = Shelf.of_state(self.X.shape[1], 0, shelved)
 
-    def model(
-        self,
-        classes: tuple[str, ...],
-        n_features: int,
-        learners: NDArray[np.int64],
-        votes: Votes,
-        code: NDArray[np.int8] | None,
-    ) -> CommitteeModel:
-        bank = Shelf.of_state(n_features, len(self._bits[0]), self._shelf.state()).bank()
-        return CommitteeModel(classes, bank, learners, votes, code)
+    def model(self, learners: NDArray[np.int64], ensemble: Ensemble) -> CommitteeModel:
+        bank = Shelf.of_state(ensemble.n_features, len(self._bits[0]), self._shelf.state()).bank()
+        return CommitteeModel(bank, learners, ensemble)

@@ -1,13 +1,15 @@
 """Features cut into bins, once, so that weak learners are sought among whole numbers."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.boosting.weak_learners import bin_codes as kernels
+from solvers.boosting.weak_learners import bin_codes
+from solvers.boosting.weak_learners.bin_codes import BinArrays
 
 DENSE = 0.25
 CHUNK_BYTES = 64 << 20
@@ -105,26 +107,26 @@ class Bins:
         dense = np.empty((n_dense, n), dtype)
         at = 0
         for chunk in _chunks(features[:n_dense], n):
-            kernels.encode_dense(
+            bin_codes.encode_dense(
                 _dense(columns, chunk), first[at : at + len(chunk) + 1], thresholds, dense[at : at + len(chunk)]
             )
             at += len(chunk)
         entries = columns[:, features[n_dense:]]
         indptr = entries.indptr.astype(np.int64)
         codes = np.empty(len(entries.data), dtype)
-        kernels.encode_sparse(indptr, entries.data, first[n_dense:], thresholds, codes)
+        bin_codes.encode_sparse(indptr, entries.data, first[n_dense:], thresholds, codes)
         zeros = np.arange(len(features) - n_dense + 1, dtype=np.int64)
         zero = np.empty(len(features) - n_dense, np.int32)
-        kernels.encode_sparse(zeros, np.zeros(len(zero)), first[n_dense:], thresholds, zero)
+        bin_codes.encode_sparse(zeros, np.zeros(len(zero)), first[n_dense:], thresholds, zero)
         return cls(
             n, features, (n_cuts + 1).astype(np.int32), first, thresholds, dense, indptr,
             entries.indices.astype(np.int32), codes, zero,
         )  # fmt: skip
 
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """dense, indptr, rows, codes, zero, n_bins, first: what kernels take of it."""
-        return self.dense, self.indptr, self.rows, self.codes, self.zero, self.n_bins, self.first
+    @cached_property
+    def arrays(self) -> BinArrays:
+        """What compiled loops take of it."""
+        return BinArrays(self.dense, self.indptr, self.rows, self.codes, self.zero, self.n_bins, self.first)
 
     @property
     def n_features(self) -> int:
@@ -147,7 +149,7 @@ def _cut(
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     room = int(np.minimum(np.diff(indptr), limit).sum())
     thresholds = np.empty(room)
-    n_cuts = kernels.cuts(indptr, values, n, limit, thresholds)
+    n_cuts = bin_codes.cuts(indptr, values, n, limit, thresholds)
     return n_cuts, thresholds[: int(n_cuts.sum())]
 
 

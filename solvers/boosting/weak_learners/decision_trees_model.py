@@ -1,71 +1,54 @@
-"""Models that add up votes of small trees."""
+"""Models that add up votes of small decision trees."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 from numpy.typing import NDArray
 
-from solvers.boosting.weak_learners import decision_tree_growth as kernels
-from solvers.boosting.weak_learners.votes import Votes, decoded
-from solvers.core.model import Floats, Model
+from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
+from solvers.core.model import Floats
 
 
-class TreesModel(Model):
-    """``F_c(x) = sum_t w_tc h_t(x)`` over trees h_t of one depth that say +1 or -1.
+class DecisionTreesModel(BoostedModel):
+    """The sum of decision trees of one depth that say +1 or -1, each with its weights.
 
     Parameters
     ----------
-    classes : tuple of str
-    n_features : int
     features : int64 array, shape (n_trees, 2^depth - 1)
         What each node asks for: node j of level l, in place ``2^l - 1 + j``, sends an example with
         ``x_feature <= threshold`` to node j of the next level, any other to node ``j + 2^l``; -1 sends all to j.
     thresholds : float64 array, shape (n_trees, 2^depth - 1)
     leaves : int8 array, shape (n_trees, 2^depth)
-    votes : Votes
-        What each round of training has added.
-    code : int8 array, shape (n_classes, n_outputs), optional
-        What turns outputs into scores, as :func:`solvers.boosting.weak_learners.votes.decoded` does.
+    ensemble : Ensemble
     """
 
     kind = "trees"
 
     def __init__(
         self,
-        classes: tuple[str, ...],
-        n_features: int,
         features: NDArray[np.int64],
         thresholds: NDArray[np.float64],
         leaves: NDArray[np.int8],
-        votes: Votes,
-        code: NDArray[np.int8] | None = None,
+        ensemble: Ensemble,
     ) -> None:
-        self.classes = classes
-        self.n_features = n_features
-        self.features = features
-        self.thresholds = thresholds
-        self.leaves = leaves
-        self.votes = votes
-        self.code = code
-        self._n_outputs = len(classes) if code is None else code.shape[1]
+        super().__init__(ensemble)
+        self.features, self.thresholds, self.leaves = features, thresholds, leaves
         used = np.unique(features[features >= 0])
-        self._place = np.full(n_features, -1, np.int32)
+        self._place = np.full(self.n_features, -1, np.int32)
         self._place[used] = np.arange(len(used), dtype=np.int32)
         self._n_places = len(used) + 1
         # a node that asks for nothing looks at a place that stays zero, and finds it below any threshold
         asks = features >= 0
         self._splits = np.where(asks, self._place[features], len(used)).astype(np.int32)
         self._cuts = np.where(asks, thresholds, np.inf)
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """The final votes of each tree, one after the other."""
-        weights = self.votes.weights(len(self.features), self._n_outputs)
-        trees, self._outputs = (array.astype(np.int32) for array in np.nonzero(weights))
-        self._weights = weights[trees, self._outputs]
-        self._ends = np.searchsorted(trees, np.arange(len(self.features) + 1)).astype(np.int64)
+        # the final votes of each tree, one after the other
+        weights = ensemble.weights(len(features))
+        trees, outputs = (array.astype(np.int32) for array in np.nonzero(weights))
+        ends = np.searchsorted(trees, np.arange(len(features) + 1)).astype(np.int64)
+        self._final = ends, outputs, weights[trees, outputs]
 
     @property
     def importances(self) -> NDArray[np.float64]:
@@ -73,68 +56,98 @@ class TreesModel(Model):
 
         A node counts as much as all nodes of its level together are worth, over their number.
         """
-        weights = np.abs(self.votes.weights(len(self.features), self._n_outputs)).sum(axis=1)
+        weights = np.abs(self.ensemble.weights(len(self.features))).sum(axis=1)
         levels = np.floor(np.log2(np.arange(1, self.features.shape[1] + 1)))
         parts = weights[:, None] * 0.5**levels
         asks = self.features >= 0
-        shares = np.bincount(self.features[asks], parts[asks], self.n_features)
-        return np.asarray(shares / shares.sum() if shares.any() else shares)
-
-    @property
-    def n_rounds(self) -> int:
-        """Rounds of training that went into the model."""
-        return len(self.votes.ends)
+        return shares(np.bincount(self.features[asks], parts[asks], self.n_features))
 
     def scores(self, X: sp.csr_matrix) -> Floats:
-        self._check(X)
-        votes = self._ends, self._outputs, self._weights
-        return self._score(X.indptr, X.indices, X.data.astype(np.float64, copy=False), slice(None), *votes)
+        self.check_width(X)
+        rows = X.indptr, X.indices, X.data.astype(np.float64, copy=False)
+        return self.decode(self._sum(rows, slice(None), self._final))
 
     def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
-        votes = self._ends, self._outputs, self._weights
-        return np.asarray(self._score(np.array([0, len(indices)], np.int32), indices, values, slice(None), *votes)[0])
+        row = np.array([0, len(indices)], np.int32), indices, values
+        return np.asarray(self.decode(self._sum(row, slice(None), self._final))[0])
 
     def staged_scores(self, X: sp.csr_matrix) -> Iterator[Floats]:
         """Scores after each round of training, shape (n_samples, n_classes); those of the last are :meth:`scores`."""
-        self._check(X)
-        outputs = np.zeros((X.shape[0], self._n_outputs))
+        self.check_width(X)
+        outputs = np.zeros((X.shape[0], self.ensemble.n_outputs))
         rows = X.indptr, X.indices, X.data.astype(np.float64, copy=False)
         for learners, targets, deltas in self.votes.rounds():
-            ends = np.arange(len(learners) + 1)
-            outputs += self._sum(*rows, learners, ends, targets, deltas)
-            yield decoded(outputs.copy(), self.code)
+            outputs += self._sum(rows, learners, (np.arange(len(learners) + 1), targets, deltas))
+            yield self.decode(outputs.copy())
 
-    def _score(self, *arguments: Any) -> Floats:
-        return decoded(self._sum(*arguments), self.code)
+    def _sum(self, rows: tuple[Any, Any, Any], chosen: Any, votes: tuple[Any, Any, Any]) -> NDArray[np.float64]:
+        """Votes of the chosen trees: ends, outputs and weights; those of the t-th stand at ``ends[t] : ends[t + 1]``.
 
-    def _sum(
-        self,
-        indptr: NDArray[Any],
-        indices: NDArray[Any],
-        data: NDArray[np.float64],
-        chosen: Any,
-        ends: NDArray[np.int64],
-        outputs: NDArray[np.int32],
-        weights: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Votes of the chosen trees; those of the t-th stand at ``ends[t] : ends[t + 1]``."""
-        out = np.empty((len(indptr) - 1, self._n_outputs))
-        kernels.score_trees(
-            indptr, indices, data, self._place, self._n_places, self._splits[chosen], self._cuts[chosen],
-            np.ascontiguousarray(self.leaves[chosen]), ends, outputs, weights, out,
+        ``rows`` are indptr, indices and data.
+        """
+        out = np.empty((len(rows[0]) - 1, self.ensemble.n_outputs))
+        _score_trees(
+            *rows, self._place, self._n_places, self._splits[chosen], self._cuts[chosen],
+            np.ascontiguousarray(self.leaves[chosen]), *votes, out,
         )  # fmt: skip
         return out
 
-    def _check(self, X: sp.csr_matrix) -> None:
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
-
     def arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = self.votes.arrays()
-        arrays |= {"features": self.features, "thresholds": self.thresholds, "leaves": self.leaves}
-        return arrays if self.code is None else arrays | {"code": self.code}
+        trees: dict[str, NDArray[Any]] = {
+            "features": self.features,
+            "thresholds": self.thresholds,
+            "leaves": self.leaves,
+        }
+        return self.ensemble.arrays() | trees
 
     @classmethod
-    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "TreesModel":
-        nodes = arrays["features"], arrays["thresholds"], arrays["leaves"]
-        return cls(classes, n_features, *nodes, Votes.of_arrays(arrays), arrays.get("code"))
+    def from_arrays(
+        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
+    ) -> "DecisionTreesModel":
+        ensemble = Ensemble.of_arrays(classes, n_features, arrays)
+        return cls(arrays["features"], arrays["thresholds"], arrays["leaves"], ensemble)
+
+
+@njit(cache=True, nogil=True)
+def _score_trees(
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    data: NDArray[np.float64],
+    place: NDArray[np.int32],
+    n_places: int,
+    splits: NDArray[np.int32],
+    thresholds: NDArray[np.float64],
+    leaves: NDArray[np.int8],
+    ends: NDArray[np.int64],
+    outputs: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """out[i, c] = sum over trees t and outputs c of the weight times what t says of row i.
+
+    ``splits[t, node]`` is the place of a feature, ``place[j]`` that of feature j, -1 if no tree asks for it; the votes
+    of tree t stand at ``ends[t] : ends[t + 1]`` of outputs and weights.
+    """
+    x = np.zeros(n_places)
+    depth = 0
+    while (1 << depth) < leaves.shape[1]:
+        depth += 1
+    for i in range(out.shape[0]):
+        row = out[i]
+        row[:] = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            if place[indices[p]] >= 0:
+                x[place[indices[p]]] = data[p]
+        for t in range(splits.shape[0]):
+            split, threshold = splits[t], thresholds[t]
+            node = 0
+            for level in range(depth):
+                at = (1 << level) - 1 + node
+                if not x[split[at]] <= threshold[at]:
+                    node += 1 << level
+            response = leaves[t, node]
+            for v in range(ends[t], ends[t + 1]):
+                row[outputs[v]] += response * weights[v]
+        for p in range(indptr[i], indptr[i + 1]):
+            if place[indices[p]] >= 0:
+                x[place[indices[p]]] = 0.0

@@ -7,55 +7,109 @@ a vector, and the histogram of a feature is made by one vector addition a row. R
 feature are never visited: their bin is what the others leave of the total.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.boosting.simd import LANES, add, fill_rest, scan_lanes
+from solvers.boosting.simd import LANES, add_vector, scan_bins
+from solvers.boosting.weak_learners.bin_codes import BinArrays
 from solvers.numerics.parallel_for import MOST_PIECES, parallel_for
 
 LINE = 64
-LEAST = 1e-280
+
+
+class Best(NamedTuple):
+    """The best stump of every class that a search has found so far; each begins with the constant.
+
+    Attributes
+    ----------
+    size, where, value : int arrays, shape (n_searches, n_blocks, 16)
+        Size of the value, number of the stump, and the value.
+    """
+
+    size: NDArray[Any]
+    where: NDArray[Any]
+    value: NDArray[Any]
+
+
+class Queries(NamedTuple):
+    """Stumps whose values are asked for, by block of classes and by feature.
+
+    Attributes
+    ----------
+    pointers : int64 array, shape (n_blocks, n_features + 1)
+        The stumps of block B and feature f stand at ``pointers[B, f] : pointers[B, f + 1]``.
+    bins, lanes : int32 arrays, shape (n,)
+        The last bin on which a stump says +1, and the class within the block.
+    values : int64 array, shape (n,)
+        Where the answers go.
+    """
+
+    pointers: NDArray[np.int64]
+    bins: NDArray[np.int32]
+    lanes: NDArray[np.int32]
+    values: NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def start(totals: NDArray[Any], n_searches: int) -> Best:
+    """Nothing found yet by any of the searches, in channels with these totals."""
+    shape = (n_searches, totals.shape[0], totals.shape[1])
+    best = Best(np.empty(shape, totals.dtype), np.empty(shape, totals.dtype), np.empty(shape, totals.dtype))
+    best.size[:], best.where[:], best.value[:] = np.abs(totals), -1, totals
+    return best
+
+
+@njit(cache=True, nogil=True)
+def unite(best: Best, learners: NDArray[np.int64], values: NDArray[np.int64]) -> None:
+    """Number and value of the best stump that any search has found, by class; the first of equals."""
+    for block in range(best.size.shape[1]):
+        for lane in range(LANES):
+            top = 0
+            for j in range(1, len(best.size)):
+                if best.size[j, block, lane] > best.size[top, block, lane]:
+                    top = j
+            learners[block * LANES + lane] = best.where[top, block, lane]
+            values[block * LANES + lane] = best.value[top, block, lane]
 
 
 @njit(cache=True, nogil=True)
 def histograms(
-    dense: NDArray[Any],
-    indptr: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    codes: NDArray[Any],
-    zero: NDArray[np.int32],
-    n_bins: NDArray[np.int32],
-    f: int,
-    many: int,
-    U: NDArray[Any],
-    totals: NDArray[Any],
-    stride: int,
-    H: NDArray[Any],
+    bins: BinArrays, f: int, many: int, U: NDArray[Any], total: NDArray[Any], stride: int, H: NDArray[Any]
 ) -> None:
-    """H = histograms of ``many`` features from f on, ``stride`` numbers apart; either 4 dense ones or a single one."""
-    n, n_dense = dense.shape[1], dense.shape[0]
+    """H = histograms of ``many`` features from f on, ``stride`` numbers apart; either 4 dense ones or a single one.
+
+    A single one may use the place of the second for its own ends.
+    """
+    n, n_dense = bins.dense.shape[1], bins.dense.shape[0]
     for q in range(many):
-        H[q * stride : q * stride + n_bins[f + q] * LANES] = 0
+        H[q * stride : q * stride + bins.n_bins[f + q] * LANES] = 0
     if many == 4:
-        c0, c1, c2, c3 = dense[f], dense[f + 1], dense[f + 2], dense[f + 3]
+        c0, c1, c2, c3 = bins.dense[f], bins.dense[f + 1], bins.dense[f + 2], bins.dense[f + 3]
         for i in range(n):
             at = np.int64(i) * LANES
-            add(H, np.int64(c0[i]) * LANES, U, at)
-            add(H, stride + np.int64(c1[i]) * LANES, U, at)
-            add(H, 2 * stride + np.int64(c2[i]) * LANES, U, at)
-            add(H, 3 * stride + np.int64(c3[i]) * LANES, U, at)
+            add_vector(H, np.int64(c0[i]) * LANES, U, at)
+            add_vector(H, stride + np.int64(c1[i]) * LANES, U, at)
+            add_vector(H, 2 * stride + np.int64(c2[i]) * LANES, U, at)
+            add_vector(H, 3 * stride + np.int64(c3[i]) * LANES, U, at)
     elif f < n_dense:
-        column = dense[f]
+        column = bins.dense[f]
         for i in range(n):
-            add(H, np.int64(column[i]) * LANES, U, np.int64(i) * LANES)
+            add_vector(H, np.int64(column[i]) * LANES, U, np.int64(i) * LANES)
     else:
-        begin, end = indptr[f - n_dense], indptr[f - n_dense + 1]
-        for p in range(begin, end):
-            add(H, np.int64(codes[p]) * LANES, U, np.int64(rows[p]) * LANES)
-        fill_rest(H, n_bins[f], zero[f - n_dense], totals)
+        rows, codes = bins.rows, bins.codes
+        for p in range(bins.indptr[f - n_dense], bins.indptr[f - n_dense + 1]):
+            add_vector(H, np.int64(codes[p]) * LANES, U, np.int64(rows[p]) * LANES)
+        # the rows without an entry are in the bin of zero: what the others lack of the total
+        held = H[stride : stride + LANES]
+        held[:] = 0
+        for b in range(bins.n_bins[f]):
+            add_vector(H, stride, H, np.int64(b) * LANES)
+        zero = np.int64(bins.zero[f - n_dense]) * LANES
+        for lane in range(LANES):
+            H[zero + lane] += total[lane] - held[lane]
 
 
 @njit(cache=True, nogil=True)
@@ -68,101 +122,64 @@ def scratch(size: int, like: NDArray[Any]) -> NDArray[Any]:
 @njit(cache=True, nogil=True)
 def _search_part(
     piece: int,
-    dense: NDArray[Any],
-    indptr: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    codes: NDArray[Any],
-    zero: NDArray[np.int32],
-    n_bins: NDArray[np.int32],
-    first: NDArray[np.int64],
+    bins: BinArrays,
     edges: NDArray[np.int64],
     n_parts: int,
     U: NDArray[Any],
     totals: NDArray[Any],
-    best: NDArray[Any],
-    where: NDArray[Any],
-    signed: NDArray[Any],
-    pointers: NDArray[np.int64],
-    bins: NDArray[np.int32],
-    lanes: NDArray[np.int32],
-    values: NDArray[np.int64],
+    best: Best,
+    queries: Queries,
 ) -> None:
     """Stumps of one group of features for one part of the blocks."""
-    n_dense, n_blocks = dense.shape[0], U.shape[0]
+    n_dense, n_blocks = bins.dense.shape[0], U.shape[0]
     group, part = piece // n_parts, piece % n_parts
     begin, end = edges[group], edges[group + 1]
-    stride = LANES * n_bins[begin:end].max()
+    stride = LANES * bins.n_bins[begin:end].max()
     H = scratch(4 * stride, U)
+    pointers, values = queries.pointers, queries.values
     for block in range(part * n_blocks // n_parts, (part + 1) * n_blocks // n_parts):
-        u, total = U[block], totals[block]
-        top, place, value = best[group, block], where[group, block], signed[group, block]
+        total = totals[block]
+        size, where, value = best.size[group, block], best.where[group, block], best.value[group, block]
         f = begin
         while f < end:
             many = 4 if f + 4 <= min(end, n_dense) else 1
-            histograms(dense, indptr, rows, codes, zero, n_bins, f, many, u, total, stride, H)
+            histograms(bins, f, many, U[block], total, stride, H)
             for q in range(many):
-                scan_lanes(H, q * stride, n_bins[f + q] - 1, total, first[f + q], top, place, value)
+                scan_bins(H, q * stride, bins.n_bins[f + q] - 1, total, bins.first[f + q], size, where, value)
                 for j in range(pointers[block, f + q], pointers[block, f + q + 1]):
-                    values[j] = 2 * np.int64(H[q * stride + bins[j] * LANES + lanes[j]]) - np.int64(total[lanes[j]])
+                    lane = queries.lanes[j]
+                    left = np.int64(H[q * stride + queries.bins[j] * LANES + lane])
+                    values[j] = 2 * left - np.int64(total[lane])
             f += many
 
 
 @njit(cache=True, nogil=True)
 def search(
     work_queue: NDArray[np.int64],
-    dense: NDArray[Any],
-    indptr: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    codes: NDArray[Any],
-    zero: NDArray[np.int32],
-    n_bins: NDArray[np.int32],
-    first: NDArray[np.int64],
+    bins: BinArrays,
     edges: NDArray[np.int64],
     U: NDArray[Any],
     totals: NDArray[Any],
-    pointers: NDArray[np.int64],
-    bins: NDArray[np.int32],
-    lanes: NDArray[np.int32],
-    values: NDArray[np.int64],
+    queries: Queries,
     learners: NDArray[np.int64],
-    signed: NDArray[np.int64],
+    values: NDArray[np.int64],
 ) -> None:
-    """The best stump of every lane, its number and its value; and the values of those that are asked for.
+    """The best stump of every class, its number and its value (Lin et al. 2012, equation 4); and what is asked for.
 
     A stump is +1 on the bins up to b and -1 above; its number is ``first[f] + b``, its value ``2 L - total`` with L the
     sum of u up to b. The best has the largest size of all, and is the first of equals; it is the constant, -1, where
-    none beats that. The stumps asked for are numbered by block and feature: those of block B and feature f stand at
-    ``pointers[B, f] : pointers[B, f + 1]`` of bins and lanes, and their values are written to ``values``. ``edges`` cut
-    the features into groups for threads.
+    none beats that. ``edges`` cut the features into groups for threads.
     """
     n_groups, n_blocks = len(edges) - 1, U.shape[0]
     n_parts = max(1, min(n_blocks, (MOST_PIECES - 1) // max(n_groups, 1)))
-    shape = (max(n_groups, 1), n_blocks, LANES)
-    best, where, value = np.empty(shape, U.dtype), np.empty(shape, U.dtype), np.empty(shape, U.dtype)
-    best[:], where[:], value[:] = np.abs(totals), -1, totals
-    known = dense, indptr, rows, codes, zero, n_bins, first, edges, n_parts, U, totals
-    parallel_for(
-        work_queue, _search_part, n_groups * n_parts, (*known, best, where, value, pointers, bins, lanes, values)
-    )
-    for block in range(n_blocks):
-        for lane in range(LANES):
-            top = 0
-            for group in range(1, n_groups):
-                if best[group, block, lane] > best[top, block, lane]:
-                    top = group
-            learners[block * LANES + lane] = where[top, block, lane]
-            signed[block * LANES + lane] = value[top, block, lane]
+    best = start(totals, max(n_groups, 1))
+    parallel_for(work_queue, _search_part, n_groups * n_parts, (bins, edges, n_parts, U, totals, best, queries))
+    unite(best, learners, values)
 
 
 @njit(cache=True, nogil=True)
-def pool(
-    dense: NDArray[Any],
-    indptr: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    codes: NDArray[Any],
-    zero: NDArray[np.int32],
-    n_bins: NDArray[np.int32],
-    first: NDArray[np.int64],
+def add_values(
+    bins: BinArrays,
     begin: int,
     end: int,
     U: NDArray[Any],
@@ -175,93 +192,60 @@ def pool(
 
     A stump is worth ``|2 L - total|`` to a lane. Or, ``real``: lanes j and j + 8 hold the weights of the rows for and
     against one output, and a stump is worth minus ``sqrt(L_j L_{j + 8}) + sqrt(R_j R_{j + 8})``, half of what its best
-    votes on both sides would leave of the loss.
+    votes on both sides would leave of the loss (Schapire and Singer 1999, section 4.1).
     """
-    stride = len(H) // 4
-    n_dense, half = dense.shape[0], LANES // 2
+    stride, n_dense = len(H) // 4, bins.dense.shape[0]
     left = np.empty(LANES)
     for block in range(U.shape[0]):
-        total = totals[block]
         f = begin
         while f < end:
             many = 4 if f + 4 <= min(end, n_dense) else 1
-            histograms(dense, indptr, rows, codes, zero, n_bins, f, many, U[block], total, stride, H)
+            histograms(bins, f, many, U[block], totals[block], stride, H)
             for q in range(many):
                 left[:] = 0.0
-                for b in range(n_bins[f + q] - 1):
+                for b in range(bins.n_bins[f + q] - 1):
                     h = H[q * stride + b * LANES : q * stride + (b + 1) * LANES]
-                    worth = 0.0
-                    for c in range(LANES):
-                        left[c] += h[c]
-                    if real:
-                        for c in range(half):
-                            worth -= np.sqrt(left[c] * left[c + half])
-                            worth -= np.sqrt((total[c] - left[c]) * (total[c + half] - left[c + half]))
-                    else:
-                        for c in range(LANES):
-                            worth += abs(2.0 * left[c] - total[c])
-                    values[first[f + q] + b] += worth
+                    values[bins.first[f + q] + b] += _worth(h, totals[block], real, left)
             f += many
 
 
 @njit(cache=True, nogil=True)
-def say(
-    dense: NDArray[Any],
-    indptr: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    codes: NDArray[Any],
-    zero: NDArray[np.int32],
-    n_bins: NDArray[np.int32],
-    first: NDArray[np.int64],
-    learners: NDArray[np.int64],
-    out: NDArray[np.int8],
-) -> None:
+def _worth(h: NDArray[Any], total: NDArray[Any], real: bool, left: NDArray[np.float64]) -> float:
+    """Add the next bin to the sums on the left, and say what a cut behind it is worth to all lanes."""
+    worth, half = 0.0, LANES // 2
+    for c in range(LANES):
+        left[c] += h[c]
+    if real:
+        for c in range(half):
+            worth -= np.sqrt(left[c] * left[c + half])
+            worth -= np.sqrt((total[c] - left[c]) * (total[c + half] - left[c + half]))
+    else:
+        for c in range(LANES):
+            worth += abs(2.0 * left[c] - total[c])
+    return worth
+
+
+@njit(cache=True, nogil=True)
+def predict(bins: BinArrays, learners: NDArray[np.int64], out: NDArray[np.int8]) -> None:
     """out[j, i] = what stump ``learners[j]`` says of row i."""
-    features, bins = np.empty(len(learners), np.int64), np.empty(len(learners), dense.dtype)
     for j in range(len(learners)):
-        features[j] = np.searchsorted(first, learners[j], side="right") - 1 if learners[j] >= 0 else -1
-        bins[j] = learners[j] - first[features[j]] if learners[j] >= 0 else 0
-    sides(dense, indptr, rows, codes, zero, features, bins, out)
+        f = np.searchsorted(bins.first, learners[j], side="right") - 1 if learners[j] >= 0 else -1
+        predict_one(bins, f, learners[j] - bins.first[f] if f >= 0 else 0, out[j])
 
 
 @njit(cache=True, nogil=True)
-def scale(
-    masses: NDArray[np.float64], n: int, top: float, scales: NDArray[np.float64], slack: NDArray[np.float64]
-) -> None:
-    """Scales so that lanes of these masses make full use of whole numbers up to ``top``.
-
-    ``slack`` becomes what rounding may take from the value of any stump: half a unit in each of the n rows.
-    """
-    for j in range(len(masses)):
-        scales[j] = top / masses[j] if masses[j] > LEAST else 1.0
-        slack[j] = min(0.5 * n / scales[j] + 1e-15 * n * masses[j], masses[j])
-
-
-@njit(cache=True, nogil=True)
-def sides(
-    dense: NDArray[Any],
-    indptr: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    codes: NDArray[Any],
-    zero: NDArray[np.int32],
-    features: NDArray[np.int64],
-    bins: NDArray[Any],
-    out: NDArray[np.int8],
-) -> None:
-    """out[j, i] = +1 where row i is in a bin of features[j] up to bins[j], else -1; +1 everywhere for feature -1.
-
-    With bins of the codes' own type the comparison takes a vector of codes at a time.
-    """
-    n_dense = dense.shape[0]
-    for j in range(len(features)):
-        f, b, side = features[j], bins[j], out[j]
-        if f < 0:
-            side[:] = 1
-        elif f < n_dense:
-            column = dense[f]
-            for i in range(len(side)):
-                side[i] = 1 if column[i] <= b else -1
-        else:
-            side[:] = 1 if zero[f - n_dense] <= b else -1
-            for p in range(indptr[f - n_dense], indptr[f - n_dense + 1]):
-                side[rows[p]] = 1 if codes[p] <= b else -1
+def predict_one(bins: BinArrays, f: int, b: int, out: NDArray[np.int8]) -> None:
+    """out[i] = +1 where row i is in a bin of feature f up to b, else -1; +1 everywhere for feature -1."""
+    n_dense = bins.dense.shape[0]
+    if f < 0:
+        out[:] = 1
+    elif f < n_dense:
+        # with a bin of the codes' own type the comparison takes a vector of codes at a time
+        column, last = bins.dense[f], bins.dense.dtype.type(b)
+        for i in range(len(out)):
+            out[i] = 1 if column[i] <= last else -1
+    else:
+        rows, codes = bins.rows, bins.codes
+        out[:] = 1 if bins.zero[f - n_dense] <= b else -1
+        for p in range(bins.indptr[f - n_dense], bins.indptr[f - n_dense + 1]):
+            out[rows[p]] = 1 if codes[p] <= b else -1

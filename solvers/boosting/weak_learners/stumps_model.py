@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 from numpy.typing import NDArray
 
-from solvers.boosting.weak_learners import bin_codes as bins
-from solvers.boosting.weak_learners import tables
-from solvers.boosting.weak_learners.votes import Votes, decoded
-from solvers.core.model import Floats, Model
+from solvers.boosting.weak_learners import bin_codes
+from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
+from solvers.core.model import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Table:
         values[np.arange(len(order)) + owner + 1] = -2.0 * weights[order]
         np.add.at(values, begin[owner], weights[order])
         zero = np.zeros(len(used), np.int32)
-        bins.encode_sparse(np.arange(len(used) + 1), np.zeros(len(used)), first, thresholds[order], zero)
+        bin_codes.encode_sparse(np.arange(len(used) + 1), np.zeros(len(used)), first, thresholds[order], zero)
         base = weights[~real].sum(axis=0)
         for f, at in enumerate(begin.tolist()):
             part = values[at : at + counts[f] + 1]
@@ -67,79 +67,46 @@ class Table:
         return cls(used, first, thresholds[order], values, base)
 
 
-class StumpsModel(Model):
-    """``F_c(x) = sum_t w_tc h_t(x)`` over stumps h_t.
+class StumpsModel(BoostedModel):
+    """The sum of decision stumps, each with its weights.
 
     All stumps of a feature together are a step function of it, so prediction costs the same however many there are:
     a search among the feature's thresholds and one row of the table.
 
     Parameters
     ----------
-    classes : sequence of str
-    n_features : int
     table : Table
     features, thresholds : arrays, shape (n_stumps,)
         The single stumps: j, or -1 for the constant +1, and the threshold.
-    votes : Votes
-        What each round of training has added.
-    code : int8 array, shape (n_classes, n_outputs), optional
-        What turns outputs into scores, as :func:`solvers.boosting.weak_learners.votes.decoded` does. Without it the
-        outputs are the scores.
+    ensemble : Ensemble
     """
 
     kind = "stumps"
 
     def __init__(
-        self,
-        classes: tuple[str, ...],
-        n_features: int,
-        table: Table,
-        features: NDArray[np.int64],
-        thresholds: NDArray[np.float64],
-        votes: Votes,
-        code: NDArray[np.int8] | None = None,
+        self, table: Table, features: NDArray[np.int64], thresholds: NDArray[np.float64], ensemble: Ensemble
     ) -> None:
-        self.classes = classes
-        self.n_features = n_features
-        self.table = table
-        self.features = features
-        self.thresholds = thresholds
-        self.votes = votes
-        self.code = code
-        self._place = np.full(n_features, -1, np.int32)
+        super().__init__(ensemble)
+        self.table, self.features, self.thresholds = table, features, thresholds
+        self._place = np.full(self.n_features, -1, np.int32)
         self._place[table.features] = np.arange(len(table.features), dtype=np.int32)
 
     @classmethod
-    def of_votes(
-        cls,
-        classes: tuple[str, ...],
-        n_features: int,
-        features: NDArray[np.int64],
-        thresholds: NDArray[np.float64],
-        votes: Votes,
-        code: NDArray[np.int8] | None = None,
+    def of_stumps(
+        cls, features: NDArray[np.int64], thresholds: NDArray[np.float64], ensemble: Ensemble
     ) -> "StumpsModel":
         """The model of stumps that stand once each, and the votes that number them so."""
-        weights = votes.weights(len(features), len(classes) if code is None else code.shape[1])
-        return cls(
-            classes, n_features, Table.of_stumps(features, thresholds, weights), features, thresholds, votes, code
-        )
+        table = Table.of_stumps(features, thresholds, ensemble.weights(len(features)))
+        return cls(table, features, thresholds, ensemble)
 
     @property
     def importances(self) -> NDArray[np.float64]:
-        """Each feature's share of the sum of the absolute weights, shape (n_features,)."""
-        weights = np.abs(self.votes.weights(len(self.features), self._n_outputs)).sum(axis=1)
+        weights = np.abs(self.ensemble.weights(len(self.features))).sum(axis=1)
         real = self.features >= 0
-        shares = np.bincount(self.features[real], weights[real], self.n_features)
-        return np.asarray(shares / shares.sum() if shares.any() else shares)
-
-    @property
-    def n_rounds(self) -> int:
-        """Rounds of training that went into the model."""
-        return len(self.votes.ends)
+        return shares(np.bincount(self.features[real], weights[real], self.n_features))
 
     def scores(self, X: sp.csr_matrix) -> Floats:
-        self._check(X)
+        self.check_width(X)
         return self._look_up(X.indptr, X.indices, X.data.astype(np.float64, copy=False))
 
     def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
@@ -147,47 +114,66 @@ class StumpsModel(Model):
 
     def staged_scores(self, X: sp.csr_matrix) -> Iterator[Floats]:
         """Scores after each round of training, shape (n_samples, n_classes); those of the last are :meth:`scores`."""
-        self._check(X)
-        columns, outputs = X.tocsc(), np.zeros((X.shape[0], self._n_outputs))
+        self.check_width(X)
+        columns, outputs = X.tocsc(), np.zeros((X.shape[0], self.ensemble.n_outputs))
         for learners, targets, deltas in self.votes.rounds():
             for t, c, delta in zip(learners.tolist(), targets, deltas, strict=True):
-                outputs[:, c] += delta * self._side(columns, t)
-            yield decoded(outputs.copy(), self.code)
+                outputs[:, c] += delta * self._response(columns, t)
+            yield self.decode(outputs.copy())
 
-    @property
-    def _n_outputs(self) -> int:
-        return int(self.table.values.shape[1])
-
-    def _check(self, X: sp.csr_matrix) -> None:
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
-
-    def _side(self, columns: sp.csc_matrix, t: int) -> NDArray[np.float64]:
+    def _response(self, columns: sp.csc_matrix, t: int) -> NDArray[np.float64]:
         """What stump t says of every row."""
         j, threshold = int(self.features[t]), self.thresholds[t]
-        side = np.full(columns.shape[0], 1.0 if j < 0 or threshold >= 0.0 else -1.0)
+        response = np.full(columns.shape[0], 1.0 if j < 0 or threshold >= 0.0 else -1.0)
         if j >= 0:
             begin, end = columns.indptr[j], columns.indptr[j + 1]
-            side[columns.indices[begin:end]] = np.where(columns.data[begin:end] <= threshold, 1.0, -1.0)
-        return side
+            response[columns.indices[begin:end]] = np.where(columns.data[begin:end] <= threshold, 1.0, -1.0)
+        return response
 
     def _look_up(self, indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[np.float64]) -> Floats:
         table = self.table
-        out = np.empty((len(indptr) - 1, self._n_outputs))
-        tables.look_up(
+        out = np.empty((len(indptr) - 1, self.ensemble.n_outputs))
+        _look_up(
             indptr, indices, data, self._place, table.first, table.thresholds, table.values, table.base, out
         )  # fmt: skip
-        return decoded(out, self.code)
+        return self.decode(out)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         arrays = {f"table_{name}": array for name, array in vars(self.table).items()}
-        arrays |= {"features": self.features, "thresholds": self.thresholds} | self.votes.arrays()
-        return arrays if self.code is None else arrays | {"code": self.code}
+        return arrays | {"features": self.features, "thresholds": self.thresholds} | self.ensemble.arrays()
 
     @classmethod
     def from_arrays(
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "StumpsModel":
         table = Table(*(arrays[f"table_{name}"] for name in ("features", "first", "thresholds", "values", "base")))
-        votes = Votes.of_arrays(arrays)
-        return cls(classes, n_features, table, arrays["features"], arrays["thresholds"], votes, arrays.get("code"))
+        ensemble = Ensemble.of_arrays(classes, n_features, arrays)
+        return cls(table, arrays["features"], arrays["thresholds"], ensemble)
+
+
+@njit(cache=True, nogil=True)
+def _look_up(
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    data: NDArray[np.float64],
+    place: NDArray[np.int32],
+    first: NDArray[np.int64],
+    thresholds: NDArray[np.float64],
+    table: NDArray[np.float64],
+    base: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """out[i] = base + the rows of the table for the entries of row i.
+
+    Feature j has the thresholds ``first[f] : first[f + 1]`` with ``f = place[j]``, none if that is -1, and one interval
+    more; the intervals of all features follow one another in the table.
+    """
+    for i in range(len(out)):
+        row = out[i]
+        row[:] = base
+        for p in range(indptr[i], indptr[i + 1]):
+            f = place[indices[p]]
+            if f >= 0:
+                more = table[first[f] + f + bin_codes.bin_of(data[p], thresholds, first[f], first[f + 1])]
+                for c in range(len(row)):
+                    row[c] += more[c]

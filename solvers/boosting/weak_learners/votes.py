@@ -69,8 +69,8 @@ class Votes:
         return cls(*(arrays[f"vote_{name}"] for name in ("learners", "outputs", "deltas", "ends")))
 
 
-class Ledger:
-    """Votes that grow."""
+class GrowingVotes:
+    """Votes to which every round adds its own."""
 
     def __init__(self, votes: Votes | None = None) -> None:
         self._votes = votes or Votes(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0), np.empty(0, np.int64))
@@ -92,7 +92,7 @@ class Ledger:
         self._n_votes, self._n_rounds = end, self._n_rounds + 1
 
     @property
-    def votes(self) -> Votes:
+    def so_far(self) -> Votes:
         """All votes so far; live."""
         votes, n = self._votes, self._n_votes
         return Votes(votes.learners[:n], votes.outputs[:n], votes.deltas[:n], votes.ends[: self._n_rounds])

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from problems import small
 from sklearn.datasets import load_digits
 
-from solvers.boosting.boosting import SPARE, Waning, half_log_odds
+from solvers.boosting.adaboost_weights import SPARE, LossPlateau, half_log_odds
 from solvers.core.base import ParamsError
 from solvers.core.problem import Problem
 from solvers.output_codes.code_families import make
@@ -39,7 +39,7 @@ def outcome(name: str, problem: Problem, rounds: int = ROUNDS, seed: int = 0, **
     return losses, method.model(problem, step.state)
 
 
-def label_rounds(problem: Problem, code: np.ndarray, sharing: str) -> tuple[list[float], np.ndarray]:
+def output_rounds(problem: Problem, code: np.ndarray, sharing: str) -> tuple[list[float], np.ndarray]:
     """Losses and outputs of AdaBoost on the columns of a code."""
     H, Y = stumps(problem), code[problem.y].T.astype(float)
     counted = np.abs(Y).T * problem.weights[:, None]
@@ -75,7 +75,7 @@ def label_rounds(problem: Problem, code: np.ndarray, sharing: str) -> tuple[list
 @pytest.mark.parametrize("k", [4, 11])
 def test_mh_takes_the_steps_of_its_definition(k, sharing):
     problem = weighted(k)
-    expected, f = label_rounds(problem, 2 * np.eye(k) - 1, sharing)
+    expected, f = output_rounds(problem, 2 * np.eye(k) - 1, sharing)
     losses, model = outcome("adaboost_mh", problem, sharing=sharing)
     np.testing.assert_allclose(losses, expected, rtol=1e-6)
     np.testing.assert_allclose(model.scores(problem.X), f.T, atol=1e-5)
@@ -86,7 +86,7 @@ def test_mh_takes_the_steps_of_its_definition(k, sharing):
 def test_mo_takes_the_steps_of_its_definition_and_decodes_by_loss(family, sharing):
     problem = weighted()
     code = make(family, 4, None, 3)
-    expected, f = label_rounds(problem, code, sharing)
+    expected, f = output_rounds(problem, code, sharing)
     losses, model = outcome("adaboost_mo", problem, seed=3, sharing=sharing, code=family)
     np.testing.assert_allclose(losses, expected, rtol=1e-6)
     decoded = np.array([[-np.exp(-row[row != 0] * f.T[i][row != 0]).sum() for row in code] for i in range(70)])
@@ -131,13 +131,13 @@ def test_a_learner_without_fault_gets_a_finite_weight():
 
 
 def test_training_ends_when_ten_rounds_in_a_row_have_gained_too_little():
-    waning = Waning(0.1)
-    assert not any(waning.note(loss) for loss in [1.0, 0.5, *np.linspace(0.44, 0.439, 10)])
-    assert waning.note(0.439)
-    again = Waning(0.1)
-    assert not any(again.note(loss) for loss in [1.0, *[0.99] * 9, 0.5, *[0.49] * 9])
-    assert again.note(0.49)
-    assert Waning(0.1).note(0.0)
+    plateau = LossPlateau(0.1)
+    assert not any(plateau.reached(loss) for loss in [1.0, 0.5, *np.linspace(0.44, 0.439, 10)])
+    assert plateau.reached(0.439)
+    again = LossPlateau(0.1)
+    assert not any(again.reached(loss) for loss in [1.0, *[0.99] * 9, 0.5, *[0.49] * 9])
+    assert again.reached(0.49)
+    assert LossPlateau(0.1).reached(0.0)
 
 
 def test_only_stumps_can_be_shared():

@@ -1,4 +1,4 @@
-"""Machines of other methods as weak learners."""
+"""BinaryMachines of other methods as weak learners."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from problems import small
 from test_stumps import filled
 
 import solvers.boosting.weak_learners.binary_machines
-from solvers.boosting.weak_learners.binary_machines import Machines
+from solvers.boosting.weak_learners.binary_machines import BinaryMachines
 from solvers.core.base import ParamsError
 from solvers.core.model import load_model
 from solvers.core.problem import Problem
@@ -17,9 +17,9 @@ from solvers.registry import SOLVERS, parse_params
 BASES = {"one_vs_rest": {"bias": 1.0}, "spoc": {"kernel": "rbf"}, "lee_lin_wahba": {}}
 
 
-def machines(problem: Problem, name: str = "one_vs_rest", held: sp.csr_matrix | None = None) -> Machines:
+def machines(problem: Problem, name: str = "one_vs_rest", held: sp.csr_matrix | None = None) -> BinaryMachines:
     params = parse_params(name, BASES[name])
-    return Machines(problem.X, problem.X[:7] if held is None else held, SOLVERS[name], params)
+    return BinaryMachines(problem.X, problem.X[:7] if held is None else held, SOLVERS[name], params)
 
 
 def boost(task: Problem, name: str, seed: int = 0, **params):
@@ -34,7 +34,7 @@ def test_a_machine_learns_the_signs_of_its_channel_by_their_weights(name):
     u = np.random.default_rng(0).standard_normal((3, 60)) * np.random.default_rng(1).choice([0.0, 1.0, 50.0], (3, 60))
     with ThreadPool(1) as thread_pool:
         found = made.find(filled(u), thread_pool, [0])
-    sides = made.sides(found.learners)
+    responses = made.responses(found.learners)
     for j in range(3):
         rows = np.flatnonzero(u[j])
         sizes = np.abs(u[j, rows])
@@ -42,10 +42,10 @@ def test_a_machine_learns_the_signs_of_its_channel_by_their_weights(name):
         solver = SOLVERS[name](parse_params(name, BASES[name]))
         *_, last = solver.steps(task)
         scores = solver.model(task, last.state).scores(problem.X)
-        np.testing.assert_array_equal(sides[j], np.where(scores[:, 1] > scores[:, 0], 1, -1))
-        assert found.values[j] == pytest.approx(u[j] @ sides[j], rel=1e-6)
+        np.testing.assert_array_equal(responses[j], np.where(scores[:, 1] > scores[:, 0], 1, -1))
+        assert found.values[j] == pytest.approx(u[j] @ responses[j], rel=1e-6)
         assert found.values[j] > 0.3 * sizes.sum()
-    np.testing.assert_array_equal(made.sides(found.learners, held=True), sides[:, :7])
+    np.testing.assert_array_equal(made.responses(found.learners, held=True), responses[:, :7])
 
 
 def test_where_one_side_is_missing_the_constant_is_taken():

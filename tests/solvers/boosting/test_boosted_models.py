@@ -1,4 +1,4 @@
-"""Models of boosting: tables of stumps, and trees."""
+"""Models of boosting: tables of stumps, and decision trees."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from problems import small
 from test_binning import mixed
 
+from solvers.boosting.weak_learners.boosted_model import Ensemble
 from solvers.boosting.weak_learners.stumps_model import StumpsModel
-from solvers.boosting.weak_learners.votes import Ledger, Votes, decoded
+from solvers.boosting.weak_learners.votes import GrowingVotes, Votes, decoded
 from solvers.core.model import load_model
 from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
@@ -94,25 +95,25 @@ def test_a_table_is_the_sum_of_its_stumps():
     votes = Votes(
         rng.integers(0, 50, 80), rng.integers(0, 3, 80).astype(np.int32), rng.standard_normal(80), np.array([80])
     )
-    model = StumpsModel.of_votes(("a", "b", "c"), 4, features, thresholds, votes)
+    model = StumpsModel.of_stumps(features, thresholds, Ensemble(("a", "b", "c"), 4, votes))
     X = np.where(rng.random((60, 4)) < 0.5, np.round(rng.standard_normal((60, 4)), 1), 0.0)
-    sides = np.where((features < 0) | (X[:, features] <= thresholds), 1.0, -1.0)
-    np.testing.assert_allclose(model.scores(sp.csr_matrix(X)), sides @ votes.weights(50, 3), atol=1e-12)
+    responses = np.where((features < 0) | (X[:, features] <= thresholds), 1.0, -1.0)
+    np.testing.assert_allclose(model.scores(sp.csr_matrix(X)), responses @ votes.weights(50, 3), atol=1e-12)
 
 
 def test_votes_add_up_and_the_first_rounds_can_be_had_alone():
-    ledger = Ledger()
+    growing = GrowingVotes()
     for t in range(100):
-        ledger.add_round(np.array([t, t + 1]), np.array([0, 1]), np.array([1.0, t]))
-    ledger.add_round(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
-    votes = ledger.votes
+        growing.add_round(np.array([t, t + 1]), np.array([0, 1]), np.array([1.0, t]))
+    growing.add_round(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
+    votes = growing.so_far
     assert len(votes.ends) == 101
     assert [len(learners) for learners, _, _ in votes.rounds()] == [2] * 100 + [0]
     first = votes.upto(3)
     np.testing.assert_array_equal(first.weights(4, 2), [[1, 0], [1, 0], [1, 1], [0, 2]])
-    again = Ledger(Votes.of_arrays(votes.arrays()))
+    again = GrowingVotes(Votes.of_arrays(votes.arrays()))
     again.add_round(np.array([7]), np.array([0]), np.array([5.0]))
-    assert again.votes.weights(101, 2)[7].tolist() == [6.0, 6.0]
+    assert again.so_far.weights(101, 2)[7].tolist() == [6.0, 6.0]
     assert len(votes.upto(0).learners) == 0
 
 

@@ -50,7 +50,7 @@ def test_steps_tell_errors_on_rows_trained_on_and_held_out(name, depth):
     kept, held = split(problem.y, 0.3, 0)
     states = []
     for step in method.steps(problem):
-        model = method.model(problem, {**step.state, "best": np.array([step.epoch, 0.0])})
+        model = method.model(problem, {**step.state, "best_epoch": np.array(step.epoch)})
         for rows, measure in ((kept, "train_error"), (held, "validation_error")):
             error = np.mean(model.predict(problem.X[rows]) != problem.y[rows])
             assert step.measures[measure] == pytest.approx(error, abs=1e-12)
@@ -243,8 +243,8 @@ def test_scikit_learn_sees_stages_importances_and_measures(depth):
 
 
 @pytest.mark.parametrize("C", [1e4, 1e10])
-def test_a_round_resumed_between_its_turns_goes_on_bit_by_bit(C, monkeypatch):
-    monkeypatch.setattr("solvers.boosting.boosting.SLICE_PRODUCTS", 1)
+def test_a_round_resumed_between_its_iterations_goes_on_bit_by_bit(C, monkeypatch):
+    monkeypatch.setattr("solvers.methods.multiboost_cw.SLICE_PRODUCTS", 1)
     method, thread_pool = boost("multiboost_cw", C=C, tau_max=8, eps=1e-3, max_epochs=12, tol=1e-9), ThreadPool(1)
     task = method.task(noisy())
     straight, resumed = method.run(task), method.run(task)

@@ -1,4 +1,4 @@
-"""Small trees as weak learners."""
+"""Small decision trees as weak learners."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from test_binning import codes_of, mixed
 from test_stumps import filled
 
 from solvers.boosting.weak_learners.binning import Bins
-from solvers.boosting.weak_learners.decision_trees import Trees
+from solvers.boosting.weak_learners.decision_trees import DecisionTrees
 from solvers.numerics.thread_pool import ThreadPool
 
 STORES = [0, 1 << 30]
@@ -35,9 +35,9 @@ def grown(codes: np.ndarray, u: np.ndarray, depth: int) -> tuple[list, np.ndarra
     return splits, np.where(sums >= 0, 1, -1)[nodes]
 
 
-def trees_of(X: sp.csr_matrix, depth: int, store: int = 1 << 30, held: sp.csr_matrix | None = None) -> Trees:
+def trees_of(X: sp.csr_matrix, depth: int, store: int = 1 << 30, held: sp.csr_matrix | None = None) -> DecisionTrees:
     bins = Bins.of(X)
-    return Trees(bins, bins.encode(X if held is None else held), depth, store)
+    return DecisionTrees(bins, bins.encode(X if held is None else held), depth, store)
 
 
 # whole numbers, so that no sum is rounded and ties are ties
@@ -59,7 +59,7 @@ def test_a_tree_is_grown_by_the_best_stump_of_each_node(depth, m, store):
     with ThreadPool(1) as thread_pool:
         found = trees.find(channels, thread_pool, [0])
     codes = codes_of(trees.bins)
-    sides = trees.sides(found.learners)
+    responses = trees.responses(found.learners)
     for j in range(m):
         splits, said = grown(codes, u[j], depth)
         places = trees.splits[found.learners[j]]
@@ -68,7 +68,7 @@ def test_a_tree_is_grown_by_the_best_stump_of_each_node(depth, m, store):
             for p in places
         ]
         assert told == splits
-        np.testing.assert_array_equal(sides[j], said)
+        np.testing.assert_array_equal(responses[j], said)
         assert found.values[j] == pytest.approx(u[j] @ said)
 
 
@@ -101,9 +101,9 @@ def test_trees_are_kept_once_and_come_back():
         copy.restore({name: np.array(array) for name, array in trees.arrays().items()})
         learners = np.append(first.learners, -1)
         for held in (False, True):
-            sides = trees.sides(learners, held=held)
-            np.testing.assert_array_equal(copy.sides(learners, held=held), sides)
-            assert (sides[-1] == 1).all()
+            responses = trees.responses(learners, held=held)
+            np.testing.assert_array_equal(copy.responses(learners, held=held), responses)
+            assert (responses[-1] == 1).all()
         assert copy.find(filled(u), thread_pool, [0]).learners.tolist() == first.learners.tolist()
         more = copy.find(filled(weights(3, 200)), thread_pool, [0])
     assert more.learners.tolist() == [5, 6, 7]
@@ -114,4 +114,4 @@ def test_weights_of_one_sign_ask_nothing():
     with ThreadPool(1) as thread_pool:
         found = trees.find(filled(-np.ones((2, 50))), thread_pool, [0])
     assert (trees.arrays()["tree_splits"] == -1).all()
-    assert (trees.sides(found.learners) == -1).all()
+    assert (trees.responses(found.learners) == -1).all()

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from solvers.boosting.pairs import coordinates
-from solvers.boosting.pairs.pair_loss import Level, PairLoss
+from solvers.boosting.pairs.certificate import Certificate
+from solvers.boosting.pairs.pair_loss import PairLoss
 from solvers.boosting.simd import LANES
-from solvers.boosting.weak_learners.stumps import Found
+from solvers.boosting.weak_learners.channels import Found
 from solvers.numerics.thread_pool import ThreadPool
 
 getcontext().prec = 80
@@ -33,11 +34,11 @@ def learners(n: int, m: int, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).choice(np.array([-1, 1], np.int8), (m, n))
 
 
-def stepped(loss: PairLoss, sides: np.ndarray, classes: np.ndarray, weights: np.ndarray, *args, **kwargs) -> None:
-    """A sweep, of which the scores are told."""
+def stepped(loss: PairLoss, responses: np.ndarray, classes: np.ndarray, weights: np.ndarray, *args, **kwargs) -> None:
+    """A sweep that the scores follow."""
     before = weights.copy()
-    loss.sweep(ALONE, sides, classes, weights, *args, **kwargs)
-    loss.shift(ALONE, sides, classes, weights - before)
+    loss.sweep(ALONE, responses, classes, weights, *args, **kwargs)
+    loss.shift(ALONE, responses, classes, weights - before)
 
 
 def by_definition(loss: PairLoss) -> np.ndarray:
@@ -71,8 +72,8 @@ def test_a_step_ends_in_the_minimum_to_the_last_digits(C, signed):
             continue
         # the derivative changes its sign within some units in the last place around v
         width = Decimal(8 * np.spacing(max(abs(v), abs(w), abs(v - w), 1.0)))
-        sides = [slope(Decimal(v) + s * width, w, plus, minus, a) + (1 if v > 0 else -1) for s in (-1, 1)]
-        assert sides[0] <= 0 <= sides[1], (w, plus, minus, v)
+        responses = [slope(Decimal(v) + s * width, w, plus, minus, a) + (1 if v > 0 else -1) for s in (-1, 1)]
+        assert responses[0] <= 0 <= responses[1], (w, plus, minus, v)
 
 
 def test_without_regularisation_in_sight_the_step_is_that_of_adaboost():
@@ -82,26 +83,26 @@ def test_without_regularisation_in_sight_the_step_is_that_of_adaboost():
 
 
 @pytest.mark.parametrize("C", [1.0, 1e4, 1e30])
-def test_every_step_lowers_the_objective_and_keeps_the_books_right(C):
+def test_every_step_lowers_the_objective_and_keeps_the_factors_right(C):
     loss = random_loss(C=C)
     n, k = len(loss.y), len(loss.F)
-    sides = learners(n, 40)
+    responses = learners(n, 40)
     # among them learners that separate whole classes, whose steps are as long as C allows
     for c in range(k):
-        sides[c] = np.where(loss.y == c, 1, -1)
+        responses[c] = np.where(loss.y == c, 1, -1)
     classes, weights = (np.arange(40) % k).astype(np.int32), np.zeros(40)
     value = loss.rate * by_definition(loss).sum()
     for _ in range(3):
         for j in range(40):
             one = slice(j, j + 1)
-            stepped(loss, sides[one], classes[one], weights[one])
+            stepped(loss, responses[one], classes[one], weights[one])
             after = np.abs(weights).sum() + loss.rate * by_definition(loss).sum()
             assert after <= value * (1 + 1e-12)
             value = after
             mu = by_definition(loss)
-            np.testing.assert_allclose((loss.e * loss.r)[mu > 0], mu[mu > 0], rtol=1e-10)
-            np.testing.assert_allclose(loss.E * loss.r, mu.sum(axis=0), rtol=1e-10)
-    F = np.array([(weights * (classes == c)) @ sides for c in range(k)])
+            np.testing.assert_allclose((loss.mu.e * loss.mu.r)[mu > 0], mu[mu > 0], rtol=1e-10)
+            np.testing.assert_allclose(loss.mu.E * loss.mu.r, mu.sum(axis=0), rtol=1e-10)
+    F = np.array([(weights * (classes == c)) @ responses for c in range(k)])
     np.testing.assert_allclose(loss.F, F, atol=1e-12 * max(1.0, np.abs(F).max()))
 
 
@@ -109,27 +110,27 @@ def test_every_step_lowers_the_objective_and_keeps_the_books_right(C):
 @pytest.mark.parametrize("share", [1.0, 1.6])
 def test_several_variables_of_a_class_in_a_row_take_the_steps_that_each_takes_alone(C, share):
     together, alone = random_loss(C=C), random_loss(C=C)
-    sides, classes = learners(60, 40), np.repeat(np.arange(5), 8).astype(np.int32)
+    responses, classes = learners(60, 40), np.repeat(np.arange(5), 8).astype(np.int32)
     weights, others = np.zeros(40), np.zeros(40)
     for _ in range(3):
-        stepped(together, sides, classes, weights, share)
+        stepped(together, responses, classes, weights, share)
         for j in range(40):
-            stepped(alone, sides[j : j + 1], classes[j : j + 1], others[j : j + 1], share)
+            stepped(alone, responses[j : j + 1], classes[j : j + 1], others[j : j + 1], share)
         np.testing.assert_allclose(weights, others, rtol=1e-9, atol=1e-9)
         mu = by_definition(together)
-        np.testing.assert_allclose((together.e * together.r)[mu > 0], mu[mu > 0], rtol=1e-9)
-        np.testing.assert_allclose(together.E * together.r, mu.sum(axis=0), rtol=1e-9)
+        np.testing.assert_allclose((together.mu.e * together.mu.r)[mu > 0], mu[mu > 0], rtol=1e-9)
+        np.testing.assert_allclose(together.mu.E * together.mu.r, mu.sum(axis=0), rtol=1e-9)
     assert np.count_nonzero(weights) > 10
 
 
 def test_steps_that_would_leave_the_range_of_floats_end_a_run():
     loss = random_loss(C=1e30)
-    loss.way[1, 1] = 229.9
-    sides, classes, weights = learners(60, 12), np.ones(12, np.int32), np.zeros(12)
-    stepped(loss, sides, classes, weights)
-    assert 0 < loss.way[1, 1] < 100
+    loss.mu.since_merge[1] = 229.9
+    responses, classes, weights = learners(60, 12), np.ones(12, np.int32), np.zeros(12)
+    stepped(loss, responses, classes, weights)
+    assert 0 < loss.mu.since_merge[1] < 100
     mu = by_definition(loss)
-    np.testing.assert_allclose((loss.e * loss.r)[mu > 0], mu[mu > 0], rtol=1e-9)
+    np.testing.assert_allclose((loss.mu.e * loss.mu.r)[mu > 0], mu[mu > 0], rtol=1e-9)
     assert np.count_nonzero(weights) == 12
 
 
@@ -137,9 +138,9 @@ def test_steps_that_would_leave_the_range_of_floats_end_a_run():
 @pytest.mark.parametrize("C", [1.0, 30.0, 1e9])
 def test_shorter_and_longer_steps_lower_the_objective_too(share, C):
     loss = random_loss(C=C)
-    sides, classes, weights = learners(60, 30), (np.arange(30) % 5).astype(np.int32), np.zeros(30)
+    responses, classes, weights = learners(60, 30), (np.arange(30) % 5).astype(np.int32), np.zeros(30)
     exact, one = np.zeros(30), slice(0, 1)
-    random_loss(C=C).sweep(ALONE, sides[one], classes[one], exact[one])
+    random_loss(C=C).sweep(ALONE, responses[one], classes[one], exact[one])
     value, beyond = loss.rate * by_definition(loss).sum(), 0
     for _ in range(4):
         for j in range(30):
@@ -148,8 +149,8 @@ def test_shorter_and_longer_steps_lower_the_objective_too(share, C):
             probe = random_loss(C=C)
             probe.F[:] = loss.F
             probe.refresh()
-            probe.sweep(ALONE, sides[one], classes[one], best)
-            stepped(loss, sides[one], classes[one], weights[one], share)
+            probe.sweep(ALONE, responses[one], classes[one], best)
+            stepped(loss, responses[one], classes[one], weights[one], share)
             beyond += abs(weights[j] - before) > 1.5 * abs(best[0] - before) > 0
             after = np.abs(weights).sum() + loss.rate * by_definition(loss).sum()
             assert after <= value * (1 + 1e-12)
@@ -163,16 +164,16 @@ def test_shorter_and_longer_steps_lower_the_objective_too(share, C):
 @pytest.mark.parametrize("share", [1.0, 1.6])
 def test_on_fixed_weak_learners_the_steps_reach_the_optimum_of_a_convex_solver(signed, share):
     loss = random_loss(n=80, k=4, C=60.0)
-    sides, classes = learners(80, 48), (np.arange(48) % 4).astype(np.int32)
+    responses, classes = learners(80, 48), (np.arange(48) % 4).astype(np.int32)
     weights, rng = np.zeros(48), np.random.default_rng(0)
     for _ in range(3000):
         order = rng.permutation(48)
         order = order[np.argsort(classes[order], kind="stable")] if share > 1 else order
         part = weights[order]
-        stepped(loss, sides[order], classes[order], part, share, signed=signed)
+        stepped(loss, responses[order], classes[order], part, share, signed=signed)
         weights[order] = part
     w = cp.Variable(48)
-    F = cp.vstack([cp.multiply(w, classes == c) @ sides.astype(float) for c in range(4)])
+    F = cp.vstack([cp.multiply(w, classes == c) @ responses.astype(float) for c in range(4)])
     own = cp.sum(cp.multiply(F, np.eye(4)[loss.y].T), axis=0)
     q, i = np.nonzero(loss.y != np.arange(4)[:, None])
     losses = cp.sum(cp.multiply(loss.omega[i], cp.exp((F - cp.vstack([own] * 4))[q, i])))
@@ -188,7 +189,7 @@ def test_on_fixed_weak_learners_the_steps_reach_the_optimum_of_a_convex_solver(s
 @pytest.mark.parametrize("k", [2, 5, 21])
 @pytest.mark.parametrize("fine", [False, True])
 @pytest.mark.parametrize("size", [1, 3])
-def test_a_survey_tells_the_pull_of_every_class_and_the_sums_of_the_loss(k, fine, size):
+def test_measuring_gives_the_weights_of_every_class_and_the_sums_of_the_loss(k, fine, size):
     loss = random_loss(n=2500, k=k)
     loss.F[:] = 3 * np.random.default_rng(0).standard_normal(loss.F.shape)
     loss.F[:, ::7] = np.round(loss.F[:, ::7])
@@ -197,7 +198,7 @@ def test_a_survey_tells_the_pull_of_every_class_and_the_sums_of_the_loss(k, fine
     u = -mu
     u[loss.y, rows] = mu.sum(axis=0)
     with ThreadPool(size) as thread_pool:
-        channels = loss.survey(thread_pool, fine=fine)
+        channels = loss.measure(thread_pool, fine=fine)
     for c in range(k):
         np.testing.assert_allclose(channels.weights(c), u[c], atol=0.51 / channels.scales[c])
         assert channels.totals.reshape(-1)[c] == channels.U[c // LANES, c % LANES :: LANES].sum(dtype=np.int64)
@@ -216,14 +217,14 @@ def test_gradients_are_what_the_loss_falls_by():
     loss = random_loss()
     loss.F[:] = np.random.default_rng(0).standard_normal(loss.F.shape)
     loss.refresh()
-    sides, classes = learners(60, 10), (np.arange(10) % 5).astype(np.int32)
-    told = loss.gradients(sides, classes)
+    responses, classes = learners(60, 10), (np.arange(10) % 5).astype(np.int32)
+    told = loss.gradients(responses, classes)
     for j in range(10):
         values = []
         for step in (1e-5, -1e-5):
             moved = random_loss()
             moved.F[:] = loss.F
-            moved.F[classes[j]] += step * sides[j]
+            moved.F[classes[j]] += step * responses[j]
             values.append(by_definition(moved).sum())
         assert told[j] == pytest.approx(-(values[0] - values[1]) / 2e-5, rel=1e-6)
 
@@ -233,7 +234,7 @@ def test_the_bound_is_that_of_the_dual_at_the_best_scaling():
     loss.F[:] = np.random.default_rng(0).standard_normal(loss.F.shape)
     loss.refresh()
     with ThreadPool(1) as thread_pool:
-        loss.survey(thread_pool)
+        loss.measure(thread_pool)
     mu, omega = by_definition(loss), np.broadcast_to(loss.omega, loss.F.shape)
     positive = mu > 0
 
@@ -249,40 +250,42 @@ def test_the_bound_is_that_of_the_dual_at_the_best_scaling():
 
 
 def test_bounds_only_rise_and_grow_finer_as_they_close():
-    loss, level = random_loss(), Level(0.1)
+    loss, certificate = random_loss(), Certificate(0.1)
     with ThreadPool(1) as thread_pool:
-        channels = loss.survey(thread_pool)
+        channels = loss.measure(thread_pool)
     sizes = channels.masses * 0.5
-    primal, first = level.certify(loss, 0.0, channels, Found(np.zeros(5, np.int64), sizes))
+    primal, first = certificate.update(loss, 0.0, channels, Found(np.zeros(5, np.int64), sizes))
     assert primal == pytest.approx(loss.rate * loss.mass)
-    _, second = level.certify(loss, 0.0, channels, Found(np.zeros(5, np.int64), 2 * sizes))
+    _, second = certificate.update(loss, 0.0, channels, Found(np.zeros(5, np.int64), 2 * sizes))
     assert second == first
-    assert np.isnan(level.certify(loss, 0.0, channels, None)[1])
-    level.tighten(still=True)
-    assert level.eps == pytest.approx(0.01)
-    level.numbers[:] = 1.0 - 1e-9, 1.0, 0.1, 0.5
-    assert not level.wants_fine(1000, 1e-3)
-    assert level.wants_fine(1000, 1e-9)
-    level.numbers[0] = 0.5
-    assert not level.wants_fine(1000, 1e-9)
+    assert np.isnan(certificate.update(loss, 0.0, channels, None)[1])
+    certificate.tighten(still=True)
+    assert certificate.eps == pytest.approx(0.01)
+    certificate.dual, certificate.primal, certificate.edge = 1.0 - 1e-9, 1.0, 0.5
+    assert not certificate.wants_fine(1000, 1e-3)
+    assert certificate.wants_fine(1000, 1e-9)
+    certificate.dual = 0.5
+    assert not certificate.wants_fine(1000, 1e-9)
 
 
 @pytest.mark.parametrize("many", [1, 3])
 def test_steps_and_scores_are_the_same_bits_with_helpers(many):
     n, k, ends = 20_000, 7, []
-    sides, classes = learners(n, 30), np.append(np.arange(20) % k, np.repeat(np.arange(2), 5)).astype(np.int32)
+    responses, classes = learners(n, 30), np.append(np.arange(20) % k, np.repeat(np.arange(2), 5)).astype(np.int32)
     for size in (1, many):
         loss, weights = random_loss(n=n, k=k, C=1e4), np.zeros(30)
         with ThreadPool(size) as thread_pool:
             for _ in range(4):
                 before = weights.copy()
-                loss.sweep(thread_pool, sides, classes, weights, 1.6)
-                loss.shift(thread_pool, sides, classes, weights - before)
-            loss.survey(thread_pool)
-        ends.append([weights, loss.F, loss.e, loss.r, loss.E, loss.mass, loss.entropy, loss.n_wrong])
+                loss.sweep(thread_pool, responses, classes, weights, 1.6)
+                loss.shift(thread_pool, responses, classes, weights - before)
+            loss.measure(thread_pool)
+        ends.append([weights, loss.F, loss.mu.e, loss.mu.r, loss.mu.E, loss.mass, loss.entropy, loss.n_wrong])
     for one, other in zip(*ends, strict=True):
         np.testing.assert_array_equal(one, other)
-    np.testing.assert_allclose((loss.e * loss.r)[by_definition(loss) > 0], by_definition(loss)[by_definition(loss) > 0])
+    np.testing.assert_allclose(
+        (loss.mu.e * loss.mu.r)[by_definition(loss) > 0], by_definition(loss)[by_definition(loss) > 0]
+    )
 
 
 SCRIPT = """
@@ -292,12 +295,12 @@ from solvers.numerics.thread_pool import ThreadPool
 
 rng, alone = np.random.default_rng(0), ThreadPool(1)
 y = np.sort(np.append(np.arange(10), rng.integers(0, 10, 5990))).astype(np.int32)
-loss, sides = PairLoss(y, np.ones(6000), 10, 1e8), rng.choice(np.array([-1, 1], np.int8), (40, 6000))
+loss, responses = PairLoss(y, np.ones(6000), 10, 1e8), rng.choice(np.array([-1, 1], np.int8), (40, 6000))
 for classes in (np.arange(10), np.repeat(np.arange(10), 4)):
     weights = np.zeros(len(classes))
-    loss.sweep(alone, sides, classes.astype(np.int32), weights)
-    loss.shift(alone, sides, classes.astype(np.int32), weights)
-    channels = loss.survey(alone)
+    loss.sweep(alone, responses, classes.astype(np.int32), weights)
+    loss.shift(alone, responses, classes.astype(np.int32), weights)
+    channels = loss.measure(alone)
     print(loss.mass.hex(), loss.entropy.hex(), channels.masses.tobytes().hex(), weights.tobytes().hex())
 """
 

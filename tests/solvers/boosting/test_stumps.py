@@ -7,7 +7,8 @@ from test_binning import codes_of, mixed
 
 from solvers.boosting.simd import LANES
 from solvers.boosting.weak_learners.binning import Bins
-from solvers.boosting.weak_learners.stumps import Channels, Stumps, groups
+from solvers.boosting.weak_learners.channels import Channels
+from solvers.boosting.weak_learners.stumps import Stumps, groups
 from solvers.numerics.thread_pool import ThreadPool
 
 
@@ -60,12 +61,12 @@ def test_values_of_known_stumps_come_with_the_search_in_the_order_asked_for():
     learners = np.append(rng.integers(0, len(stumps.bins.thresholds), 195), [-1] * 5)
     of = rng.integers(0, 20, 200)
     with ThreadPool(1) as thread_pool:
-        _, values = stumps.survey(filled(u), thread_pool, learners, of)
-    sides = stumps.sides(learners)
-    np.testing.assert_allclose(values, (u[of] * sides).sum(axis=1), atol=1e-4)
+        _, values = stumps.find_and_evaluate(filled(u), thread_pool, learners, of)
+    responses = stumps.responses(learners)
+    np.testing.assert_allclose(values, (u[of] * responses).sum(axis=1), atol=1e-4)
     constant = learners == -1
     assert constant.any()
-    assert (sides[constant] == 1).all()
+    assert (responses[constant] == 1).all()
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -77,7 +78,7 @@ def test_threads_change_no_bit(size):
     with ThreadPool(1) as one, ThreadPool(size) as many:
         assert len(groups(stumps.bins)) > 3
         (alone, values), (shared, others) = (
-            stumps.survey(channels, thread_pool, learners, of) for thread_pool in (one, many)
+            stumps.find_and_evaluate(channels, thread_pool, learners, of) for thread_pool in (one, many)
         )
     np.testing.assert_array_equal(alone.learners, shared.learners)
     np.testing.assert_array_equal(alone.values, shared.values)
@@ -94,7 +95,7 @@ def test_equal_stumps_are_told_by_the_first_of_them():
 
 
 @pytest.mark.parametrize("held", [False, True])
-def test_sides_are_those_of_the_threshold(held):
+def test_responses_are_those_of_the_threshold(held):
     X, other = mixed(300), mixed(40, seed=3)
     bins = Bins.of(X)
     stumps = Stumps(bins, bins.encode(other))
@@ -102,7 +103,7 @@ def test_sides_are_those_of_the_threshold(held):
     learners = np.arange(len(bins.thresholds))
     features = bins.features[bins.feature_of(learners)]
     expected = np.where(dense[:, features] <= bins.thresholds, 1, -1).T
-    np.testing.assert_array_equal(stumps.sides(learners, held=held), expected)
+    np.testing.assert_array_equal(stumps.responses(learners, held=held), expected)
 
 
 def test_without_features_the_constant_is_found():

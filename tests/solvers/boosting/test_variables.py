@@ -28,7 +28,7 @@ def test_variables_keep_their_values_as_room_is_made_for_others():
         variables.weights[at] = at
     assert variables.learners.tolist() == list(range(1000))
     assert variables.weights.tolist() == list(range(1000))
-    assert not variables.told.any()
+    assert not variables.scored.any()
 
 
 def test_what_has_changed_is_told_of_all_or_of_some():
@@ -50,4 +50,4 @@ def test_restored_variables_know_their_places():
     assert other.admit(numbers(5, -1), numbers(1, 1)).tolist() == [2, 1]
     other.weights[0] = 9.0
     assert kept["weights"].tolist() == [2.0, 3.0]
-    assert other.told.tolist() == [0.0, 0.0, 0.0]
+    assert other.scored.tolist() == [0.0, 0.0, 0.0]

@@ -1,0 +1,86 @@
+"""What models of boosting share: votes of weak learners, added up round by round."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.boosting.weak_learners.votes import Votes, decoded
+from solvers.core.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Votes, and what they vote for.
+
+    Attributes
+    ----------
+    classes : tuple of str
+    n_features : int
+    votes : Votes
+        What each round of training has added; they number the weak learners by their place in the model.
+    code : int8 array, shape (n_classes, n_outputs), or None
+        What turns outputs into scores, as :func:`solvers.boosting.weak_learners.votes.decoded` does. Without it the
+        outputs are the scores.
+    """
+
+    classes: tuple[str, ...]
+    n_features: int
+    votes: Votes
+    code: NDArray[np.int8] | None = None
+
+    @classmethod
+    def of_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "Ensemble":
+        """What :meth:`arrays` gave."""
+        return cls(classes, n_features, Votes.of_arrays(arrays), arrays.get("code"))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays to be written."""
+        votes = self.votes.arrays()
+        return votes if self.code is None else votes | {"code": self.code}
+
+    @property
+    def n_outputs(self) -> int:
+        """Sums of votes: as many as classes, or as columns of the code."""
+        return len(self.classes) if self.code is None else int(self.code.shape[1])
+
+    def weights(self, n_learners: int) -> NDArray[np.float64]:
+        """The weights after the last round, shape (n_learners, n_outputs)."""
+        return self.votes.weights(n_learners, self.n_outputs)
+
+
+class BoostedModel(Model):
+    """``F_c(x) = sum_t w_tc h_t(x)`` over weak learners h_t, or what a code makes of such outputs."""
+
+    def __init__(self, ensemble: Ensemble) -> None:
+        self.ensemble = ensemble
+        self.classes, self.n_features = ensemble.classes, ensemble.n_features
+        self.votes, self.code = ensemble.votes, ensemble.code
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds of training that went into the model."""
+        return len(self.votes.ends)
+
+    @property
+    @abstractmethod
+    def importances(self) -> NDArray[np.float64]:
+        """Each feature's share of the absolute weights of the weak learners, shape (n_features,)."""
+
+    def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores from outputs, shape (n, n_outputs)."""
+        return decoded(outputs, self.code)
+
+    def check_width(self, X: sp.csr_matrix) -> None:
+        """Raise ValueError if X has not as many features as the model."""
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+
+
+def shares(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Values over their sum; all zero where that is."""
+    return np.asarray(values / values.sum() if values.any() else values)
