@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from benchmarks import pictures, sets
@@ -35,14 +34,6 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "AdaBoost.ECC": ("adaboost_ecc", {"tol": 1e-12}),
     "AdaBoost.MH": ("adaboost_mh", {"tol": 1e-12, "sharing": "sign"}),
     "AdaBoost.MO": ("adaboost_mo", {"tol": 1e-12}),
-}
-LOOKS = {
-    "CW": {"color": pictures.BLUE},
-    "CW-1": {"color": pictures.BLUE, "linestyle": "--"},
-    "MultiBoost": {"color": pictures.VERMILION},
-    "AdaBoost.ECC": {"color": pictures.GREEN},
-    "AdaBoost.MH": {"color": pictures.ORANGE},
-    "AdaBoost.MO": {"color": pictures.BLACK, "linestyle": ":"},
 }
 PANELS = ("test error, %", "solver's time, s", "total time, s")
 
@@ -108,17 +99,11 @@ def mean(curves: list[Curve]) -> Curve:
     return Curve(*(np.mean([part[:least] for part in parts], axis=0) for parts in zip(*curves, strict=True)))
 
 
-def draw(panels: Any, found: dict[str, Curve]) -> None:
-    for who, curve in found.items():
-        for panel, values in zip(panels, curve, strict=True):
-            thin = np.unique(np.geomspace(1, len(values), 120).astype(int)) - 1
-            panel.plot(thin + 1, values[thin], label=who, **LOOKS[who])
-    panels[0].set_yscale("log")
-    axes: Axes
-    for axes in panels[1:]:
-        axes.set_yscale("log")
-    for axes in panels:
-        axes.set_xscale("log")
+def drawn(name: str, who: str, curve: Curve) -> Iterator[pictures.Curve]:
+    """The lines of one method in the panels of a set."""
+    thin = np.unique(np.geomspace(1, len(curve.total), pictures.MOST_POINTS).astype(int)) - 1
+    for panel, values in zip(PANELS, curve, strict=True):
+        yield pictures.Curve(name, panel, who, [(float(at + 1), float(values[at])) for at in thin])
 
 
 def main() -> None:
@@ -128,12 +113,10 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
     chosen = arguments.parse_args()
     names = [name for name in chosen.sets if name in sets.available()]
-    picture = pictures.figure(9.0, 2.3 * len(names) + 0.6)
-    grid = picture.subplots(len(names), len(PANELS), squeeze=False)
     rows = []
-    for name, panels in zip(names, grid, strict=True):
+    lines: list[pictures.Curve] = []
+    for name in names:
         X, y = sets.load(name)
-        found: dict[str, Curve] = {}
         for who in METHODS:
             curves = []
             for seed in range(chosen.splits):
@@ -142,25 +125,18 @@ def main() -> None:
                 if seed == 0:
                     run(who, train, (X[held], y[held]), 2)
                 curves.append(run(who, train, (X[held], y[held]), chosen.rounds))
-            curve = found[who] = mean(curves)
+            curve = mean(curves)
+            lines += drawn(name, who, curve)
             early, late = (min(mark, len(curve.total)) - 1 for mark in MARKS)
             rows.append(
                 [name, who, len(curve.total), f"{curve.errors[early]:.1f}", f"{curve.errors[late]:.1f}"]
                 + [f"{seconds[-1]:.2f}" for seconds in (curve.solver, curve.total)]
             )
             print(*rows[-1], flush=True)
-        draw(panels, found)
-        panels[0].set_title(name)
-        for panel, title in zip(panels, PANELS, strict=True):
-            panel.set_ylabel(title)
-    for panel in grid[-1]:
-        panel.set_xlabel("iterations")
-    lines, labels = grid[0, 0].get_legend_handles_labels()
-    picture.legend(lines, labels, loc="outside lower center", ncols=len(labels))
     header = ["set", "method", "iterations", *(f"error % at {mark}" for mark in MARKS), "solver, s", "total, s"]
     note = f"Splits: {chosen.splits}. A method with fewer iterations than {ROUNDS} took {CAP:g} s, or ended."
     write("Boosting: the figures of Lin et al.", header, rows, note)
-    pictures.save(picture, "boosting")
+    pictures.write("boosting", lines)
 
 
 if __name__ == "__main__":

@@ -27,13 +27,6 @@ from solvers.numerics.thread_pool import ThreadPool
 SETS, SWEEPS = ["vowel", "usps"], [1, 2, 5, 20]
 C, ROUNDS, CAP = 1e4, 200, 20.0
 MARKS = (20, 100, 200)
-LOOKS: dict[str, dict[str, Any]] = {
-    "FCD 1": {"color": pictures.BLUE, "linestyle": "--"},
-    "FCD 2": {"color": pictures.BLUE},
-    "FCD 5": {"color": pictures.GREEN},
-    "FCD 20": {"color": pictures.ORANGE},
-    "L-BFGS-B": {"color": pictures.VERMILION},
-}
 
 
 def descended(problem: Problem, tau_max: int, rounds: int) -> Iterator[tuple[float, float]]:
@@ -106,34 +99,25 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
     chosen = arguments.parse_args()
     names = [name for name in chosen.sets if name in sets.available()]
-    picture = pictures.figure(6.5, 2.6 * len(names) + 0.5)
-    grid, rows = picture.subplots(len(names), 2, squeeze=False), []
-    for name, (value, clock) in zip(names, grid, strict=True):
+    rows, lines = [], []
+    for name in names:
         problem = Problem.check(*sets.load(name))
         list(descended(problem, 2, 2))
         list(solved(problem, 2))
         ways = {f"FCD {tau_max}": descended(problem, tau_max, chosen.rounds) for tau_max in SWEEPS}
         for who, steps in (ways | {"L-BFGS-B": solved(problem, chosen.rounds)}).items():
             curve = np.array(list(steps))
-            number = np.arange(1, len(curve) + 1)
-            value.plot(number, curve[:, 0], label=who, **LOOKS[who])
-            clock.plot(number, curve[:, 1], label=who, **LOOKS[who])
+            for panel, values in zip(("objective", "solver's time, s"), curve.T, strict=True):
+                thin = np.unique(np.geomspace(1, len(values), pictures.MOST_POINTS).astype(int)) - 1
+                points = [(float(at + 1), float(values[at])) for at in thin]
+                lines.append(pictures.Curve(name, panel, who, points))
             told = [f"{curve[at - 1, 0]:.4g}" if at <= len(curve) else "" for at in MARKS]
             rows.append([name, who, len(curve), *told, f"{curve[-1, 1]:.2f}"])
             print(*rows[-1], flush=True)
-        value.set_title(name)
-        for axes, title in ((value, "objective"), (clock, "solver's time, s")):
-            axes.set_ylabel(title)
-            axes.set_yscale("log")
-            axes.set_xscale("log")
-    for axes in grid[-1]:
-        axes.set_xlabel("iterations")
-    lines, labels = grid[0, 0].get_legend_handles_labels()
-    picture.legend(lines, labels, loc="outside lower center", ncols=len(labels))
     header = ["set", "solver", "iterations", *(f"objective at {mark}" for mark in MARKS), "solver, s"]
     note = f"The number is tau_max. What has fewer iterations than {chosen.rounds} took {CAP:g} s of the solver."
     write("Boosting: sweeps a round, and L-BFGS-B", header, rows, note)
-    pictures.save(picture, "boosting_sweeps")
+    pictures.write("boosting_sweeps", lines)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from benchmarks import pictures, sets
 from benchmarks.objectives import primal
@@ -26,14 +25,6 @@ LADDER = [1.0, 0.1, 0.03, 0.01, 1e-3, 1e-4]
 CAP, LONGER, LOOK = 8, 2, 1.15
 MARKS = (1e-2, 1e-3, 1e-4)
 OURS = {"float32": 1e-4, "float64": 1e-7}
-LEAST_SHOWN = 1e-7
-LOOKS = {
-    "Polymargin, float32": {"color": pictures.BLUE, "marker": ""},
-    "Polymargin, float64": {"color": pictures.BLUE, "marker": "", "linestyle": "--"},
-    "LIBLINEAR": {"color": pictures.VERMILION, "marker": "s"},
-    "LinearSVC": {"color": pictures.ORANGE, "marker": "^"},
-    "certified gap, float64": {"color": pictures.BLACK, "marker": "", "linestyle": ":"},
-}
 
 
 class Point(NamedTuple):
@@ -102,12 +93,13 @@ def distances(found: Found) -> dict[str, list[Point]]:
     }
 
 
-def draw(panel: Axes, found: Found) -> None:
+def drawn(name: str, machine: str, found: Found) -> Iterator[pictures.Curve]:
+    """The curves of one panel, and the height below which nothing is known."""
     for who, points in (distances(found) | {"certified gap, float64": found.gaps}).items():
-        kept = [point for point in points if point.value >= LEAST_SHOWN and point.seconds <= CAP]
-        panel.loglog(*zip(*kept, strict=True) if kept else ([], []), label=who, **LOOKS[who])
-    panel.axhspan(LEAST_SHOWN, max(LEAST_SHOWN, found.gaps[-1].value), color="#EEEEEE", linewidth=0)
-    panel.set_ylim(LEAST_SHOWN, 1)
+        kept = [(p.seconds, p.value) for p in points if p.value >= pictures.LEAST_SHOWN and p.seconds <= CAP]
+        yield pictures.Curve(name, machine, who, kept)
+    least = max(pictures.LEAST_SHOWN, found.gaps[-1].value)
+    yield pictures.Curve(name, machine, pictures.REFERENCE_GAP, [(0.0, least)])
 
 
 def table_rows(name: str, machine: str, found: Found) -> Iterator[list[str]]:
@@ -122,27 +114,15 @@ def main() -> None:
     arguments.add_argument("--machines", nargs="*", default=MACHINES)
     chosen = arguments.parse_args()
     rows: list[list[str]] = []
-    picture = pictures.figure(2.5 * len(chosen.sets) + 0.6, 2.0 * len(chosen.machines) + 0.8)
-    panels = picture.subplots(len(chosen.machines), len(chosen.sets), squeeze=False, sharey=True, sharex="col")
-    for name, column in zip(chosen.sets, panels.T, strict=True):
+    curves: list[pictures.Curve] = []
+    for name in chosen.sets:
         task = Problem.check(*sets.load(name))
-        column[0].set_title(name)
-        column[-1].set_xlabel("processor seconds")
-        for machine, panel in zip(chosen.machines, column, strict=True):
+        for machine in chosen.machines:
             found = measure(machine, task)
-            draw(panel, found)
+            curves += drawn(name, machine, found)
             for line in table_rows(name, machine, found):
                 rows.append(line)
                 print(line, flush=True)
-    for machine, panel in zip(chosen.machines, panels[:, 0], strict=True):
-        panel.set_ylabel(machine)
-    legend = {}
-    for panel in panels.flat:
-        lines, labels = panel.get_legend_handles_labels()
-        legend |= dict(zip(labels, lines, strict=True))
-    picture.legend([legend[who] for who in LOOKS if who in legend], [who for who in LOOKS if who in legend],
-                   loc="outside lower center", ncols=3)  # fmt: skip
-    picture.supylabel("relative suboptimality", fontsize=9)
     tols = ", ".join(f"{tol:g}" for tol in LADDER)
     note = (
         f"Seconds to a relative suboptimality; of a peer, those of the first of the tolerances {tols} that gets there "
@@ -151,7 +131,7 @@ def main() -> None:
     )
     header = ["set", "machine", "program", *(f"s to {mark:g}" for mark in MARKS), "gap of the reference"]
     write("Time to any accuracy", header, rows, note)
-    pictures.save(picture, "curves")
+    pictures.write("curves", curves)
 
 
 if __name__ == "__main__":

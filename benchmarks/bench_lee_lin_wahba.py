@@ -126,9 +126,8 @@ def until(points: Iterator[Point], gap: float) -> list[Point]:
 def alternation(names: list[str]) -> None:
     """The table and the picture of both."""
     rows: list[list[object]] = []
-    picture = pictures.figure(8.4, 2.8)
-    panels = np.atleast_1d(picture.subplots(1, len(names), sharey=True))
-    for name, panel in zip(names, panels, strict=True):
+    lines: list[pictures.Curve] = []
+    for name in names:
         task = Problem.check(*sets.load(name))
         # up to a certificate, so that all is compiled
         until(ours(task), GAPS[0])
@@ -137,24 +136,17 @@ def alternation(names: list[str]) -> None:
             way: until(reference(task, shrink=shrink), GAPS[-1])
             for way, shrink in (("alternation, shrinking", True), ("alternation", False))
         }
-        for (way, points), colour, mark in zip(
-            curves.items(), (pictures.BLUE, pictures.VERMILION, pictures.ORANGE), "os^", strict=True
-        ):
-            every = max(1, len(points) // 10)
-            panel.loglog([p.epoch for p in points], [p.gap for p in points], color=colour, marker=mark,
-                         markevery=every, label=way)  # fmt: skip
+        for way, points in curves.items():
+            lines.append(pictures.Curve(name, "relative duality gap", way, [(p.epoch, p.gap) for p in points]))
             rows.append([name, way, *(cell for gap in GAPS for cell in _reached(points, gap)), *_end(points)])
             print(rows[-1], flush=True)
-        panel.set(title=name, xlabel="epochs")
-    panels[0].set_ylabel("relative duality gap")
-    panels[0].legend(loc="lower left", fontsize=8)
     header = ["set", "way", *(f"{what} to {gap:g}" for gap in GAPS for what in ("epochs", "s")), "ends at", "gap there"]
     note = (
         f"C = 1. Both are stopped after {MOST_EPOCHS} epochs or {MOST_SECONDS:g} s; a dash: not reached by then. The "
         f"reference's time has no certificates in it; it moves variables whose gradient is beyond {EPS:g}."
     )
     write("Lee-Lin-Wahba: block ascent and the alternation of Alber et al.", header, rows, note)
-    pictures.save(picture, "lee_lin_wahba")
+    pictures.write("lee_lin_wahba", lines)
 
 
 def _reached(points: list[Point], gap: float) -> tuple[str, str]:

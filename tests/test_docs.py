@@ -8,6 +8,7 @@ import pytest
 
 from app.api.solvers import list_solvers
 from app.config import Settings
+from benchmarks import pictures
 from docs_site import commands, equations, formulas, links, parameters, routes, settings
 
 ROOT = Path(__file__).parent.parent
@@ -118,3 +119,37 @@ def test_formulas_become_mathml() -> None:
     drawn = formulas.drawn('<p><span class="arithmatex">\\(a &lt; b\\)</span></p>')
     assert drawn.startswith("<p><math")
     assert "<mo>&#x0003C;</mo>" in drawn
+
+
+@pytest.mark.parametrize("name", pictures.PICTURES)
+def test_a_picture_is_drawn_from_its_data_and_is_small(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures, "FOLDER", tmp_path)
+    pictures.draw(name)
+    assert (tmp_path / f"{name}.png").stat().st_size < 60 << 10
+    assert (ROOT / f"docs/methods/pictures/{name}.png").stat().st_size < 60 << 10
+
+
+def test_curves_are_thinned_written_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POLYMARGIN_BENCH_RESULTS", raising=False)
+    monkeypatch.setattr(pictures, "DATA", tmp_path)
+    monkeypatch.setattr(pictures, "draw", lambda name: None)
+    points = [(float(x), x * x + 0.5) for x in range(100)]
+    pictures.write("lee_lin_wahba", [pictures.Curve("vowel", "gap", "block ascent", points)])
+    (curve,) = pictures.read("lee_lin_wahba")
+    assert curve[:3] == ("vowel", "gap", "block ascent")
+    assert len(curve.points) == pictures.MOST_POINTS
+    assert (curve.points[0], curve.points[-1]) == ((0.0, 0.5), (99.0, 9802.0))
+
+
+ADRS = sorted((ROOT / "docs/adr").glob("0*.md"))
+
+
+@pytest.mark.parametrize("page", ADRS, ids=lambda page: page.stem)
+def test_a_decision_has_a_date_a_status_and_one_page(page: Path) -> None:
+    text = page.read_text()
+    assert re.search(r"^Date: \d{4}-\d{2}-\d{2}\. Status: (accepted|superseded)", text, re.MULTILINE)
+    assert "**Decision.**" in text
+    assert len(text.splitlines()) <= 50
+    assert f"]({page.name})" in (ROOT / "docs/adr/index.md").read_text()
