@@ -15,7 +15,7 @@ from app.commands.keys import keys
 from app.commands.models import models, predict
 from app.commands.output import Json, console, fail, print_json, table
 from app.remote.errors import ClientError
-from solvers.version import VERSION
+from app.version import VERSION
 
 EPILOG = (
     "Environment: POLYMARGIN_URL and POLYMARGIN_API_KEY say which service to talk to (default: the one on this "

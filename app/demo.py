@@ -15,14 +15,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from app.client import Polymargin
-from app.commands.output import console, print_json
 from app.config import settings
 from app.corpus import write_docstrings
 from app.embedded import serving
-from app.remote.errors import ClientError
-from app.schemas.jobs import TextRecipe
 from app.schemas.models import ModelVersion
-from app.supervisor import SupervisorError
+from app.schemas.texts import TextRecipe
 
 MODEL = "docstrings"
 SOLVER = "weston_watkins"
@@ -44,37 +41,26 @@ class Rows:
     labels: list[str]
 
 
-def run(folder: Path, json: bool) -> int:
+def demonstrate(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
     """Run the demonstration in a data folder of its own.
 
     Parameters
     ----------
     folder : Path
         Kept afterwards; a second run finds its data there and adds a version to the model.
-    json : bool
-        Print a JSON document at the end.
+    say : callable
+        Takes one line for people.
 
     Returns
     -------
-    int
-        Exit status: 0, or 1 when a step failed.
+    dict
+        The model's version, the errors of the three classifiers and some predictions, as JSON.
+
+    Raises
+    ------
+    ClientError, SupervisorError, DemoError
+        A step failed.
     """
-    out = console(json)
-
-    def say(line: str) -> None:
-        out.print(line, markup=False)
-
-    try:
-        document = _demonstrate(folder, say)
-    except (ClientError, SupervisorError, DemoError) as error:
-        say(f"The demonstration failed: {error}")
-        return 1
-    if json:
-        print_json(document)
-    return 0
-
-
-def _demonstrate(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
     started = time.monotonic()
     corpus = folder / "docstrings.jsonl"
     if not corpus.exists():

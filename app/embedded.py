@@ -23,7 +23,7 @@ from app.services import keys, slots
 from app.store import db
 from app.store.migrate import upgrade
 from app.supervisor import Child, Supervisor, SupervisorError
-from solvers.version import VERSION
+from app.version import VERSION
 
 # Linux takes 108 bytes with the closing zero, macOS 104.
 MAX_SOCKET_PATH_BYTES = 100

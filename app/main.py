@@ -31,7 +31,7 @@ from app.config import Settings, settings
 from app.services.model_cache import ModelCache
 from app.services.readiness import jobs_by_state
 from app.store.db import dispose, sessions
-from solvers.version import VERSION
+from app.version import VERSION
 
 DESCRIPTION = (
     "Trains and serves large-margin classifiers with many classes. Every error is a problem document (RFC 9457), and "

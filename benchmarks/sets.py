@@ -19,7 +19,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler, normalize
 
 from app.corpus import docstrings
-from app.features.text import TextFeatures, TextParams
+from app.features.text import TextFeatures
+from app.schemas.texts import TextRecipe
 from solvers.core.problem import Problem
 from solvers.labels.label_sets import of_names, of_nodes
 from solvers.labels.taxonomy import Taxonomy
@@ -43,7 +44,7 @@ def load(name: str) -> tuple[sp.csr_matrix, NDArray[np.int32]]:
         return sp.csr_matrix(X / 16), y.astype(np.int32)
     if name == "docstrings":
         texts, labels = zip(*docstrings(), strict=True)
-        _, X = TextFeatures.fit(texts, TextParams())
+        _, X = TextFeatures.fit(texts, TextRecipe())
         return X, np.unique(labels, return_inverse=True)[1].astype(np.int32)
     X, y, *_ = _parts(name)
     return sp.csr_matrix(X, dtype=np.float64), np.asarray(y, dtype=np.int32)

@@ -19,6 +19,7 @@ from sqlalchemy import delete, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
+from app.schemas.datasets import NewDataset
 from app.services import datasets, hierarchies
 from app.store import db, migrate
 from app.store.files import files
@@ -257,7 +258,7 @@ def dataset(database: sessionmaker[Session]) -> Callable[..., str]:
         upload = files().upload()
         upload.write((_three_classes() if text is None else text).encode())
         with database() as session:
-            shown = datasets.register(session, name, format, upload, **options)
+            shown = datasets.register(session, NewDataset(name=name, format=format, **options), upload)
         assert shown.job is not None
         run(shown.job)
         return shown.id

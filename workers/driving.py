@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from app.config import settings
 from app.services.leases import Checkpoint
 from app.store.files import Files
+from app.version import VERSION
 from solvers.core.base import STATE_FORMAT, Solver, Step
 from solvers.core.problem import Problem
-from solvers.version import VERSION
 from workers.eta import EtaEstimate
 from workers.job_context import Drained, JobContext
 

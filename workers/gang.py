@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.version import VERSION
 from solvers.core.base import STATE_FORMAT, Step
 from solvers.sharding.exchange import ExchangeError
-from solvers.version import VERSION
 from workers.exchange import RedisExchange
 from workers.gang_keys import RedisLostError, break_gang, close_gang
 

@@ -6,9 +6,9 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
-from app.formats.options import Options
 from app.formats.registry import parse
 from app.formats.table import FormatError
+from app.schemas.datasets import ImportOptions
 from app.store import tables
 from app.store.corpus import save_corpus, statistics_of
 from app.store.files import files
@@ -25,11 +25,7 @@ def import_dataset(context: JobContext) -> None:
         parsed = parse(
             store.path(f"{folder}/source"),
             lease.request["format"],
-            Options(
-                label_column=lease.request["label_column"],
-                weight_column=lease.request.get("weight_column"),
-                label_separator=lease.request.get("label_separator"),
-            ),
+            ImportOptions.model_validate(lease.request),
         )
     except FormatError as error:
         raise _not_readable(error) from error

@@ -17,9 +17,10 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, InvalidInput
 from app.features.base import Features
 from app.features.columns import SparseFeatures
-from app.features.text import TextFeatures, TextParams
+from app.features.text import TextFeatures
 from app.formats.table import Texts
-from app.schemas.jobs import TextRecipe, TrainRequest
+from app.schemas.jobs import TrainRequest
+from app.schemas.texts import TextRecipe
 from app.services import hierarchies
 from app.services.label_checks import named
 from app.services.splits import stratified
@@ -178,9 +179,7 @@ def split_rows(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = No
 def featured(corpus: Corpus, rows: Rows, recipe: TextRecipe) -> Featured:
     """Make the matrices; raises FitError where no term of the texts is left."""
     if corpus.texts is not None:
-        features, X_train = TextFeatures.fit(
-            _ChosenTexts(corpus.texts, rows.train), TextParams.model_validate(recipe.model_dump())
-        )
+        features, X_train = TextFeatures.fit(_ChosenTexts(corpus.texts, rows.train), recipe)
         return Featured(features, X_train, features.transform(_ChosenTexts(corpus.texts, rows.test)))
     assert corpus.X is not None
     given = SparseFeatures(int(corpus.X.shape[1]), corpus.feature_names)

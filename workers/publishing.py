@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 from app.schemas.jobs import TrainRequest
 from app.services import versions
 from app.store.files import Files
+from app.version import VERSION
 from solvers.core.base import Params
 from solvers.core.model import Model
-from solvers.version import VERSION
 from workers.driving import Reached
 from workers.job_context import JobContext
 from workers.preparation import Prepared, hierarchy_id

@@ -1,35 +1,23 @@
 """Routes for datasets."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from starlette.concurrency import run_in_threadpool
+from sqlalchemy.orm import Session
 
 from app.api import uploads
 from app.api.auth import EDITOR, VIEWER
-from app.api.parameters import Db, Once, PageSize, PageToken, Ref
+from app.api.parameters import Db, Once, PageSize, PageToken, Ref, point_to
 from app.api.paths import DATASETS
 from app.api.problems import responses
-from app.api.replays import make_once
-from app.schemas.datasets import Dataset, DatasetFormat, DatasetRows, DatasetStatistics
-from app.schemas.names import Name
+from app.schemas.datasets import Dataset, DatasetRows, DatasetStatistics, NewDataset
 from app.schemas.pages import Page
-from app.services import datasets, idempotency
-from app.services.idempotency import Token, fingerprint
+from app.services import datasets
+from app.services.idempotency import fingerprint, once
 from app.store import tables
-from app.store.files import Upload, files
+from app.store.files import Upload
 
 router = APIRouter(prefix=DATASETS, tags=["datasets"])
-
-
-class Options(NamedTuple):
-    """What an upload says of its file."""
-
-    name: str
-    format: DatasetFormat
-    label_column: str
-    weight_column: str | None
-    label_separator: str | None
 
 
 @router.post(
@@ -40,40 +28,20 @@ class Options(NamedTuple):
     responses=responses(400, 401, 403, 409, 413, 415, 422, 503),
 )
 async def upload_dataset(
-    request: Request,
-    response: Response,
-    name: Annotated[Name, Query(description="Unique; how jobs and URLs call the dataset.")],
-    format: DatasetFormat,
-    token: Once,
-    label_column: Annotated[str, Query(min_length=1, max_length=200, description="Or key of a JSON line.")] = "label",
-    weight_column: Annotated[
-        str | None,
-        Query(
-            min_length=1,
-            max_length=200,
-            description="Or key of a JSON line: positive numbers that multiply the losses of their rows. By default no "
-            "column, the key weight where it is there, and cost:number in svmlight files.",
-        ),
-    ] = None,
-    label_separator: Annotated[
-        str | None,
-        Query(
-            min_length=1,
-            max_length=8,
-            description="Rows have sets of labels, with this between them; in svmlight files a comma. JSON lines need "
-            "none: there sets are lists.",
-        ),
-    ] = None,
+    request: Request, response: Response, token: Once, new: Annotated[NewDataset, Query()]
 ) -> Dataset:
     """Upload a dataset; a job imports it, and finds the faults of its rows."""
-    options = Options(name, format, label_column, weight_column, label_separator)
-    await run_in_threadpool(_refuse_early, request, token, options)
-    upload = await run_in_threadpool(files().upload)
-    try:
-        await uploads.receive(request, upload)
-        return await run_in_threadpool(_register, request, response, token, upload, options)
-    finally:
-        upload.abort()
+
+    def keep(session: Session, upload: Upload) -> tuple[Dataset, bool]:
+        options = new.model_dump(exclude={"name", "format"}).values()
+        print_ = fingerprint("datasets", new.name, new.format, *(option or "" for option in options), upload.sha256)
+        return once(
+            session, token, print_, tables.Dataset, lambda: datasets.register(session, new, upload), datasets.get
+        )
+
+    dataset, replayed = await uploads.take(request, token, lambda session: datasets.check_new(session, new), keep)
+    point_to(response, f"{DATASETS}/{dataset.id}", replayed)
+    return dataset
 
 
 @router.get("", dependencies=[VIEWER], responses=responses(401, 422))
@@ -111,33 +79,3 @@ def delete_dataset(
 ) -> None:
     """Delete a dataset and its files; models that came from it keep its hash."""
     datasets.delete(session, ref, force)
-
-
-def _refuse_early(request: Request, token: Token | None, options: Options) -> None:
-    with request.app.state.sessions() as session:
-        if token is None or not idempotency.known(session, token):
-            datasets.check_new(session, *options)
-
-
-def _register(request: Request, response: Response, token: Token | None, upload: Upload, options: Options) -> Dataset:
-    upload.finish()
-    with request.app.state.sessions() as session:
-        dataset = make_once(
-            session,
-            response,
-            token,
-            fingerprint("datasets", *(part or "" for part in options), upload.sha256),
-            tables.Dataset,
-            lambda: datasets.register(
-                session,
-                options.name,
-                options.format,
-                upload,
-                label_column=options.label_column,
-                weight_column=options.weight_column,
-                label_separator=options.label_separator,
-            ),
-            datasets.get,
-        )
-    response.headers["Location"] = f"{DATASETS}/{dataset.id}"
-    return dataset

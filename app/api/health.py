@@ -7,7 +7,7 @@ from app.api.problems import responses
 from app.errors import Item, Unavailable
 from app.schemas.health import Health, Readiness
 from app.services import readiness
-from solvers.version import VERSION
+from app.version import VERSION
 
 router = APIRouter(tags=["operation"])
 

@@ -1,34 +1,23 @@
 """Routes for hierarchies."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from starlette.concurrency import run_in_threadpool
+from sqlalchemy.orm import Session
 
 from app.api import uploads
 from app.api.auth import EDITOR, VIEWER
-from app.api.parameters import Db, Once, PageSize, PageToken, Ref
+from app.api.parameters import Db, Once, PageSize, PageToken, Ref, point_to
 from app.api.paths import HIERARCHIES
 from app.api.problems import responses
-from app.api.replays import make_once
-from app.formats.hierarchies.options import HierarchyOptions
-from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNodes
-from app.schemas.names import Name
+from app.schemas.hierarchies import Hierarchy, HierarchyNodes, NewHierarchy
 from app.schemas.pages import Page
-from app.services import hierarchies, idempotency
-from app.services.idempotency import Token, fingerprint
+from app.services import hierarchies
+from app.services.idempotency import fingerprint, once
 from app.store import tables
-from app.store.files import Upload, files
+from app.store.files import Upload
 
 router = APIRouter(prefix=HIERARCHIES, tags=["hierarchies"])
-
-
-class Options(NamedTuple):
-    """What an upload says of its file."""
-
-    name: str
-    format: HierarchyFormat
-    file: HierarchyOptions
 
 
 @router.post(
@@ -39,39 +28,26 @@ class Options(NamedTuple):
     responses=responses(400, 401, 403, 409, 413, 415, 422, 503),
 )
 async def upload_hierarchy(
-    request: Request,
-    response: Response,
-    name: Annotated[Name, Query(description="Unique; how jobs and URLs call the hierarchy.")],
-    format: Annotated[
-        HierarchyFormat,
-        Query(
-            description="json: nested objects and lists; csv: columns parent and child; lshtc: cat_hier.txt; rcv1: "
-            "lines with parent: and child:; paths: one label a line, as comp.sys.mac."
-        ),
-    ],
-    token: Once,
-    root: Annotated[
-        str | None,
-        Query(
-            min_length=1,
-            max_length=1000,
-            description="What the file calls the top of the tree. By default root in json and csv, the child of None "
-            "in rcv1, and in lshtc the only node without a parent.",
-        ),
-    ] = None,
-    separator: Annotated[
-        str, Query(min_length=1, max_length=8, description="Of paths: what stands between their parts.")
-    ] = HierarchyOptions.separator,
+    request: Request, response: Response, token: Once, new: Annotated[NewHierarchy, Query()]
 ) -> Hierarchy:
     """Upload a label tree; what keeps it from being one is reported by line."""
-    options = Options(name, format, HierarchyOptions(root, separator))
-    await run_in_threadpool(_refuse_early, request, token, options)
-    upload = await run_in_threadpool(files().upload)
-    try:
-        await uploads.receive(request, upload)
-        return await run_in_threadpool(_register, request, response, token, upload, options)
-    finally:
-        upload.abort()
+
+    def keep(session: Session, upload: Upload) -> tuple[Hierarchy, bool]:
+        # before the transaction, which keeps other writers waiting
+        tree = hierarchies.read(upload, new)
+        print_ = fingerprint("hierarchies", new.name, new.format, new.root or "", new.separator, upload.sha256)
+        return once(
+            session,
+            token,
+            print_,
+            tables.Hierarchy,
+            lambda: hierarchies.register(session, new.name, new.format, tree),
+            hierarchies.get,
+        )
+
+    hierarchy, replayed = await uploads.take(request, token, lambda session: hierarchies.check_new(session, new), keep)
+    point_to(response, f"{HIERARCHIES}/{hierarchy.id}", replayed)
+    return hierarchy
 
 
 @router.get("", dependencies=[VIEWER], responses=responses(401, 422))
@@ -107,27 +83,3 @@ def delete_hierarchy(
 ) -> None:
     """Delete a hierarchy; models that came from it keep their own copy of the tree, and its hash."""
     hierarchies.delete(session, ref, force)
-
-
-def _refuse_early(request: Request, token: Token | None, options: Options) -> None:
-    with request.app.state.sessions() as session:
-        if token is None or not idempotency.known(session, token):
-            hierarchies.check_new(session, options.name, options.format, options.file)
-
-
-def _register(request: Request, response: Response, token: Token | None, upload: Upload, options: Options) -> Hierarchy:
-    name, format, file = options
-    # before the transaction, which keeps other writers waiting
-    tree = hierarchies.read(upload, format, file)
-    with request.app.state.sessions() as session:
-        hierarchy = make_once(
-            session,
-            response,
-            token,
-            fingerprint("hierarchies", name, format, file.root or "", file.separator, upload.sha256),
-            tables.Hierarchy,
-            lambda: hierarchies.register(session, name, format, tree),
-            hierarchies.get,
-        )
-    response.headers["Location"] = f"{HIERARCHIES}/{hierarchy.id}"
-    return hierarchy

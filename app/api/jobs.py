@@ -9,15 +9,14 @@ from starlette.responses import StreamingResponse
 from app.api.auth import EDITOR, VIEWER
 from app.api.bodies import JsonBody
 from app.api.events import MEDIA_TYPE, follow
-from app.api.parameters import Db, Id, Once, PageSize, PageToken
+from app.api.parameters import Db, Id, Once, PageSize, PageToken, point_to
 from app.api.paths import V1
 from app.api.problems import responses
-from app.api.replays import make_once
 from app.schemas.jobs import Job, JobState, JobSteps, TrainRequest
 from app.schemas.pages import Page
 from app.schemas.plans import JobPlan
 from app.services import jobs, plans
-from app.services.idempotency import fingerprint
+from app.services.idempotency import fingerprint, once
 from app.store import tables
 
 router = APIRouter(prefix=f"{V1}/jobs", tags=["jobs"])
@@ -35,8 +34,8 @@ _train = JsonBody(TrainRequest)
 def submit_job(session: Db, response: Response, token: Once, body: Annotated[TrainRequest, Depends(_train)]) -> Job:
     """Submit a training job; its model gets a new version when it has succeeded."""
     print_ = fingerprint("jobs", body.model_dump_json())
-    job = make_once(session, response, token, print_, tables.Job, lambda: jobs.submit(session, body), jobs.get)
-    response.headers["Location"] = f"{V1}/jobs/{job.id}"
+    job, replayed = once(session, token, print_, tables.Job, lambda: jobs.submit(session, body), jobs.get)
+    point_to(response, f"{V1}/jobs/{job.id}", replayed)
     return job
 
 

@@ -1,14 +1,21 @@
-"""What routes take beside their bodies: sessions, names, pages and the header that makes a POST repeatable."""
+"""What routes take and give beside bodies: sessions, names, pages, and the headers of a POST that may be repeated."""
 
 from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import Depends, Header, Path, Query, Request
+from fastapi import Depends, Header, Path, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from app.api.auth import Editor
 from app.schemas.names import NAME_PATTERN
 from app.services.idempotency import Token
+
+
+def point_to(response: Response, location: str, replayed: bool) -> None:
+    """Say in the answer's headers where the thing is that a POST made, and whether an earlier one had made it."""
+    response.headers["Location"] = location
+    if replayed:
+        response.headers["Idempotency-Replayed"] = "true"
 
 
 def _session(request: Request) -> Iterator[Session]:

@@ -1,15 +1,20 @@
 """Receiving a file: raw or as the one file of a multipart form, to the disk as it comes."""
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
+from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from app.errors import InvalidInput, Malformed, Unavailable, UnsupportedFormat
-from app.store.files import Upload
+from app.services.idempotency import Token, known
+from app.store.files import Upload, files
+
+R = TypeVar("R")
 
 _WRITTEN_AT_ONCE = 1 << 20
 _LONGEST_HEADER = 8 << 10
@@ -30,6 +35,41 @@ SCHEMA = {
         },
     }
 }
+
+
+async def take(
+    request: Request, token: Token | None, check: Callable[[Session], None], keep: Callable[[Session, Upload], R]
+) -> R:
+    """Receive the request's file if nothing speaks against it, and keep it.
+
+    Parameters
+    ----------
+    request : Request
+    token : Token or None
+        One that is known lets the file come in any case: its hash tells whether the request is the same.
+    check : callable
+        Raises what speaks against the request before a byte is received.
+    keep : callable
+        Takes the finished upload, which is gone afterwards.
+    """
+
+    def check_early() -> None:
+        with request.app.state.sessions() as session:
+            if token is None or not known(session, token):
+                check(session)
+
+    def finish() -> R:
+        upload.finish()
+        with request.app.state.sessions() as session:
+            return keep(session, upload)
+
+    await run_in_threadpool(check_early)
+    upload = await run_in_threadpool(files().upload)
+    try:
+        await receive(request, upload)
+        return await run_in_threadpool(finish)
+    finally:
+        upload.abort()
 
 
 async def receive(request: Request, upload: Upload) -> None:

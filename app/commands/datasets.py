@@ -6,8 +6,8 @@ from typing import Annotated, cast
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, print_json, table
-from app.schemas.datasets import Dataset, DatasetFormat
+from app.commands.output import Json, console, option, print_json, table
+from app.schemas.datasets import Dataset, DatasetFormat, ImportOptions
 
 datasets = typer.Typer(help="Upload and look after datasets.", no_args_is_help=True)
 
@@ -19,21 +19,23 @@ def upload(
     path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A dataset.")],
     name: Annotated[str | None, typer.Option(help="Default: the file's name without its ending.")] = None,
     format: Annotated[str | None, typer.Option(help="svmlight, csv or jsonl; default: by the file's ending.")] = None,
-    label_column: Annotated[str | None, typer.Option(help="CSV column or JSON key; default: label.")] = None,
-    weight_column: Annotated[
-        str | None, typer.Option(help="CSV column or JSON key of the rows' weights; default: the JSON key weight.")
-    ] = None,
-    label_separator: Annotated[
-        str | None, typer.Option(help="Rows have sets of labels, with this between them; svmlight: a comma.")
-    ] = None,
+    label_column: Annotated[str | None, option(ImportOptions, "label_column")] = None,
+    weight_column: Annotated[str | None, option(ImportOptions, "weight_column")] = None,
+    label_separator: Annotated[str | None, option(ImportOptions, "label_separator")] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has read the file.")] = True,
     json: Json = False,
 ) -> None:
     """Upload a file."""
     out = console(json)
     with Polymargin() as client, out.status("Uploading"):
-        chosen = cast(DatasetFormat | None, format)
-        dataset = client.datasets.upload(path, name or path.stem, chosen, label_column, weight_column, label_separator)
+        dataset = client.datasets.upload(
+            path,
+            name or path.stem,
+            cast(DatasetFormat | None, format),
+            label_column=label_column,
+            weight_column=weight_column,
+            label_separator=label_separator,
+        )
         if wait:
             dataset.wait()
     _show(dataset, json)

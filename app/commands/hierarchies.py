@@ -6,8 +6,8 @@ from typing import Annotated, cast
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, print_json, table
-from app.schemas.hierarchies import Hierarchy, HierarchyFormat
+from app.commands.output import Json, console, option, print_json, table
+from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyOptions
 
 hierarchies = typer.Typer(help="Upload and look after label trees.", no_args_is_help=True)
 
@@ -21,14 +21,14 @@ def upload(
     format: Annotated[
         str | None, typer.Option(help="json, csv, lshtc, rcv1 or paths; default: by the file's ending.")
     ] = None,
-    root: Annotated[str | None, typer.Option(help="What the file calls the top of the tree; default: root.")] = None,
-    separator: Annotated[str | None, typer.Option(help="Between the parts of paths; default: a dot.")] = None,
+    root: Annotated[str | None, option(HierarchyOptions, "root")] = None,
+    separator: Annotated[str | None, option(HierarchyOptions, "separator")] = None,
     json: Json = False,
 ) -> None:
     """Upload a label tree."""
     with Polymargin() as client:
         chosen = cast(HierarchyFormat | None, format)
-        hierarchy = client.hierarchies.upload(path, name or path.stem, chosen, root, separator)
+        hierarchy = client.hierarchies.upload(path, name or path.stem, chosen, root=root, separator=separator)
     _show(hierarchy, json)
 
 

@@ -1,4 +1,4 @@
-"""What commands print: tables and sentences for people, or with ``--json`` one JSON document for programs."""
+"""What commands share: options, and what they print, for people or with ``--json`` one JSON document for programs."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -14,6 +14,11 @@ from rich.text import Text
 from app.remote.errors import ClientError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, on the last line of stdout.")]
+
+
+def option(schema: type[BaseModel], field: str) -> Any:
+    """The option of a command that stands for a field of a schema, with its description as help."""
+    return typer.Option(help=schema.model_fields[field].description)
 
 
 def console(json: bool) -> Console:

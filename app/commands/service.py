@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from app.commands.output import Json, console, fail, print_json, table
+from app.remote.errors import ClientError
 
 corpus = typer.Typer(help="Make example data.", no_args_is_help=True)
 
@@ -65,9 +66,17 @@ def demo(
     json: Json = False,
 ) -> None:
     """Train and query a classifier of docstrings on this machine, next to scikit-learn's, in about a minute."""
-    from app.demo import run
+    from app.demo import DemoError, demonstrate
+    from app.supervisor import SupervisorError
 
-    raise typer.Exit(run(folder, json))
+    out = console(json)
+    try:
+        document = demonstrate(folder, lambda line: out.print(line, markup=False))
+    except (ClientError, SupervisorError, DemoError) as error:
+        out.print(f"The demonstration failed: {error}", markup=False)
+        raise typer.Exit(1) from None
+    if json:
+        print_json(document)
 
 
 @corpus.command()

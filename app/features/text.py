@@ -16,26 +16,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field
 from scipy.sparse import csr_matrix
 
 from app.features.base import FitError, Instance, InstanceError, Row
 from app.features.names import pack_names, unpack_names
+from app.schemas.texts import TextRecipe
 
 _words = re.compile(r"\b\w\w+\b").findall
-
-
-class TextParams(BaseModel):
-    """How texts become features."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    min_df: int = Field(2, ge=1, description="Keep terms that are in at least so many texts.")
-    max_df: float = Field(1.0, gt=0, le=1, description="Keep terms that are in at most this share of the texts.")
-    ngram_max: int = Field(1, ge=1, le=3, description="Longest run of words that counts as a term.")
-    max_features: int | None = Field(None, ge=1, description="Keep only so many terms, the most frequent ones.")
-    sublinear_tf: bool = Field(True, description="Count a term found n times as 1 + ln n, not as n.")
-    lowercase: bool = Field(True, description="Make texts lower-case first.")
 
 
 class TextFeatures:
@@ -43,21 +30,21 @@ class TextFeatures:
 
     kind: ClassVar[str] = "text"
 
-    def __init__(self, params: TextParams, vocabulary: list[str], idf: npt.NDArray[np.float64]) -> None:
+    def __init__(self, params: TextRecipe, vocabulary: list[str], idf: npt.NDArray[np.float64]) -> None:
         self.params = params
         self._vocabulary = vocabulary
         self._idf = idf
         self._ids = {term: index for index, term in enumerate(vocabulary)}
 
     @classmethod
-    def fit(cls, texts: Iterable[str], params: TextParams) -> tuple[TextFeatures, csr_matrix[np.float64]]:
+    def fit(cls, texts: Iterable[str], params: TextRecipe) -> tuple[TextFeatures, csr_matrix[np.float64]]:
         """Learn a vocabulary from texts, and weigh them.
 
         Parameters
         ----------
         texts : iterable of str
             Read once.
-        params : TextParams
+        params : TextRecipe
             Terms as frequent as one another at the edge of `max_features` are kept in alphabetical order.
 
         Returns
@@ -95,7 +82,7 @@ class TextFeatures:
     def from_arrays(cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> TextFeatures:
         """The features whose `params_json` and `arrays` these are."""
         idf = np.asarray(arrays["idf"], dtype=np.float64)
-        return cls(TextParams.model_validate(params), unpack_names(arrays), idf)
+        return cls(TextRecipe.model_validate(params), unpack_names(arrays), idf)
 
     @property
     def n_features(self) -> int:
@@ -155,7 +142,7 @@ class TextFeatures:
         return counts
 
 
-def _terms(text: str, params: TextParams) -> list[str]:
+def _terms(text: str, params: TextRecipe) -> list[str]:
     """Words, then runs of two words, then of three, as far as the params go."""
     words: list[str] = _words(text.lower() if params.lowercase else text)
     if params.ngram_max == 1:
@@ -168,7 +155,7 @@ def _terms(text: str, params: TextParams) -> list[str]:
     return words + runs
 
 
-def _count(texts: Iterable[str], params: TextParams, find: Callable[[str], int | None]) -> csr_matrix[np.float64]:
+def _count(texts: Iterable[str], params: TextRecipe, find: Callable[[str], int | None]) -> csr_matrix[np.float64]:
     """How often each term is in each text; `find` gives a term's column, or None to leave it out."""
     lengths, indices, counts = array("q"), array("i"), array("d")
     for text in texts:

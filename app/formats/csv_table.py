@@ -1,10 +1,10 @@
 """CSV files with a header: a label column, and either a text column or numeric columns.
 
 UTF-8 (a byte order mark is skipped), commas, cells quoted as RFC 4180 says, newlines allowed in quotes. Columns:
-`label` (or another name, see Options), `split` (train or test) and `id` (ignored) if wanted, and then either `text` and
-nothing else, or features that are all numbers. A column of weights, positive numbers, is there only if Options name it.
-Labels are taken as they are written, without white space around them; if Options name a separator, the label cell is
-cut at it into a set of labels.
+`label` (or another name, see the options), `split` (train or test) and `id` (ignored) if wanted, and then either `text`
+and nothing else, or features that are all numbers. A column of weights, positive numbers, is there only if the options
+name it. Labels are taken as they are written, without white space around them; if the options name a separator, the
+label cell is cut at it into a set of labels.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from app.formats.decimals import EMPTY, NOT_A_NUMBER, NOT_FINITE, long_decimals
 from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, Splits, distinct
 from app.formats.matrix import Rows
-from app.formats.options import Options
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
 from app.formats.weights import Weights
 from app.formats.window import Window, as_array
+from app.schemas.datasets import ImportOptions
 
 _CELL_DETAILS = {
     EMPTY: "the cell is empty, expected a number",
@@ -59,14 +59,14 @@ class _Header:
     numeric: list[int]
 
 
-def parse_csv(path: Path, options: Options) -> Parsed:
+def parse_csv(path: Path, options: ImportOptions) -> Parsed:
     """Read a CSV file.
 
     Parameters
     ----------
     path : Path
         The file.
-    options : Options
+    options : ImportOptions
         `label_column` is the label's column, `weight_column` that of the weights, `label_separator` makes sets.
 
     Returns
@@ -113,7 +113,7 @@ def parse_csv(path: Path, options: Options) -> Parsed:
     return Parsed("sparse", label_names, y, split, X=X, feature_names=names, weights=given, label_indptr=indptr)
 
 
-def _read_header(window: Window, options: Options) -> tuple[_Header, int]:
+def _read_header(window: Window, options: ImportOptions) -> tuple[_Header, int]:
     """Take the first record off the window; its columns, and the line after it."""
     unread, n_quotes, seen, end = window.fill(1), 0, 0, 0
     if not unread:
@@ -139,7 +139,7 @@ def _read_header(window: Window, options: Options) -> tuple[_Header, int]:
     return _check_header([name.strip() for name in names], options), 1 + unread.count(b"\n", 0, end)
 
 
-def _check_header(names: list[str], options: Options) -> _Header:
+def _check_header(names: list[str], options: ImportOptions) -> _Header:
     if not names:
         raise row_error(1, "the first line is blank, expected a header")
     seen: set[str] = set()

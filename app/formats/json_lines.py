@@ -1,9 +1,9 @@
 """JSON lines: one object a line, with a label and a text or features.
 
-Keys: `label` (or another name, see Options; a string or a number, or in all rows a list of those) and one of `text`;
-`features`, an object of names and numbers; `indices` with `values`, two lists of which the first is 0-based, in any
-order, without repetition. All rows have the same of the three. `split` (train or test) stands in all rows or in none,
-and so does `weight` (or another name), a positive number; `id` is ignored; other keys are refused.
+Keys: `label` (or another name, see the options; a string or a number, or in all rows a list of those) and one of
+`text`; `features`, an object of names and numbers; `indices` with `values`, two lists of which the first is 0-based,
+in any order, without repetition. All rows have the same of the three. `split` (train or test) stands in all rows or in
+none, and so does `weight` (or another name), a positive number; `id` is ignored; other keys are refused.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import orjson
 from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, Splits
 from app.formats.matrix import MAX_INDEX, Rows
-from app.formats.options import Options
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
 from app.formats.weights import Weights
 from app.formats.window import Window
+from app.schemas.datasets import ImportOptions
 
 _TEXT, _NAMED, _PAIRS = frozenset({"text"}), frozenset({"features"}), frozenset({"indices", "values"})
 _NUMBERS = frozenset({int, float})
@@ -40,14 +40,14 @@ _TYPE_NAMES = {
 }
 
 
-def parse_jsonl(path: Path, options: Options) -> Parsed:
+def parse_jsonl(path: Path, options: ImportOptions) -> Parsed:
     """Read a JSON lines file.
 
     Parameters
     ----------
     path : Path
         The file.
-    options : Options
+    options : ImportOptions
         `label_column` is the label's key, `weight_column` that of the weights: it must be there if it is given.
 
     Returns
@@ -85,7 +85,7 @@ class _RefusedError(Exception):
 class _Reader:
     """Rows as they come; `settle` moves a block of them into arrays."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ImportOptions) -> None:
         self._label_key = options.label_column
         self._weight_key = options.weight_column or "weight"
         self._must_weigh = options.weight_column is not None

@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from app.formats.csv_table import parse_csv
 from app.formats.json_lines import parse_jsonl
-from app.formats.options import Options
 from app.formats.svmlight import parse_svmlight
 from app.formats.table import Parsed
+from app.schemas.datasets import ImportOptions
 
-Parser = Callable[[Path, Options], Parsed]
+Parser = Callable[[Path, ImportOptions], Parsed]
 
 FORMATS: Mapping[str, Parser] = MappingProxyType(
     {
@@ -23,7 +23,7 @@ FORMATS: Mapping[str, Parser] = MappingProxyType(
 )
 
 
-def parse(path: Path, format: str, options: Options | None = None) -> Parsed:
+def parse(path: Path, format: str, options: ImportOptions | None = None) -> Parsed:
     """Read a file.
 
     Parameters
@@ -32,7 +32,7 @@ def parse(path: Path, format: str, options: Options | None = None) -> Parsed:
         The file; it is read in blocks and may be larger than the memory that its arrays need.
     format : str
         A name in FORMATS.
-    options : Options, optional
+    options : ImportOptions, optional
         What else is known about the file.
 
     Raises
@@ -42,4 +42,4 @@ def parse(path: Path, format: str, options: Options | None = None) -> Parsed:
     KeyError
         If there is no such format.
     """
-    return FORMATS[format](path, options or Options())
+    return FORMATS[format](path, options or ImportOptions())

@@ -2,8 +2,8 @@
 
 Indices are 1-based and increase within a line; `#` begins a comment; blank lines are skipped; `qid:` is ignored; a
 line without features is a row of zeros. Labels are tokens; where all of them are integral numbers they are written
-as integers. If Options say that rows have sets, a line begins with its labels, commas between them, or with its first
-feature if it has none. `cost:number` is the weight of its row, as in SVM-light; rows without it then weigh 1.
+as integers. If the options say that rows have sets, a line begins with its labels, commas between them, or with its
+first feature if it has none. `cost:number` is the weight of its row, as in SVM-light; rows without it then weigh 1.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from app.formats.decimals import EXACT, LONG, NOT_A_NUMBER, NOT_FINITE, long_dec
 from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, distinct
 from app.formats.matrix import MAX_INDEX, Rows
-from app.formats.options import Options
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.weights import Weights
 from app.formats.window import Window, as_array
+from app.schemas.datasets import ImportOptions
 
 _MAX_ERRORS = 20
 _NO_LABEL, _LABEL_LIST, _NOT_A_PAIR, _INDEX_RANGE, _ORDER, _COSTS = 10, 11, 12, 13, 14, 15
@@ -52,14 +52,14 @@ class _Block(NamedTuple):
     n_errors: int
 
 
-def parse_svmlight(path: Path, options: Options) -> Parsed:
+def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
     """Read an svmlight file.
 
     Parameters
     ----------
     path : Path
         The file.
-    options : Options
+    options : ImportOptions
         `label_separator` makes sets; it can be a comma only.
 
     Returns

@@ -7,11 +7,11 @@ from typing import Self
 from pydantic import PrivateAttr
 
 from app.remote.errors import ClientError, JobFailedError, TimedOutError
-from app.remote.files import pieces
+from app.remote.files import send_file
 from app.remote.jobs import POLL_SECONDS
 from app.remote.transport import Transport
 from app.schemas.datasets import Dataset as DatasetBody
-from app.schemas.datasets import DatasetFormat, DatasetRows, DatasetStatistics
+from app.schemas.datasets import DatasetFormat, DatasetRows, DatasetStatistics, ImportOptions
 from app.schemas.pages import Page
 
 FORMATS: dict[str, DatasetFormat] = {
@@ -68,9 +68,7 @@ class Datasets:
         path: str | Path,
         name: str,
         format: DatasetFormat | None = None,
-        label_column: str | None = None,
-        weight_column: str | None = None,
-        label_separator: str | None = None,
+        **options: str | None,
     ) -> Dataset:
         """Send a file, read from disk piece by piece.
 
@@ -81,12 +79,8 @@ class Datasets:
             Under which jobs will find it.
         format : {"svmlight", "csv", "jsonl"} or None
             None: told by the file's ending.
-        label_column : str or None
-            Column, or JSON key, of the labels; None: ``label``.
-        weight_column : str or None
-            Column, or JSON key, of the rows' weights; None: no column, and the key ``weight`` where it is there.
-        label_separator : str or None
-            Given: rows have sets of labels, with this between them (svmlight: a comma).
+        **options
+            The fields of app.schemas.datasets.ImportOptions: label_column, weight_column, label_separator.
 
         Raises
         ------
@@ -100,18 +94,8 @@ class Datasets:
         if chosen is None:
             known = ", ".join(FORMATS)
             raise ClientError(f"The ending {file.suffix[:20]!r} tells no format: give one, or use one of {known}")
-        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
-        params = {
-            "name": name,
-            "format": chosen,
-            "label_column": label_column,
-            "weight_column": weight_column,
-            "label_separator": label_separator,
-        }
-        response = self._transport.send(
-            "POST", "/datasets", params=params, content=lambda: pieces(file), headers=headers
-        )
-        return self._dataset(DatasetBody.model_validate_json(response.content))
+        body = send_file(self._transport, "/datasets", file, ImportOptions, options | {"name": name, "format": chosen})
+        return self._dataset(DatasetBody.model_validate_json(body))
 
     def get(self, dataset: str) -> Dataset:
         return self._dataset(self._transport.get(DatasetBody, f"/datasets/{dataset}"))

@@ -1,13 +1,44 @@
 """Files on their way to the service."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from pydantic import BaseModel
+
+from app.remote.transport import Transport
 
 CHUNK_BYTES = 1 << 20
 
 
-def pieces(file: Path) -> Iterator[bytes]:
-    """A file piece by piece, as it is read from the disk."""
+def send_file(
+    transport: Transport, path: str, file: Path, options: type[BaseModel], query: Mapping[str, str | None]
+) -> bytes:
+    """Post a file, read from disk piece by piece, and return the answer's body.
+
+    Parameters
+    ----------
+    transport : Transport
+    path : str
+        Of the route.
+    file : Path
+    options : model
+        Its fields may stand in the query, beside ``name`` and ``format``.
+    query : mapping
+        None: the service's default.
+
+    Raises
+    ------
+    TypeError
+        There is no such option.
+    """
+    unknown = query.keys() - options.model_fields.keys() - {"name", "format"}
+    if unknown:
+        raise TypeError(f"unknown option(s) {', '.join(sorted(unknown))}; known are {', '.join(options.model_fields)}")
+    headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
+    return transport.send("POST", path, params=query, content=lambda: _pieces(file), headers=headers).content
+
+
+def _pieces(file: Path) -> Iterator[bytes]:
     with file.open("rb") as opened:
         while piece := opened.read(CHUNK_BYTES):
             yield piece

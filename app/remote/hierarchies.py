@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from app.remote.errors import ClientError
-from app.remote.files import pieces
+from app.remote.files import send_file
 from app.remote.transport import Transport
-from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNodes
+from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNodes, HierarchyOptions
 from app.schemas.pages import Page
 
 FORMATS: dict[str, HierarchyFormat] = {
@@ -30,8 +30,7 @@ class Hierarchies:
         path: str | Path,
         name: str,
         format: HierarchyFormat | None = None,
-        root: str | None = None,
-        separator: str | None = None,
+        **options: str | None,
     ) -> Hierarchy:
         """Send a file; the answer says what is in it.
 
@@ -42,10 +41,8 @@ class Hierarchies:
             Under which jobs will find it.
         format : {"json", "csv", "lshtc", "rcv1", "paths"} or None
             None: told by the file's ending, or by the name cat_hier.txt.
-        root : str or None
-            What the file calls the top of the tree; None: what the format's own way is.
-        separator : str or None
-            Of paths; None: a dot.
+        **options
+            The fields of app.schemas.hierarchies.HierarchyOptions: root, separator.
 
         Raises
         ------
@@ -61,12 +58,8 @@ class Hierarchies:
         if chosen is None:
             known = ", ".join(FORMATS)
             raise ClientError(f"The ending {file.suffix[:20]!r} tells no format: give one, or use one of {known}")
-        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
-        params = {"name": name, "format": chosen, "root": root, "separator": separator}
-        response = self._transport.send(
-            "POST", "/hierarchies", params=params, content=lambda: pieces(file), headers=headers
-        )
-        return Hierarchy.model_validate_json(response.content)
+        query = options | {"name": name, "format": chosen}
+        return Hierarchy.model_validate_json(send_file(self._transport, "/hierarchies", file, HierarchyOptions, query))
 
     def get(self, hierarchy: str) -> Hierarchy:
         return self._transport.get(Hierarchy, f"/hierarchies/{hierarchy}")

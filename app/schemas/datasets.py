@@ -2,12 +2,44 @@
 
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from app.schemas.names import Name
 from app.schemas.problems import ProblemDocument
 
 DatasetFormat = Literal["svmlight", "csv", "jsonl"]
 DatasetState = Literal["importing", "ready", "failed"]
+
+
+class ImportOptions(BaseModel):
+    """What is said of a dataset's file besides its format; each parser uses what its format knows."""
+
+    model_config = ConfigDict(frozen=True)
+
+    label_column: str = Field(
+        default="label", min_length=1, max_length=200, description="CSV column, or key of JSON lines, of the labels."
+    )
+    weight_column: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="CSV column, or key of JSON lines: positive numbers that multiply the losses of their rows. By "
+        "default no column, the key weight where it is there, and cost:number in svmlight files.",
+    )
+    label_separator: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=8,
+        description="Rows have sets of labels, with this between them; in svmlight files a comma. JSON lines need "
+        "none: there sets are lists.",
+    )
+
+
+class NewDataset(ImportOptions):
+    """A dataset that is to be uploaded."""
+
+    name: Name = Field(description="Unique; how jobs and URLs call the dataset.")
+    format: DatasetFormat
 
 
 class Dataset(BaseModel):

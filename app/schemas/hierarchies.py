@@ -2,9 +2,38 @@
 
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from app.schemas.names import Name
 
 HierarchyFormat = Literal["json", "csv", "lshtc", "rcv1", "paths"]
+
+
+class HierarchyOptions(BaseModel):
+    """What is said of a hierarchy's file besides its format; each parser uses what its format knows."""
+
+    model_config = ConfigDict(frozen=True)
+
+    root: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=1000,
+        description="What the file calls the top of the tree. By default root in json and csv, the child of None in "
+        "rcv1, and in lshtc the only node without a parent.",
+    )
+    separator: str = Field(
+        default=".", min_length=1, max_length=8, description="Of paths: what stands between their parts."
+    )
+
+
+class NewHierarchy(HierarchyOptions):
+    """A hierarchy that is to be uploaded."""
+
+    name: Name = Field(description="Unique; how jobs and URLs call the hierarchy.")
+    format: HierarchyFormat = Field(
+        description="json: nested objects and lists; csv: columns parent and child; lshtc: cat_hier.txt; rcv1: lines "
+        "with parent: and child:; paths: one label a line, as comp.sys.mac."
+    )
 
 
 class Hierarchy(BaseModel):

@@ -1,75 +1,54 @@
 """Datasets: received, looked at and deleted."""
 
-from typing import Any, get_args
+from typing import Any
 
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, defer
 
-from app.errors import Conflict, InvalidInput, Item, UnsupportedFormat
-from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, DatasetRows, DatasetStatistics
+from app.errors import Conflict, InvalidInput, Item
+from app.schemas.datasets import Dataset, DatasetRow, DatasetRows, DatasetStatistics, NewDataset
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
 from app.services import in_use, job_queue
-from app.services.lookup import by_ref, check_name, moment, newest
+from app.services.lookup import by_ref, moment, newest
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload, files
 
-FORMATS: tuple[str, ...] = get_args(DatasetFormat)
 MAX_ROWS = 1000
 _TEXT = 500
 _FEATURES = 50
 _BRIEF = defer(tables.Dataset.statistics)
 
 
-def check_new(
-    session: Session,
-    name: str,
-    format: str,
-    label_column: str = "label",
-    weight_column: str | None = None,
-    label_separator: str | None = None,
-) -> None:
-    """Before any byte is received: whether a dataset of that name and format may come.
+def check_new(session: Session, new: NewDataset) -> None:
+    """Before any byte is received: whether such a dataset may come.
 
     Raises
     ------
     InvalidInput
-        The name does not fit URLs, weights cannot stand where they are said to, or the format has no such separator.
-    UnsupportedFormat
-        The format is not known.
+        Weights cannot stand where they are said to, or the format has no such separator.
     Conflict
         The name is taken.
     """
-    check_name(name)
-    if format not in FORMATS:
-        raise UnsupportedFormat(f"the format {format!r:.80} is not known; known are {', '.join(FORMATS)}")
-    if weight_column is not None and (weight_column == label_column or format == "svmlight"):
+    if new.weight_column is not None and (new.weight_column == new.label_column or new.format == "svmlight"):
         detail = "svmlight rows have their weight as cost:number, not in a column"
-        if format != "svmlight":
+        if new.format != "svmlight":
             detail = "one column cannot hold both labels and weights"
         raise InvalidInput("the weights cannot stand there", [Item(detail, "/weight_column")])
-    if label_separator is not None and (format == "jsonl" or (format == "svmlight" and label_separator != ",")):
-        detail = "rows with sets of labels have lists" if format == "jsonl" else "labels have commas between them"
-        raise InvalidInput("the format has no such separator", [Item(f"{format}: {detail}", "/label_separator")])
+    separator = new.label_separator
+    if separator is not None and (new.format == "jsonl" or (new.format == "svmlight" and separator != ",")):
+        detail = "rows with sets of labels have lists" if new.format == "jsonl" else "labels have commas between them"
+        raise InvalidInput("the format has no such separator", [Item(f"{new.format}: {detail}", "/label_separator")])
     with reading(session):
-        if session.scalars(select(tables.Dataset.id).where(tables.Dataset.name == name)).first():
-            raise _taken(name)
+        if session.scalars(select(tables.Dataset.id).where(tables.Dataset.name == new.name)).first():
+            raise _taken(new.name)
 
 
-def register(
-    session: Session,
-    name: str,
-    format: str,
-    upload: Upload,
-    *,
-    label_column: str = "label",
-    weight_column: str | None = None,
-    label_separator: str | None = None,
-) -> Dataset:
+def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
     """Keep a received file as a dataset and queue its import; raises as :func:`check_new` does.
 
     The upload is gone afterwards, whatever happens.
@@ -77,15 +56,15 @@ def register(
     store = files()
     id = new_id()
     try:
-        check_new(session, name, format, label_column, weight_column, label_separator)
+        check_new(session, new)
         if upload.size_bytes == 0:
             raise InvalidInput("the file is empty")
         upload.keep(store.path(f"{_folder(id)}/source"))
         with writing(session):
             row = tables.Dataset(
                 id=id,
-                name=name,
-                format=format,
+                name=new.name,
+                format=new.format,
                 state="importing",
                 sha256=upload.sha256,
                 size_bytes=upload.size_bytes,
@@ -93,19 +72,13 @@ def register(
             )
             session.add(row)
             session.flush()
-            request = {
-                "kind": "import",
-                "format": format,
-                "label_column": label_column,
-                "weight_column": weight_column,
-                "label_separator": label_separator,
-            }
-            job = job_queue.enqueue(session, "import", id, request)
+            request = new.model_dump(exclude={"name"})
+            job = job_queue.enqueue(session, "import", id, {"kind": "import", **request})
             session.refresh(row)
             shown = _show(row, job.id)
     except IntegrityError:
         store.delete(_folder(id))
-        raise _taken(name) from None
+        raise _taken(new.name) from None
     except BaseException:
         upload.abort()
         raise

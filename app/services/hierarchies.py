@@ -1,7 +1,7 @@
 """Hierarchies: label trees, received, looked at and deleted."""
 
 from itertools import accumulate
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from sqlalchemy import ColumnElement, func, insert, select
@@ -9,56 +9,49 @@ from sqlalchemy import delete as sql_delete
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, InvalidInput, Item, NotFound, UnsupportedFormat
-from app.formats.hierarchies.options import HierarchyOptions
+from app.errors import Conflict, InvalidInput, Item, NotFound
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.table import FormatError
-from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNode, HierarchyNodes
+from app.schemas.hierarchies import Hierarchy, HierarchyNode, HierarchyNodes, HierarchyOptions, NewHierarchy
 from app.schemas.pages import Page
 from app.services import in_use
-from app.services.lookup import by_ref, check_name, moment, newest
+from app.services.lookup import by_ref, moment, newest
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload
 from solvers.labels.taxonomy import ROOT, Taxonomy
 
-FORMATS: tuple[str, ...] = get_args(HierarchyFormat)
 MAX_NODES = 10_000
 _INSERTED_AT_ONCE = 10_000
 
 N = tables.HierarchyNode
 
 
-def check_new(session: Session, name: str, format: str, options: HierarchyOptions) -> None:
-    """Before any byte is received: whether a hierarchy of that name and format may come.
+def check_new(session: Session, new: NewHierarchy) -> None:
+    """Before any byte is received: whether such a hierarchy may come.
 
     Raises
     ------
     InvalidInput
-        The name does not fit URLs, or the format has no such option.
-    UnsupportedFormat
-        The format is not known.
+        The format has no such option.
     Conflict
         The name is taken.
     """
-    check_name(name)
-    if format not in FORMATS:
-        raise UnsupportedFormat(f"the format {format!r:.80} is not known; known are {', '.join(FORMATS)}")
-    if options.root is not None and format == "paths":
+    if new.root is not None and new.format == "paths":
         raise InvalidInput("the option does not fit the format", [Item("paths do not name their top", "/root")])
-    if options.separator != HierarchyOptions.separator and format != "paths":
-        detail = f"only paths have a separator; the format is {format}"
+    if new.separator != HierarchyOptions().separator and new.format != "paths":
+        detail = f"only paths have a separator; the format is {new.format}"
         raise InvalidInput("the option does not fit the format", [Item(detail, "/separator")])
     with reading(session):
-        if session.scalars(select(tables.Hierarchy.id).where(tables.Hierarchy.name == name)).first():
-            raise _taken(name)
+        if session.scalars(select(tables.Hierarchy.id).where(tables.Hierarchy.name == new.name)).first():
+            raise _taken(new.name)
 
 
-def read(upload: Upload, format: str, options: HierarchyOptions) -> Taxonomy:
+def read(upload: Upload, new: NewHierarchy) -> Taxonomy:
     """The tree in a received file, which is gone afterwards; raises InvalidInput with the faults of its lines."""
     try:
         upload.finish()
-        return parse_hierarchy(upload.path, format, options)
+        return parse_hierarchy(upload.path, new.format, new)
     except FormatError as error:
         raise _not_a_tree(error) from error
     finally:
@@ -66,8 +59,7 @@ def read(upload: Upload, format: str, options: HierarchyOptions) -> Taxonomy:
 
 
 def register(session: Session, name: str, format: str, tree: Taxonomy) -> Hierarchy:
-    """Keep a tree that was read; raises InvalidInput and Conflict as :func:`check_new` does."""
-    check_name(name)
+    """Keep a tree that was read; raises Conflict where the name is taken."""
     try:
         with writing(session):
             row = tables.Hierarchy(

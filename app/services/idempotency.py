@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, delete, event, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.errors import InvalidInput
+from app.errors import Conflict, InvalidInput, NotFound
 from app.store import tables
 from app.store.db import db_now, reading
 
@@ -41,35 +41,46 @@ def known(session: Session, token: Token) -> bool:
 
 def once(
     session: Session,
-    token: Token,
+    token: Token | None,
     fingerprint: str,
     table: Table,
     make: Callable[[], R],
-) -> tuple[R | None, str]:
-    """Make a thing, or find the one that the same request made before.
+    get: Callable[[Session, str], R],
+) -> tuple[R, bool]:
+    """Make a thing, or get the one that the same request made before.
 
     The token's row is written in the transaction in which ``make`` writes the thing, so both are there or neither;
     of two requests at the same moment the second waits for the first one's row and then finds it.
 
     Parameters
     ----------
+    session : Session
+    token : Token or None
+        None: the request may be repeated, and makes another thing.
+    fingerprint : str
+        Of the request.
     table : type
         Where ``make`` adds its row; the row's id is what the token remembers.
     make : callable
         Writes with ``session`` and commits.
+    get : callable
+        Finds a thing by its id; raises NotFound.
 
     Returns
     -------
-    made : object or None
-        What ``make`` gave; None where the thing exists already.
-    id : str
-        Of the thing.
+    thing : object
+    replayed : bool
+        Whether an earlier request made it.
 
     Raises
     ------
     InvalidInput
         The token was used for another request.
+    Conflict
+        What the first request made is there no more.
     """
+    if token is None:
+        return make(), False
     found = _find(session, token)
     if found is None:
         try:
@@ -80,10 +91,13 @@ def once(
             if found is None:
                 raise
         else:
-            return _make(session, token, table, make)
+            return _make(session, token, table, make), False
     if found[0] != fingerprint:
         raise InvalidInput("The Idempotency-Key was used for another request before.")
-    return None, found[1]
+    try:
+        return get(session, found[1]), True
+    except NotFound:
+        raise Conflict("What the first request with this Idempotency-Key made was deleted since.") from None
 
 
 def _claim(session: Session, token: Token, fingerprint: str) -> None:
@@ -92,18 +106,15 @@ def _claim(session: Session, token: Token, fingerprint: str) -> None:
     session.execute(insert(_ROWS).values(key_id=token.key_id, token=token.token, **values))
 
 
-def _make(session: Session, token: Token, table: Table, make: Callable[[], R]) -> tuple[R, str]:
-    ids: list[str] = []
-
+def _make(session: Session, token: Token, table: Table, make: Callable[[], R]) -> R:
     def remember(session: Session, _context: Any) -> None:
         for thing in session.new:
             if isinstance(thing, table):
-                ids.append(thing.id)
                 session.connection().execute(update(_ROWS).where(*_at(token)).values(location=thing.id))
 
     event.listen(session, "after_flush", remember)
     try:
-        return make(), ids[0]
+        return make()
     finally:
         event.remove(session, "after_flush", remember)
 

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from app import corpus
 from app.corpus import docstrings, write_docstrings
 from app.formats.json_lines import parse_jsonl
-from app.formats.options import Options
+from app.schemas.datasets import ImportOptions
 
 DIGEST = """
 import hashlib
@@ -66,7 +66,7 @@ def test_the_file_holds_the_texts_with_a_fifth_of_each_label_for_testing(
     path = tmp_path / "docstrings.jsonl"
     summary = write_docstrings(path)
     assert list(tmp_path.iterdir()) == [path]
-    parsed = parse_jsonl(path, Options())
+    parsed = parse_jsonl(path, ImportOptions())
     assert parsed.texts is not None
     assert parsed.split is not None
     assert list(zip(parsed.texts, (parsed.labels[c] for c in parsed.y), strict=True)) == rows

@@ -17,6 +17,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
+from app.schemas.datasets import NewDataset
 from app.schemas.jobs import Job, TrainRequest
 from app.services import datasets, jobs, models, slots
 from app.services.sweeping import tidy
@@ -323,7 +324,7 @@ def _upload_noise() -> None:
     upload = files().upload()
     upload.write(("\n".join(rows) + "\n").encode())
     with db.sessions()() as session:
-        shown = datasets.register(session, "noise", "svmlight", upload)
+        shown = datasets.register(session, NewDataset(name="noise", format="svmlight"), upload)
     assert shown.job is not None
     run(shown.job)
 

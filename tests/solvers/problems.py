@@ -159,6 +159,12 @@ def one_vs_rest(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[c
     return W, [cp.sum(M[i]) for i in range(len(y))]
 
 
+def softmax(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, list[cp.Expression]]:
+    W = cp.Variable((k, X.shape[1]))
+    F = X @ W.T
+    return W, [cp.log_sum_exp(F[i]) - F[i, int(c)] for i, c in enumerate(y)]
+
+
 def one_vs_rest_squared(
     X: NDArray[np.float64], y: NDArray[np.int32], k: int
 ) -> tuple[cp.Variable, list[cp.Expression]]:
@@ -237,6 +243,7 @@ ORACLES = {
     "absolute_sum, block ascent": (absolute(one, 1, 1, 1, False), {"algorithm": "ascent"}),
     "reinforced, block ascent": (absolute(lambda k: k - 1, 1, 0.5, 0.5, False), {"algorithm": "ascent"}),
     "reinforced, own class weighs little": (absolute(lambda k: k - 1, 1, 0.2, 0.8, False), {"g": 0.2}),
+    "softmax": (softmax, {}),
     "spoc": (crammer_singer, {}),
     "kernel_weston_watkins": (weston_watkins, {}),
     "kernel_lee_lin_wahba": (absolute(one, 1, 0, 1, False), {}),

@@ -12,11 +12,11 @@ from app.schemas.jobs import TrainRequest
 from app.services import jobs, models, sweeping, versions
 from app.store import tables
 from app.store.files import files
+from app.version import VERSION
 from solvers.core.base import STATE_FORMAT
 from solvers.core.model import load_model
 from solvers.kernel_svm import kernel_machine
 from solvers.registry import SOLVERS
-from solvers.version import VERSION
 from workers import draining, driving
 from workers.tasks import run
 

@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from app.features.load import load_features
-from app.schemas.jobs import TextRecipe, TrainRequest
+from app.schemas.jobs import TrainRequest
+from app.schemas.texts import TextRecipe
 from app.services import datasets, jobs, models
 from app.store import tables
 from app.store.corpus import open_corpus

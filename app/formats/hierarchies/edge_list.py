@@ -10,9 +10,9 @@ import io
 from pathlib import Path
 
 from app.formats.hierarchies.edges import Edges
-from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.source import read_text
 from app.formats.table import row_error, shorten
+from app.schemas.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import ROOT, Taxonomy
 
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from app.formats.hierarchies.edges import Edges
-from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.source import numbered_lines
 from app.formats.table import shorten
+from app.schemas.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import Taxonomy
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.json_entries import Entry, load_entries
-from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.source import read_text
 from app.formats.table import shorten
+from app.schemas.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import ROOT, Taxonomy
 
 

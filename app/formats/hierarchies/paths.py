@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.formats.hierarchies.edges import Edges
-from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.source import numbered_lines
 from app.formats.table import shorten
+from app.schemas.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import ROOT, Taxonomy
 
 

@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 
 from app.formats.hierarchies.edges import Edges
-from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.source import numbered_lines
 from app.formats.table import row_error
+from app.schemas.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import Taxonomy
 
 _NOTHING = "None"

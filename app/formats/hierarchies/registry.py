@@ -9,9 +9,9 @@ from types import MappingProxyType
 from app.formats.hierarchies.edge_list import parse_edge_list
 from app.formats.hierarchies.lshtc import parse_lshtc
 from app.formats.hierarchies.nested_json import parse_nested_json
-from app.formats.hierarchies.options import HierarchyOptions
 from app.formats.hierarchies.paths import parse_paths
 from app.formats.hierarchies.rcv1 import parse_rcv1
+from app.schemas.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import Taxonomy
 
 Parser = Callable[[Path, HierarchyOptions], Taxonomy]

@@ -4,7 +4,7 @@ from fastapi import FastAPI
 
 from app.services import fleet, readiness
 from app.store.db import sessions
-from solvers.version import VERSION
+from app.version import VERSION
 
 
 def test_the_process_says_that_it_lives(client: TestClient) -> None:

@@ -8,7 +8,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from app.features.base import FitError, InstanceError, stack
 from app.features.load import load_features
-from app.features.text import TextFeatures, TextParams
+from app.features.text import TextFeatures
+from app.schemas.texts import TextRecipe
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog; the dog sleeps.",
@@ -21,7 +22,7 @@ TEXTS = [
 ]
 
 params = st.builds(
-    TextParams,
+    TextRecipe,
     min_df=st.integers(1, 2),
     max_df=st.sampled_from([0.5, 1.0]),
     ngram_max=st.integers(1, 3),
@@ -30,7 +31,7 @@ params = st.builds(
 )
 
 
-def vectorizer(given: TextParams) -> TfidfVectorizer:
+def vectorizer(given: TextRecipe) -> TfidfVectorizer:
     return TfidfVectorizer(
         min_df=given.min_df,
         max_df=given.max_df,
@@ -50,7 +51,7 @@ def assert_same(X: csr_matrix[np.float64], expected: csr_matrix[np.float64]) -> 
 
 @settings(deadline=None)
 @given(params, st.lists(st.text("abAB é ñß٣語_", max_size=12), max_size=6), st.lists(st.text(max_size=20), max_size=4))
-def test_features_are_those_of_scikit_learn(given: TextParams, more: list[str], unseen: list[str]) -> None:
+def test_features_are_those_of_scikit_learn(given: TextRecipe, more: list[str], unseen: list[str]) -> None:
     oracle = vectorizer(given)
     expected = oracle.fit_transform(TEXTS + more)
     features, X = TextFeatures.fit(iter(TEXTS + more), given)
@@ -62,7 +63,7 @@ def test_features_are_those_of_scikit_learn(given: TextParams, more: list[str], 
 
 
 def test_the_most_frequent_terms_are_kept() -> None:
-    given = TextParams(min_df=1, max_features=3)
+    given = TextRecipe(min_df=1, max_features=3)
     texts = ["aa aa aa bb bb cc", "dd dd dd dd cc", "bb ee"]
     oracle = vectorizer(given).fit(texts)
     features, X = TextFeatures.fit(texts, given)
@@ -71,12 +72,12 @@ def test_the_most_frequent_terms_are_kept() -> None:
 
 
 def test_terms_as_frequent_as_one_another_are_kept_in_alphabetical_order() -> None:
-    features, _ = TextFeatures.fit(["zz yy xx ww", "zz ww"], TextParams(min_df=1, max_features=3))
+    features, _ = TextFeatures.fit(["zz yy xx ww", "zz ww"], TextRecipe(min_df=1, max_features=3))
     assert features.names() == ["ww", "xx", "zz"]
 
 
 def test_saved_features_are_the_same_to_the_last_bit() -> None:
-    features, X = TextFeatures.fit(TEXTS, TextParams(min_df=1, ngram_max=2))
+    features, X = TextFeatures.fit(TEXTS, TextRecipe(min_df=1, ngram_max=2))
     arrays = features.arrays()
     loaded = load_features(features.kind, features.params_json(), arrays)
     assert isinstance(loaded, TextFeatures)
@@ -95,7 +96,7 @@ def test_saved_features_are_the_same_to_the_last_bit() -> None:
 
 
 def test_a_text_without_known_terms_is_a_row_of_zeros() -> None:
-    features, _ = TextFeatures.fit(TEXTS, TextParams())
+    features, _ = TextFeatures.fit(TEXTS, TextRecipe())
     indices, values = features.row({"text": "nothing here"})
     assert len(indices) == len(values) == 0
     assert features.transform(["nothing here", ""]).nnz == 0
@@ -105,12 +106,12 @@ def test_a_text_without_known_terms_is_a_row_of_zeros() -> None:
 @pytest.mark.parametrize("texts", [[], [""], ["aa", "bb"]])
 def test_texts_without_a_term_to_keep_are_refused(texts: list[str]) -> None:
     with pytest.raises(FitError, match="no term is left"):
-        TextFeatures.fit(texts, TextParams())
+        TextFeatures.fit(texts, TextRecipe())
 
 
 @pytest.mark.parametrize("instance", [{"features": {"a": 1}}, [1.0, 2.0], {"indices": [0], "values": [1]}])
 def test_numbers_are_refused(instance: dict[str, object] | list[float]) -> None:
-    features, _ = TextFeatures.fit(TEXTS, TextParams())
+    features, _ = TextFeatures.fit(TEXTS, TextRecipe())
     with pytest.raises(InstanceError, match="this model reads texts"):
         features.row(instance)
 
@@ -120,4 +121,4 @@ def test_numbers_are_refused(instance: dict[str, object] | list[float]) -> None:
 )
 def test_params_out_of_bounds_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        TextParams.model_validate(wrong)
+        TextRecipe.model_validate(wrong)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from app.formats import csv_table
 from app.formats.csv_table import parse_csv
-from app.formats.options import Options
 from app.formats.table import FormatError, Parsed, RowError
 from app.formats.window import Window
+from app.schemas.datasets import ImportOptions
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +23,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def parse(path: Path, content: str | bytes, label_column: str = "label") -> Parsed:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return parse_csv(path, Options(label_column))
+    return parse_csv(path, ImportOptions(label_column=label_column))
 
 
 def outcome(path: Path) -> Parsed | FormatError:
     try:
-        return parse_csv(path, Options())
+        return parse_csv(path, ImportOptions())
     except FormatError as error:
         return error
 
@@ -186,7 +186,7 @@ def test_errors_of_all_kinds_come_in_the_order_of_lines_and_are_counted(path: Pa
 
 def weighed(path: Path, content: str) -> Parsed:
     path.write_text(content)
-    return parse_csv(path, Options(weight_column="w"))
+    return parse_csv(path, ImportOptions(weight_column="w"))
 
 
 @pytest.mark.parametrize("features", ["text", "x"])
@@ -227,4 +227,4 @@ def test_a_column_of_weights_that_is_not_there_or_holds_the_labels_is_refused(pa
         weighed(path, "label,x\na,1\n")
     path.write_text("label,x\na,1\n")
     with pytest.raises(FormatError, match="cannot hold both labels and weights"):
-        parse_csv(path, Options(weight_column="label"))
+        parse_csv(path, ImportOptions(weight_column="label"))

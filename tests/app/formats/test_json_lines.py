@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from app.formats import json_lines
 from app.formats.json_lines import parse_jsonl
-from app.formats.options import Options
 from app.formats.table import FormatError, Parsed, RowError
 from app.formats.window import Window
+from app.schemas.datasets import ImportOptions
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def parse(path: Path, content: str | bytes, label_column: str = "label") -> Parsed:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return parse_jsonl(path, Options(label_column))
+    return parse_jsonl(path, ImportOptions(label_column=label_column))
 
 
 def outcome(path: Path) -> Parsed | FormatError:
     try:
-        return parse_jsonl(path, Options())
+        return parse_jsonl(path, ImportOptions())
     except FormatError as error:
         return error
 
@@ -213,7 +213,7 @@ def weighed(path: Path, weights: list[Any], **options: Any) -> Parsed:
     key = options.get("weight_column") or "weight"
     rows = [{"label": "ab"[i % 2], "text": "x", key: weight} for i, weight in enumerate(weights)]
     path.write_text(written(rows))
-    return parse_jsonl(path, Options(**options))
+    return parse_jsonl(path, ImportOptions(**options))
 
 
 @pytest.mark.parametrize("options", [{}, {"weight_column": "importance"}])
@@ -247,4 +247,4 @@ def test_a_weight_stands_in_all_rows_or_in_none(path: Path) -> None:
     assert errors(path, content) == [RowError(2, "weight", "the weight is in some rows and not in others")]
     path.write_text(written([{"label": "a", "text": "x"}]))
     with pytest.raises(FormatError, match="the key is missing"):
-        parse_jsonl(path, Options(weight_column="weight"))
+        parse_jsonl(path, ImportOptions(weight_column="weight"))

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from app.formats.label_sets import LabelSets
-from app.formats.options import Options
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed, Problems, RowError
+from app.schemas.datasets import ImportOptions
 
 SETS = [["b", "a"], [], ["c"], ["a", "c"]]
 FILES = {
@@ -25,7 +25,7 @@ FILES = {
 def read(tmp_path: Path, format: str, content: str | bytes, separator: str | None = ",") -> Parsed:
     path = tmp_path / "data"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return parse(path, format, Options(label_separator=None if format == "jsonl" else separator))
+    return parse(path, format, ImportOptions(label_separator=None if format == "jsonl" else separator))
 
 
 def faults(tmp_path: Path, format: str, content: str | bytes) -> list[RowError]:

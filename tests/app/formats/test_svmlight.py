@@ -9,10 +9,10 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from app.formats import svmlight
-from app.formats.options import Options
 from app.formats.svmlight import parse_svmlight
 from app.formats.table import FormatError, Parsed, RowError
 from app.formats.window import Window
+from app.schemas.datasets import ImportOptions
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def parse(path: Path, content: str | bytes) -> Parsed:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return parse_svmlight(path, Options())
+    return parse_svmlight(path, ImportOptions())
 
 
 def outcome(path: Path) -> Parsed | FormatError:
     try:
-        return parse_svmlight(path, Options())
+        return parse_svmlight(path, ImportOptions())
     except FormatError as error:
         return error
 
@@ -66,7 +66,7 @@ def test_a_file_of_scikit_learn_reads_as_scikit_learn_reads_it(path: Path, seed:
     query = np.arange(12) // 3 if qid else None
     dump_svmlight_file(X, y, str(path), zero_based=False, comment="made by a test" if comment else None, query_id=query)
     expected_X, expected_y = load_svmlight_file(str(path), zero_based=False)
-    parsed = parse_svmlight(path, Options())
+    parsed = parse_svmlight(path, ImportOptions())
     assert parsed.X is not None
     np.testing.assert_array_equal(parsed.X.toarray(), expected_X.toarray())
     np.testing.assert_array_equal([int(parsed.labels[c]) for c in parsed.y], expected_y)

@@ -4,9 +4,11 @@ import hashlib
 from collections.abc import Callable
 
 import pytest
+from pydantic import ValidationError
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.errors import Conflict, InvalidInput, NotFound, UnsupportedFormat
+from app.errors import Conflict, InvalidInput, NotFound
+from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
 from app.services import datasets, jobs, models
 from app.store.files import Upload, files
@@ -71,7 +73,7 @@ def test_the_test_parts_sets_are_counted_apart(session: Session, dataset: Callab
 @pytest.mark.parametrize(("format", "separator"), [("svmlight", ";"), ("jsonl", ",")])
 def test_a_separator_that_the_format_does_not_have_is_refused(session: Session, format: str, separator: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        datasets.check_new(session, "x", format, label_separator=separator)
+        datasets.check_new(session, NewDataset(name="x", format=format, label_separator=separator))
     assert refused.value.errors[0].pointer == "/label_separator"
 
 
@@ -90,20 +92,20 @@ def test_a_file_that_cannot_be_read_is_reported_row_by_row(session: Session, dat
 def test_names_and_formats_are_checked_before_a_byte_comes(session: Session, dataset: Callable[..., str]) -> None:
     dataset()
     with pytest.raises(Conflict, match="'digits'"):
-        datasets.check_new(session, "digits", "csv")
-    with pytest.raises(InvalidInput):
-        datasets.check_new(session, "../x", "csv")
-    with pytest.raises(UnsupportedFormat, match="svmlight, csv, jsonl"):
-        datasets.check_new(session, "x", "pickle")
+        datasets.check_new(session, NewDataset(name="digits", format="csv"))
+    with pytest.raises(ValidationError, match="name"):
+        NewDataset(name="../x", format="csv")
+    with pytest.raises(ValidationError, match="'svmlight', 'csv' or 'jsonl'"):
+        NewDataset(name="x", format="pickle")  # type: ignore[arg-type]
 
 
 def test_a_refused_upload_leaves_no_file(session: Session, dataset: Callable[..., str]) -> None:
     dataset()
     before = sorted(files().root.rglob("*"))
     with pytest.raises(Conflict):
-        datasets.register(session, "digits", "svmlight", _upload("a 1:1\n"))
+        datasets.register(session, NewDataset(name="digits", format="svmlight"), _upload("a 1:1\n"))
     with pytest.raises(InvalidInput, match="empty"):
-        datasets.register(session, "other", "svmlight", _upload(""))
+        datasets.register(session, NewDataset(name="other", format="svmlight"), _upload(""))
     assert sorted(files().root.rglob("*")) == before
 
 
@@ -140,7 +142,7 @@ def test_a_dataset_that_models_came_from_is_deleted_only_by_force(
 
 
 def test_a_cancelled_import_fails_its_dataset(session: Session) -> None:
-    shown = datasets.register(session, "d", "svmlight", _upload(ROWS))
+    shown = datasets.register(session, NewDataset(name="d", format="svmlight"), _upload(ROWS))
     jobs.cancel(session, shown.job or "")
     assert datasets.get(session, "d").state == "failed"
     assert [item.state for item in datasets.page(session).items] == ["failed"]

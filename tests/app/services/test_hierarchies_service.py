@@ -1,18 +1,20 @@
 """Hierarchies: kept as they were read, and only deleted when nothing needs them."""
 
 import pytest
+from pydantic import ValidationError
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, InvalidInput, NotFound, UnsupportedFormat
-from app.formats.hierarchies.options import HierarchyOptions
+from app.errors import Conflict, InvalidInput, NotFound
+from app.schemas.hierarchies import NewHierarchy
 from app.services import hierarchies
 from app.store import tables
 from app.store.files import Upload, files
 from solvers.labels.taxonomy import Taxonomy
 
 TREE = Taxonomy.from_edges([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d"), ("c", "e")])
-PLAIN = HierarchyOptions()
+
+JSON, CSV = NewHierarchy(name="letters", format="json"), NewHierarchy(name="letters", format="csv")
 
 
 def _upload(text: str) -> Upload:
@@ -32,7 +34,9 @@ def test_a_tree_is_kept_with_its_counts_and_comes_back_as_it_was(session: Sessio
 
 
 def test_the_hash_is_of_the_tree_and_not_of_its_file(session: Session) -> None:
-    same = hierarchies.read(_upload('{"a": {"c": ["e"], "d": {}}, "b": null}'), "json", PLAIN)
+    same = hierarchies.read(
+        _upload('{"a": {"c": ["e"], "d": {}}, "b": null}'), NewHierarchy(name="letters", format="json")
+    )
     assert hierarchies.register(session, "letters", "json", same).sha256 == TREE.sha256
     other = Taxonomy.from_edges([("root", "a"), ("root", "b"), ("a", "c"), ("b", "d"), ("c", "e")])
     assert other.names == TREE.names
@@ -67,24 +71,26 @@ def test_a_large_tree_is_kept_whole(session: Session) -> None:
 def test_names_formats_and_options_are_checked_before_a_byte_comes(session: Session) -> None:
     hierarchies.register(session, "letters", "csv", TREE)
     with pytest.raises(Conflict, match="'letters'"):
-        hierarchies.check_new(session, "letters", "csv", PLAIN)
+        hierarchies.check_new(session, NewHierarchy(name="letters", format="csv"))
     with pytest.raises(Conflict, match="'letters'"):
         hierarchies.register(session, "letters", "csv", TREE)
-    with pytest.raises(InvalidInput):
-        hierarchies.check_new(session, "../x", "csv", PLAIN)
-    with pytest.raises(UnsupportedFormat, match="json, csv, lshtc, rcv1, paths"):
-        hierarchies.check_new(session, "x", "xml", PLAIN)
+    with pytest.raises(ValidationError, match="name"):
+        NewHierarchy(name="../x", format="csv")
+    with pytest.raises(ValidationError, match="'json', 'csv', 'lshtc', 'rcv1' or 'paths'"):
+        NewHierarchy(name="x", format="xml")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput) as refused:
-        hierarchies.check_new(session, "x", "csv", HierarchyOptions(separator="/"))
+        hierarchies.check_new(session, NewHierarchy(name="x", format="csv", separator="/"))
     assert refused.value.errors[0].pointer == "/separator"
     with pytest.raises(InvalidInput) as refused:
-        hierarchies.check_new(session, "x", "paths", HierarchyOptions(root="top"))
+        hierarchies.check_new(session, NewHierarchy(name="x", format="paths", root="top"))
     assert refused.value.errors[0].pointer == "/root"
 
 
 def test_a_file_that_holds_no_tree_is_reported_line_by_line_and_leaves_nothing(session: Session) -> None:
     with pytest.raises(InvalidInput, match="2 error") as refused:
-        hierarchies.read(_upload("parent,child\nroot,a\nb,c\nc,b\nroot,a\n"), "csv", PLAIN)
+        hierarchies.read(
+            _upload("parent,child\nroot,a\nb,c\nc,b\nroot,a\n"), NewHierarchy(name="letters", format="csv")
+        )
     assert [(item.row, "cycle" in item.detail) for item in refused.value.errors] == [(3, True), (5, False)]
     assert [path for path in files().root.rglob("*") if path.is_file()] == []
 

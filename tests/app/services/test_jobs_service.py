@@ -8,7 +8,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound
-from app.schemas.jobs import TextRecipe, TrainRequest
+from app.schemas.datasets import NewDataset
+from app.schemas.jobs import TrainRequest
+from app.schemas.texts import TextRecipe
 from app.services import datasets, hierarchies, jobs
 from app.store import tables
 from app.store.files import files
@@ -165,7 +167,7 @@ def test_a_dataset_that_is_not_there_or_not_ready_is_refused(session: Session) -
         jobs.submit(session, _request())
     upload = files().upload()
     upload.write(b"a 1:1\nb 1:2\n")
-    datasets.register(session, "digits", "svmlight", upload)
+    datasets.register(session, NewDataset(name="digits", format="svmlight"), upload)
     with pytest.raises(Conflict, match="importing"):
         jobs.submit(session, _request())
 

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
 from app.services import datasets, jobs, leases, sweeping
 from app.services.sweeping import Swept, sweep
@@ -75,7 +76,7 @@ def test_a_lost_job_that_was_being_cancelled_is_cancelled(session: Session, job_
 def test_a_lost_import_fails_its_dataset_too(database: sessionmaker[Session], session: Session) -> None:
     upload = files().upload()
     upload.write(b"a 1:1\nb 1:2\n")
-    shown = datasets.register(session, "d", "svmlight", upload)
+    shown = datasets.register(session, NewDataset(name="d", format="svmlight"), upload)
     assert shown.job is not None
     for _ in range(3):
         _lose(session, shown.job)
