@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.boosting.pairs.pair_weights import SUMS, TILE
+from solvers.boosting.pairs.pair_weights import SUMS, TILE, accumulate
 from solvers.boosting.simd import interleave
 
 
@@ -120,15 +120,9 @@ def weigh_colouring(
         u[s:t] = 0.0
         for q in range(len(colours)):
             if colours[q] != colours[c]:
-                _add(D[q][s:t], u[s:t])
+                accumulate(D[q][s:t], u[s:t])
         for i in range(s, t):
             u[i] *= colours[c]
-
-
-@njit(cache=True, nogil=True)
-def _add(x: NDArray[np.float64], total: NDArray[np.float64]) -> None:
-    for i in range(len(x)):
-        total[i] += x[i]
 
 
 @njit(cache=True, nogil=True)

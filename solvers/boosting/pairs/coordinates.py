@@ -52,7 +52,11 @@ class StepRule(NamedTuple):
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
 def _wrong(h: NDArray[np.int8], e: NDArray[np.float64], r: NDArray[np.float64]) -> tuple[float, float]:
-    """V_+ and V_- over rows of other classes: their margin grows where h is -1 (Lin et al. 2012, equation 21)."""
+    """V_+ and V_- over rows of other classes, whose margin grows where h is -1.
+
+    They are the sums of Lin et al. 2012, equation 9, from the current mu: Lin et al. 2012, equation 21, whose factors
+    exp(w) and exp(-w) are left to :func:`best_weight`.
+    """
     plus = minus = 0.0
     for i in range(len(h)):
         # products with 0 and 1: choosing with a condition would not be vectorised
@@ -66,8 +70,11 @@ def _wrong(h: NDArray[np.int8], e: NDArray[np.float64], r: NDArray[np.float64]) 
 def best_weight(w: float, plus: float, minus: float, a: float, signed: bool) -> float:
     """The minimiser over v of ``|v| + (V_- exp(v - w) + V_+ exp(w - v)) / 2a``, v >= 0 unless signed.
 
-    Lin et al. 2012, equation 12, without its cancellation: the minimiser of their equation 10. V_+ and V_- are those at
-    w, ``a = p / 2C``. Either may vanish. Where C is large it is half the logarithm of V_+ over V_-, their equation 13.
+    V_+ and V_- are those at w, ``a = p / 2C``. Either may vanish.
+
+    - The objective is that of Lin et al. 2012, equation 10; its derivative vanishes by Lin et al. 2012, equation 11.
+    - The minimiser is that of Lin et al. 2012, equation 12, without its cancellation.
+    - Where C is large it is half the logarithm of V_+ over V_-: Lin et al. 2012, equation 13.
     """
     middle = a + np.hypot(a, np.sqrt(plus) * np.sqrt(minus))
     if plus > 0.0:
@@ -128,7 +135,7 @@ def _move_and_sum(
 ) -> None:
     """Let mu of one piece follow the step of variable ``moved`` (Lin et al. 2012, equation 20); then sum for ``asked``.
 
-    ``sums[piece]`` are its V_+ and V_- over these rows at the current mu (equation 21). -1 stands for no variable.
+    ``sums[piece]`` are its V_+ and V_- over these rows at the current mu. -1 stands for no variable.
     """
     e, r, E = mu.e, mu.r, mu.E
     begin, end = piece * length, min((piece + 1) * length, len(r))

@@ -67,7 +67,8 @@ class MasterProblem:
     def violations(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """By how much variables of such :meth:`gradients` violate the optimality conditions.
 
-        Lin et al. 2012, equation 16, of their equation 14, and the same for negative weights.
+        The conditions are Lin et al. 2012, equation 14; the violations Lin et al. 2012, equation 16, and the same for
+        negative weights.
         """
         weights, gain = self.variables.weights, self.loss.rate * values
         idle = np.maximum(0.0, (np.abs(gain) if self._signed else gain) - 1.0)
@@ -92,7 +93,7 @@ class MasterProblem:
     def choose_working_set(self, violations: NDArray[np.float64], eps: float) -> bool:
         """Choose what sweeps move: violations above eps (Lin et al. 2012, equation 17), not far less than the worst.
 
-        Returns whether there are any; where there are none, equation 18 holds.
+        Returns whether there are any; where there are none, it is time to stop (Lin et al. 2012, equation 18).
         """
         self.working = np.flatnonzero(violations > max(eps, WORST_SHARE * float(violations.max(initial=0.0))))
         return len(self.working) > 0

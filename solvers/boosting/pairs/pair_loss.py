@@ -96,7 +96,7 @@ class PairLoss:
         """The weights u that weak learners are sought for, one channel a class; valid until the next time.
 
         ``u_ic`` is the sum of the row's mu if c is its class, else ``-mu_ic``: minus what the loss changes by where F_c
-        grows (Lin et al. 2012, equations 4 and 5).
+        grows. They are the sums of Lin et al. 2012, equation 4, over C / p.
         """
         k, n = self.F.shape
         channels = self._channels.get(fine) or Channels(k, n, fine=fine)
@@ -157,9 +157,9 @@ class PairLoss:
     def bound(self, largest: float) -> float:
         """A lower bound on the optimum over all weak learners, none of whose values exceeds ``largest``.
 
-        ``lambda = s rate mu`` (Lin et al. 2012, equation 5) satisfies the dual's equation 3b for any
-        ``s <= 1 / (rate largest)``; the best such s maximises ``s rate (M - L - M log s)``, which is equation 3a.
-        Equation 3c belongs to another loss.
+        ``lambda = s rate mu`` (Lin et al. 2012, equation 5) satisfies the constraints of the dual for any
+        ``s <= 1 / (rate largest)`` (Lin et al. 2012, equation 3b). The best such s maximises its objective,
+        ``s rate (M - L - M log s)`` (Lin et al. 2012, equation 3a). Equation 3c is that of another loss.
         """
         M, L = self.mass, self.entropy
         if M <= 0.0:

@@ -178,7 +178,7 @@ def measure(
     channels: ChannelArrays,
     top: float,
 ) -> tuple[float, float, int]:
-    """Load the channels with numbers up to ``top``: the weights of the search (Lin et al. 2012, equations 4 and 5).
+    """Load the channels with numbers up to ``top``: the weights of Lin et al. 2012, equation 4.
 
     Returns the sums of mu and of mu log(mu / omega), and how many rows are wrong.
     """

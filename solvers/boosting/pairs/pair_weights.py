@@ -82,8 +82,8 @@ def add_up(mu: PairWeights) -> None:
     mu.E[:] = 0.0
     for q in range(mu.e.shape[0]):
         s, t = mu.starts[q], mu.starts[q + 1]
-        _accumulate(mu.e[q][:s], mu.E[:s])
-        _accumulate(mu.e[q][t:], mu.E[t:])
+        accumulate(mu.e[q][:s], mu.E[:s])
+        accumulate(mu.e[q][t:], mu.E[t:])
     mu.since_sum[:] = 0.0
 
 
@@ -98,7 +98,8 @@ def merge(mu: PairWeights) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _accumulate(x: NDArray[np.float64], total: NDArray[np.float64]) -> None:
+def accumulate(x: NDArray[np.float64], total: NDArray[np.float64]) -> None:
+    """total += x."""
     for i in range(len(x)):
         total[i] += x[i]
 
