@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from benchmarks import sets
 from benchmarks.results import write
 from solvers.core.problem import Problem
-from solvers.output_codes import codes
 from solvers.output_codes.code_families import FAMILIES
+from solvers.output_codes.decoding import decode
 from solvers.registry import SOLVERS, parse_params
 
 SHARED: dict[str, Any] = {"bias": 1.0, "tol": 1e-2}
@@ -73,7 +73,7 @@ def errors(name: str, most: int | None = None) -> Iterator[list[object]]:
             continue
         gap, model, seconds = train(problem, "output_code", code=family, decoding="hamming", **SHARED)
         h = model.margins(X)
-        by = [error(codes.decode(h, model.code, how), y) for how in ("inner_product", "hamming", "loss")]
+        by = [error(decode(h, model.code, how), y) for how in ("inner_product", "hamming", "loss")]
         yield [family, model.code.shape[1], f"{seconds:.2f}", f"{gap:.1e}", *by]
     designs: dict[str, dict[str, Any]] = {
         "continuous, l1": {"norm": "l1"},

@@ -63,6 +63,33 @@ class OutputCode(NamedTuple):
     decoding: str
 
 
+class LinearWeights(NamedTuple):
+    """The weights of a linear model.
+
+    Attributes
+    ----------
+    features : int64 array, shape (n_rows,)
+        The features that have a row, ascending; all others weigh nothing.
+    W : float array or csr_matrix, shape (n_rows, n_classes)
+    intercept : float array, shape (n_classes,), optional
+    """
+
+    features: NDArray[np.int64]
+    W: Any
+    intercept: Floats | None
+
+    def dense(self, begin: int = 0, end: int | None = None) -> NDArray[Any]:
+        """Some rows of W, all by default, as an array."""
+        rows = self.W[begin:end]
+        return np.asarray(rows.toarray() if sp.issparse(rows) else rows)
+
+    def coef(self, n_features: int) -> NDArray[np.float64]:
+        """Dense weights, shape (n_classes, n_features)."""
+        coef = np.zeros((self.W.shape[1], n_features))
+        coef[:, self.features] = self.dense().T
+        return coef
+
+
 class Model(ABC):
     """What training leaves behind; a kind of model names itself in ``kind`` and keeps its state in arrays.
 
@@ -131,6 +158,39 @@ class Model(ABC):
     def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
         """How the model comes to the prediction ``best`` of one sparse example."""
         return Explanation()
+
+    def linear_weights(self) -> LinearWeights | None:
+        """The weights of the features, of models that are linear."""
+        return None
+
+    @property
+    def merge_key(self) -> Any:
+        """Of models that can be merged with others, what is the same in those that go together; else None."""
+        return None
+
+    @classmethod
+    def merged_margins(
+        cls, names: tuple[str, ...], n_features: int, models: Sequence["Model"], leads: Sequence[float]
+    ) -> "Model":
+        """One model in place of several of two classes each, of the same ``merge_key``.
+
+        Parameters
+        ----------
+        names : tuple of str
+            Classes of the new model: one for each model.
+        n_features : int
+        models : sequence of Model
+        leads : sequence of float
+            What the difference of each model's two scores is divided by to give the score of its class.
+        """
+        raise TypeError(f"models of the kind {cls.kind} cannot be merged")
+
+    def of_rows(self, rows: NDArray[np.int64], n_rows: int) -> "Model":
+        """The same model where its training examples were the ``rows`` of ``n_rows`` examples.
+
+        Only models to which examples are numbers differ: those of precomputed kernels.
+        """
+        return self
 
     @property
     def output_code(self) -> OutputCode | None:
@@ -234,6 +294,9 @@ class LinearModel(Model):
         return LinearModel(
             self.classes, self.n_features - 1, self.features[:-1], np.ascontiguousarray(self.W[:-1]), intercept
         )
+
+    def linear_weights(self) -> LinearWeights:
+        return LinearWeights(self.features, self.W, self.intercept)
 
     @property
     def coef(self) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, Model
+from solvers.core.model import Floats, LinearWeights, Model
 
 
 class SparseLinearModel(Model):
@@ -36,6 +36,10 @@ class SparseLinearModel(Model):
     def with_last_as_intercept(self, value: float) -> "SparseLinearModel":
         intercept = self.W[-1].toarray()[0] * self.W.dtype.type(value)
         return SparseLinearModel(self.classes, self.W[:-1], intercept)
+
+    def linear_weights(self) -> LinearWeights:
+        used = np.flatnonzero(np.diff(self.W.indptr))
+        return LinearWeights(used, self.W[used], self.intercept)
 
     def scores(self, X: sp.csr_matrix) -> Floats:
         if X.shape[1] != self.n_features:

@@ -75,6 +75,62 @@ class KernelModel(Model):
         return cls(classes, X.shape[1], function, features, vectors[:, features], coefficients, intercept)
 
     @property
+    def merge_key(self) -> KernelFunction:
+        return self.function
+
+    @classmethod
+    def merged_margins(
+        cls, names: tuple[str, ...], n_features: int, models: Sequence[Any], leads: Sequence[float]
+    ) -> "KernelModel":
+        """As :meth:`solvers.core.model.Model.merged_margins`; each support vector of some model is there once."""
+        function: KernelFunction = models[0].function
+        number: dict[Any, int] = {}
+        vectors, coefficients = [], []
+        for model in models:
+            whole = model._whole_vectors(n_features)
+            place = np.empty(model.n_support, np.int64)
+            for s in range(model.n_support):
+                low, high = whole.indptr[s], whole.indptr[s + 1]
+                key = whole.indices[low:high].tobytes(), whole.data[low:high].tobytes()
+                if key not in number:
+                    number[key] = len(number)
+                    vectors.append(whole[s])
+                place[s] = number[key]
+            coefficients.append((place, model.coefficients[:, 1] - model.coefficients[:, 0]))
+        W = np.zeros((len(number), len(models)))
+        for at, ((place, difference), lead) in enumerate(zip(coefficients, leads, strict=True)):
+            np.add.at(W[:, at], place, difference / lead)
+        given = [model.intercept for model in models]
+        steps = [0.0 if b is None else float(b[1] - b[0]) / lead for b, lead in zip(given, leads, strict=True)]
+        intercept = np.array(steps) if any(steps) else None
+        stacked = sp.csr_matrix(sp.vstack(vectors)) if vectors else sp.csr_matrix((0, n_features))
+        if function.name == "precomputed":
+            # a unit vector stands for each training example that supports a column
+            numbers = stacked.indices.astype(np.int64)
+            order = np.argsort(numbers)
+            none = sp.csr_matrix((len(order), 0))
+            return cls(names, n_features, function, numbers[order], none, W[order], intercept)
+        features = np.unique(stacked.indices).astype(np.int64)
+        return cls(names, n_features, function, features, stacked[:, features], W, intercept)
+
+    def of_rows(self, rows: NDArray[np.int64], n_rows: int) -> "KernelModel":
+        if self.function.name != "precomputed":
+            return self
+        numbers = rows[self.features]
+        return KernelModel(
+            self.classes, n_rows, self.function, numbers, self.vectors, self.coefficients, self.intercept
+        )
+
+    def _whole_vectors(self, n_features: int) -> sp.csr_matrix:
+        """Support vectors in all features, or unit vectors of their numbers where kernel values were given."""
+        if self.function.name == "precomputed":
+            n = len(self.features)
+            return sp.csr_matrix((np.ones(n), self.features, np.arange(n + 1)), (n, n_features))
+        vectors = self.vectors
+        indices = self.features[vectors.indices]
+        return sp.csr_matrix((vectors.data, indices, vectors.indptr), (vectors.shape[0], n_features))
+
+    @property
     def n_support(self) -> int:
         """How many support vectors there are."""
         return len(self.coefficients)

@@ -18,18 +18,15 @@ from pydantic import Field
 from solvers.core.base import Handles, State, Step
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.metrics import bounds
-from solvers.output_codes import codes
+from solvers.output_codes import report
 from solvers.output_codes.code_model import coded
 from solvers.output_codes.coded import Coded, CodedParams
-from solvers.output_codes.codes import Code, Loss
-from solvers.output_codes.column_models import Bank
-from solvers.output_codes.columns import Columns
-from solvers.output_codes.single_columns import gathered, is_one_by_one
+from solvers.output_codes.columns.models import ColumnModels
+from solvers.output_codes.columns.progress import gathered, is_one_by_one
+from solvers.output_codes.columns.training import ColumnTraining
+from solvers.output_codes.decoding import Loss
 from solvers.sharding.exchange import Exchange, ExchangeKind
-from solvers.sharding.shardable import Arrays, ModelPart, Shardable
-
-CHUNK_BYTES = 64 << 20
+from solvers.sharding.shardable import Arrays, ModelPart, Shardable, shardable
 
 
 class OutputCodeParams(CodedParams):
@@ -81,7 +78,7 @@ class OutputCode(Coded[OutputCodeParams], Shardable):
 
     def fitted(self, problem: Problem, state: State) -> Model:
         columns = self._columns(problem)
-        return self._decoded(problem, columns.bank(state), columns.nonzero_duals(state))
+        return self._decoded(problem, columns.models(state), columns.nonzero_duals(state))
 
     def most_shards(self, n_classes: int) -> int:
         return self.count_columns(n_classes)
@@ -111,15 +108,13 @@ class OutputCode(Coded[OutputCodeParams], Shardable):
         problem = self.prepared(problem)
         return self._decoded(problem, *self._columns(problem).joined(owner, arrays, reports))
 
-    def _columns(self, problem: Problem) -> Columns:
+    def _columns(self, problem: Problem) -> ColumnTraining:
         return self.machines_of(problem, self.code(problem))
 
     def _base(self) -> Shardable:
-        base = self.base()
-        assert isinstance(base, Shardable)
-        return base
+        return shardable(self.base())
 
-    def _decoded(self, problem: Problem, bank: Bank, nonzero: float) -> Model:
+    def _decoded(self, problem: Problem, machines: ColumnModels, nonzero: float) -> Model:
         params, code = self.params, self.code(problem)
         # a column's margins on classes that it never saw are as large as on its own, and so are their losses: all pairs
         # of 113 labels had 25 % errors by inner product, 24 % by loss and 13 % by votes alone, those of 26 letters
@@ -129,34 +124,8 @@ class OutputCode(Coded[OutputCodeParams], Shardable):
         if loss == "auto":
             loss = "squared_hinge" if params.base_params.get("loss") == "squared_hinge" else "hinge"
         # a mean over the columns, so that their number does not scale the scores
-        model = coded(problem.classes, bank, code, how, loss, 1.0 / code.shape[1])
-        model.report = _report(problem, code, bank) | ({} if np.isnan(nonzero) else {"nonzero_duals": nonzero})
+        model = coded(problem.classes, machines, code, how, loss, 1.0 / code.shape[1])
+        model.report = report.of_fixed_code(problem, code, machines) | (
+            {} if np.isnan(nonzero) else {"nonzero_duals": nonzero}
+        )
         return model
-
-
-def _report(problem: Problem, code: Code, bank: Bank) -> dict[str, float]:
-    """What the columns' margins on the training examples tell.
-
-    ``n_columns``; ``least_row_distance``; ``column_error``, the share of answers on the wrong side among those that
-    count; and, of the decoding by inner product, the margins and bounds of :func:`solvers.metrics.bounds.report`, with
-    the code's rows as weight vectors over the columns.
-    """
-    margins, radius, wrong, counted = np.full(problem.n_classes, np.inf), 0.0, 0, 0
-    size = max(1, CHUNK_BYTES // (8 * max(code.shape)))
-    for begin in range(0, problem.n_samples, size):
-        h, y = bank.margins(problem.X[begin : begin + size]), problem.y[begin : begin + size]
-        # a constant in a column changes no difference of scores, so the code need not be centred for these
-        margins = np.minimum(margins, bounds.class_margins(codes.products(h, code), y))
-        radius = max(radius, float((h**2).sum(axis=1).max()))
-        sides = code[y]
-        wrong += int(((sides * h <= 0) & (sides != 0)).sum())
-        counted += int(np.count_nonzero(sides))
-    told = {
-        "n_columns": float(code.shape[1]),
-        "least_row_distance": codes.closest_rows(code)[0],
-        "column_error": wrong / counted,
-    }
-    centre, chunk = code.mean(axis=0), max(1, codes.CHUNK_BYTES // (8 * code.shape[1]))
-    parts = [((code[begin : begin + chunk] - centre) ** 2).sum(axis=1) for begin in range(0, len(code), chunk)]
-    squares = np.concatenate(parts)
-    return told | bounds.report_of_margins(margins, problem.n_samples, squares, float(np.sqrt(radius)))

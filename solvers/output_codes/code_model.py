@@ -8,10 +8,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.core.model import Floats, Model, OutputCode
-from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.output_codes import codes
-from solvers.output_codes.codes import Loss
-from solvers.output_codes.column_models import Bank, read_model
+from solvers.output_codes.columns.models import ColumnModels, read_model
+from solvers.output_codes.decoding import Loss, decode
 from solvers.output_codes.linear_code_model import LinearCodeModel
 
 CHUNK_BYTES = 64 << 20
@@ -23,12 +22,12 @@ class CodeModel(Model):
     Parameters
     ----------
     classes : sequence of str
-    bank : Bank
-        The machines.
+    columns : ColumnModels
+        The machines of the columns.
     code : array, shape (n_classes, n_columns)
         Multiplied by ``scale`` where the decoding is the inner product.
     decoding : str
-        As :func:`solvers.output_codes.codes.decode`.
+        As :func:`solvers.output_codes.decoding.decode`.
     loss : str
         Of the decoding by loss.
     scale : float
@@ -43,7 +42,7 @@ class CodeModel(Model):
     def __init__(
         self,
         classes: Sequence[str],
-        bank: Bank,
+        columns: ColumnModels,
         code: NDArray[Any],
         decoding: str = "inner_product",
         loss: Loss = "hinge",
@@ -51,8 +50,8 @@ class CodeModel(Model):
         head: Model | None = None,
     ) -> None:
         self.classes = tuple(classes)
-        self.n_features = bank.n_features
-        self.bank = bank
+        self.n_features = columns.n_features
+        self.columns = columns
         self.code = code
         self.decoding = decoding
         self.loss = loss
@@ -63,20 +62,20 @@ class CodeModel(Model):
         """Margins of the columns, shape (n_samples, n_columns)."""
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
-        return self.bank.margins(X)
+        return self.columns.margins(X)
 
     def scores(self, X: sp.csr_matrix) -> Floats:
-        size = max(1, CHUNK_BYTES // (8 * max(self.bank.n_columns, len(self.classes))))
+        size = max(1, CHUNK_BYTES // (8 * max(self.columns.n_columns, len(self.classes))))
         parts = [self._decoded(self.margins(X[begin : begin + size])) for begin in range(0, X.shape[0], size)]
         return np.concatenate(parts) if parts else np.empty((0, len(self.classes)))
 
     def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
-        return np.asarray(self._decoded(self.bank.margins_one(indices, values)[None, :])[0])
+        return np.asarray(self._decoded(self.columns.margins_one(indices, values)[None, :])[0])
 
     def _decoded(self, h: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.head is not None:
             return np.asarray(self.head.scores(sp.csr_matrix(h)), np.float64)
-        scores = codes.decode(h, self.code, self.decoding, self.loss)
+        scores = decode(h, self.code, self.decoding, self.loss)
         if self.decoding == "inner_product":
             scores *= self.scale
         return scores
@@ -86,7 +85,7 @@ class CodeModel(Model):
         if self.head is not None:
             held["head_kind"] = np.array([self.head.kind])
             held |= {f"head_{name}": array for name, array in self.head.arrays().items()}
-        return held | self.bank.arrays()
+        return held | self.columns.arrays()
 
     @property
     def output_code(self) -> OutputCode:
@@ -94,40 +93,33 @@ class CodeModel(Model):
 
     @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "CodeModel":
-        bank = Bank.from_arrays(n_features, arrays)
+        columns = ColumnModels.from_arrays(n_features, arrays)
         decoding, loss = (str(word) for word in arrays["decoding"])
         head = None
         if "head_kind" in arrays:
-            head = read_model(str(arrays["head_kind"][0]), "head_", classes, bank.n_columns, arrays)
-        return cls(classes, bank, arrays["code"], decoding, cast(Loss, loss), float(arrays["scale"][0]), head)
+            head = read_model(str(arrays["head_kind"][0]), "head_", classes, columns.n_columns, arrays)
+        return cls(classes, columns, arrays["code"], decoding, cast(Loss, loss), float(arrays["scale"][0]), head)
 
 
 def coded(
     classes: Sequence[str],
-    bank: Bank,
+    columns: ColumnModels,
     code: NDArray[Any],
     decoding: str = "inner_product",
     loss: Loss = "hinge",
     scale: float = 1.0,
 ) -> Model:
     """The model that serves best: multiplied out where that is linear and no larger than the machines themselves."""
-    linear = bank.linear
+    linear = columns.linear
     if decoding != "inner_product" or linear is None:
-        return CodeModel(classes, bank, code, decoding, loss, scale)
-    V: Any
-    if isinstance(linear, SparseLinearModel):
-        features = np.flatnonzero(np.diff(linear.W.indptr))
-        V = linear.W[features]
-    else:
-        features, V = linear.features, linear.W
-    if len(features) * len(classes) * V.dtype.itemsize > linear.nbytes:
-        return CodeModel(classes, bank, code, decoding, loss, scale)
-    W = np.empty((len(features), len(classes)), linear.W.dtype)
+        return CodeModel(classes, columns, code, decoding, loss, scale)
+    features, dtype = linear.features, linear.W.dtype
+    if len(features) * len(classes) * dtype.itemsize > columns.nbytes:
+        return CodeModel(classes, columns, code, decoding, loss, scale)
+    W = np.empty((len(features), len(classes)), dtype)
     chunk = max(1, CHUNK_BYTES // (8 * max(code.shape)))
     for begin in range(0, len(features), chunk):
-        part = V[begin : begin + chunk]
-        part = part.toarray() if isinstance(part, sp.csr_matrix) else part
-        W[begin : begin + chunk] = scale * codes.products(part, code)
+        W[begin : begin + chunk] = scale * codes.products(linear.dense(begin, begin + chunk), code)
     given = linear.intercept
-    intercept = None if given is None else (scale * codes.products(given[None], code)[0]).astype(linear.W.dtype)
-    return LinearCodeModel(classes, bank.n_features, features, W, code, intercept)
+    intercept = None if given is None else (scale * codes.products(given[None], code)[0]).astype(dtype)
+    return LinearCodeModel(classes, columns.n_features, features, W, code, intercept)

@@ -15,12 +15,12 @@ from solvers.linear.sharded.forecast import memory_bytes
 from solvers.output_codes import codes
 from solvers.output_codes.code_families import Family, make, most_columns
 from solvers.output_codes.codes import Code
-from solvers.output_codes.columns import (
+from solvers.output_codes.columns.training import (
     AT_ONCE_BYTES,
     DENSE,
-    Columns,
+    ColumnTraining,
     bytes_at_once,
-    columns_of,
+    training_of,
     trains_at_once,
 )
 from solvers.sharding.exchange import ExchangeKind
@@ -131,7 +131,9 @@ class Coded(Composite[C]):
         """Columns that take more than this are not trained all at once."""
         return min(AT_ONCE_BYTES, limit_bytes(self.params.memory_mb))
 
-    def machines_of(self, problem: Problem, code: Code, confidence: NDArray[np.float64] | None = None) -> Columns:
+    def machines_of(
+        self, problem: Problem, code: Code, confidence: NDArray[np.float64] | None = None
+    ) -> ColumnTraining:
         """The machines of the columns of ``code``, to be trained."""
         build = lambda threads: self.base(threads=threads)  # noqa: E731
-        return columns_of(problem, code, build, self.threads, confidence, self._at_once_bytes())
+        return training_of(problem, code, build, self.threads, confidence, self._at_once_bytes())

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import TrainRequest
 from app.services import jobs
-from solvers.output_codes import highs_process, linear_programs
+from solvers.output_codes.design import highs_process, linear_programs
 from workers.tasks import run
 
 
@@ -40,7 +40,7 @@ def test_a_job_whose_linear_program_takes_for_ever_is_cancelled_at_once_and_its_
         return begun[-1]
 
     monkeypatch.setattr(highs_process, "__file__", str(tmp_path / "endless.py"))
-    monkeypatch.setattr(linear_programs, "APART_ENTRIES", 0)
+    monkeypatch.setattr(linear_programs, "OWN_PROCESS_ENTRIES", 0)
     monkeypatch.setattr(linear_programs, "WAIT_SECONDS", 0.02)
     monkeypatch.setattr(subprocess, "Popen", start_and_cancel)
     began = time.monotonic()

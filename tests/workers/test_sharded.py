@@ -20,7 +20,7 @@ from solvers.core.base import STATE_FORMAT
 from solvers.core.model import Model, load_model
 from solvers.core.sharded_linear_model import ShardedLinearModel
 from solvers.methods.weston_watkins import WestonWatkins
-from solvers.output_codes import single_columns
+from solvers.output_codes.columns import one_by_one
 from workers import draining, driving, sharded
 from workers.sharded import Coordinator
 from workers.tasks import run
@@ -205,7 +205,7 @@ def test_shards_do_not_resume_a_checkpoint_of_another_state_format_and_start_afr
 def test_columns_of_an_output_code_make_the_same_model_in_any_pools_and_after_an_interruption(
     database: Database, submit: Callable[..., str], redis_server: Any, interrupt: Any, monkeypatch: Any, configure: Any
 ) -> None:
-    monkeypatch.setattr(single_columns, "SLICE_CELLS", 1 << 16)
+    monkeypatch.setattr(one_by_one, "SLICE_CELLS", 1 << 16)
     configure(checkpoint_seconds=0)
     chosen = {"solver": "output_code", "base": "weston_watkins", "C": 1.0}
     alone = submit(shards=None, **chosen)

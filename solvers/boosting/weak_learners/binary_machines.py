@@ -16,7 +16,8 @@ from solvers.core.base import Params, Solver
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.numerics.thread_pool import ThreadPool
-from solvers.output_codes.column_models import SIDES, Shelf
+from solvers.output_codes.columns.builder import ColumnModelBuilder
+from solvers.output_codes.columns.models import SIDES
 
 SLICE_PRODUCTS = 1 << 32
 PASSES = 100
@@ -40,7 +41,7 @@ class BinaryMachines(WeakLearners):
     def __init__(self, X: sp.csr_matrix, held: sp.csr_matrix, method: type[Solver[Any]], params: Params) -> None:
         self.X, self.held, self.method, self.params = X, held, method, params
         self.work = PASSES * int(X.nnz)
-        self._shelf = Shelf(X.shape[1], 0)
+        self._builder = ColumnModelBuilder(X.shape[1], 0)
         self._bits = [np.empty((0, -(-rows.shape[0] // 8)), np.uint8) for rows in (X, held)]
         self._pending = np.empty((0, 2))
 
@@ -81,7 +82,7 @@ class BinaryMachines(WeakLearners):
 
     def _keep(self, model: Model) -> int:
         number = len(self._bits[0])
-        self._shelf.put(number, model, 1.0)
+        self._builder.add(number, model, 1.0)
         for part, X in enumerate((self.X, self.held)):
             scores = model.scores(X)
             row = np.packbits(scores[:, 1] > scores[:, 0])
@@ -97,18 +98,16 @@ class BinaryMachines(WeakLearners):
         return out
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {f"machine_{name}": array for name, array in self._shelf.state().items()}
+        arrays: dict[str, NDArray[Any]] = {f"machine_{name}": array for name, array in self._builder.state().items()}
         bits, held = self._bits
         return arrays | {"machine_bits": bits, "machine_held_bits": held, "machine_pending": self._pending}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._bits = [np.array(arrays["machine_bits"]), np.array(arrays["machine_held_bits"])]
         self._pending = np.array(arrays["machine_pending"])
-        shelved = {
-            name.removeprefix("machine_"): array for name, array in arrays.items() if name.startswith("machine_")
-        }
-        self._shelf = Shelf.of_state(self.X.shape[1], 0, shelved)
+        held = {name.removeprefix("machine_"): array for name, array in arrays.items() if name.startswith("machine_")}
+        self._builder = ColumnModelBuilder.of_state(self.X.shape[1], 0, held)
 
     def model(self, learners: NDArray[np.int64], ensemble: Ensemble) -> CommitteeModel:
-        bank = Shelf.of_state(ensemble.n_features, len(self._bits[0]), self._shelf.state()).bank()
-        return CommitteeModel(bank, learners, ensemble)
+        machines = ColumnModelBuilder.of_state(ensemble.n_features, len(self._bits[0]), self._builder.state()).models()
+        return CommitteeModel(machines, learners, ensemble)

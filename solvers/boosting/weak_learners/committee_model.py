@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
 from solvers.core.model import Floats
-from solvers.core.sparse_linear_model import SparseLinearModel
-from solvers.output_codes.column_models import Bank
+from solvers.output_codes.columns.models import ColumnModels
 
 CHUNK_BYTES = 64 << 20
 
@@ -20,7 +19,7 @@ class CommitteeModel(BoostedModel):
 
     Parameters
     ----------
-    bank : Bank
+    machines : ColumnModels
         The machines.
     learners : int64 array, shape (n_learners,)
         The machine of each h_t; -1 for the constant +1.
@@ -29,9 +28,9 @@ class CommitteeModel(BoostedModel):
 
     kind = "committee"
 
-    def __init__(self, bank: Bank, learners: NDArray[np.int64], ensemble: Ensemble) -> None:
+    def __init__(self, machines: ColumnModels, learners: NDArray[np.int64], ensemble: Ensemble) -> None:
         super().__init__(ensemble)
-        self.bank, self.learners = bank, learners
+        self.machines, self.learners = machines, learners
         self._weights = ensemble.weights(len(learners))
 
     @property
@@ -43,30 +42,30 @@ class CommitteeModel(BoostedModel):
         AttributeError
             The machines are not linear.
         """
-        linear = self.bank.linear
+        linear = self.machines.linear
         if linear is None:
             raise AttributeError("only committees of linear machines know how much features weigh")
-        weights = linear.W if isinstance(linear, SparseLinearModel) else sp.csr_matrix(linear.coef.T)
-        coefficients = abs(weights)
+        coefficients = abs(sp.csr_matrix(linear.W))
         sums = np.asarray(coefficients.sum(axis=0)).ravel()
-        votes = np.zeros(self.bank.n_columns)
+        votes = np.zeros(self.machines.n_columns)
         real = self.learners >= 0
         np.add.at(votes, self.learners[real], np.abs(self._weights[real]).sum(axis=1))
-        parts = coefficients @ np.divide(votes, sums, out=np.zeros_like(votes), where=sums > 0)
-        return shares(np.asarray(parts))
+        parts = np.zeros(self.n_features)
+        parts[linear.features] = coefficients @ np.divide(votes, sums, out=np.zeros_like(votes), where=sums > 0)
+        return shares(parts)
 
     def scores(self, X: sp.csr_matrix) -> Floats:
-        size = max(1, CHUNK_BYTES // (8 * max(self.bank.n_columns, len(self.classes))))
+        size = max(1, CHUNK_BYTES // (8 * max(self.machines.n_columns, len(self.classes))))
         parts = [self._responses(X[at : at + size]) @ self._weights for at in range(0, X.shape[0], size)]
         return self.decode(np.concatenate([np.empty((0, self._weights.shape[1])), *parts]))
 
     def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
-        responses = self._signs(self.bank.margins_one(indices, values)[None])
+        responses = self._signs(self.machines.margins_one(indices, values)[None])
         return np.asarray(self.decode(responses @ self._weights)[0])
 
     def staged_scores(self, X: sp.csr_matrix) -> Iterator[Floats]:
         """Scores after each round of training, shape (n_samples, n_classes); those of the last are :meth:`scores`."""
-        size = max(1, CHUNK_BYTES // (8 * max(self.bank.n_columns, 1)))
+        size = max(1, CHUNK_BYTES // (8 * max(self.machines.n_columns, 1)))
         responses = np.empty((X.shape[0], len(self.learners)), np.int8)
         for at in range(0, X.shape[0], size):
             responses[at : at + size] = self._responses(X[at : at + size])
@@ -77,7 +76,7 @@ class CommitteeModel(BoostedModel):
             yield self.decode(outputs.copy())
 
     def _responses(self, X: sp.csr_matrix) -> NDArray[np.float64]:
-        return self._signs(self.bank.margins(X))
+        return self._signs(self.machines.margins(X))
 
     def _signs(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """What every learner says, shape (n_samples, n_learners)."""
@@ -87,11 +86,11 @@ class CommitteeModel(BoostedModel):
         return responses
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return self.ensemble.arrays() | self.bank.arrays() | {"learners": self.learners}
+        return self.ensemble.arrays() | self.machines.arrays() | {"learners": self.learners}
 
     @classmethod
     def from_arrays(
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "CommitteeModel":
         ensemble = Ensemble.of_arrays(classes, n_features, arrays)
-        return cls(Bank.from_arrays(n_features, arrays), arrays["learners"], ensemble)
+        return cls(ColumnModels.from_arrays(n_features, arrays), arrays["learners"], ensemble)

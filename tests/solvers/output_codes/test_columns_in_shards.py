@@ -5,7 +5,7 @@ import pytest
 from gangs import in_shards
 from problems import small
 
-from solvers.output_codes import single_columns
+from solvers.output_codes.columns import one_by_one, progress
 from solvers.registry import SOLVERS, parse_params
 
 
@@ -60,15 +60,15 @@ def test_columns_one_by_one_make_the_model_of_a_single_worker_bit_by_bit(params)
 
 
 def test_a_training_of_columns_goes_on_in_another_number_of_shards(monkeypatch):
-    monkeypatch.setattr(single_columns, "SLICE_CELLS", 1)
+    monkeypatch.setattr(one_by_one, "SLICE_CELLS", 1)
     problem, solver = small(n=40, k=4), machine(base="weston_watkins", code="all_pairs", tol=0.05)
     whole = in_shards(solver, problem, 2)
     # columns that are done, others in work, and some not yet begun
-    stop = next(t for t, (_, state) in enumerate(whole[0]) if (state["tally_status"] == single_columns.ENDED).any())
+    stop = next(t for t, (_, state) in enumerate(whole[0]) if (state["progress_status"] == progress.ENDED).any())
     begun = [steps[stop][1] for steps in whole]
-    assert set(np.concatenate([state["tally_status"] for state in begun])) >= {
-        single_columns.ENDED,
-        single_columns.ELSEWHERE,
+    assert set(np.concatenate([state["progress_status"] for state in begun])) >= {
+        progress.ENDED,
+        progress.ELSEWHERE,
     }
     assert len(whole[0]) > stop + 1
     *_, alone = solver.steps(problem)
@@ -81,7 +81,7 @@ def test_a_training_of_columns_goes_on_in_another_number_of_shards(monkeypatch):
 
 
 def test_a_shard_that_had_nothing_left_to_do_waits_for_the_others(monkeypatch):
-    monkeypatch.setattr(single_columns, "SLICE_CELLS", 1)
+    monkeypatch.setattr(one_by_one, "SLICE_CELLS", 1)
     problem, solver = small(n=40, k=3), machine(base="weston_watkins", code="all_pairs", tol=0.05)
     whole = in_shards(solver, problem, 2)
     # one shard at its end, the other at its beginning

@@ -6,16 +6,16 @@ import pytest
 import scipy.sparse as sp
 from problems import linear_map, small
 
-import solvers.output_codes.code_design
-import solvers.output_codes.single_columns
+import solvers.output_codes.columns.one_by_one
+import solvers.output_codes.design.single_column
 from solvers.core.base import ParamsError
 from solvers.core.memory import TooLargeError
 from solvers.core.model import LinearModel, load_model
 from solvers.core.problem import Problem
 from solvers.kernel_svm.kernel_model import KernelModel
-from solvers.output_codes.code_design import QuadraticColumn
 from solvers.output_codes.code_model import CodeModel
-from solvers.output_codes.code_programs import Program
+from solvers.output_codes.design.programs import Program
+from solvers.output_codes.design.single_column import QuadraticColumn
 from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.registry import SOLVERS, parse_params
 
@@ -256,8 +256,8 @@ CASES = [
 
 @pytest.mark.parametrize("params", CASES)
 def test_a_run_gone_on_with_anywhere_ends_with_the_same_bits(params, monkeypatch):
-    monkeypatch.setattr(solvers.output_codes.code_design, "SLICE_CELLS", 1)
-    monkeypatch.setattr(solvers.output_codes.single_columns, "SLICE_CELLS", 1)
+    monkeypatch.setattr(solvers.output_codes.design.single_column, "SLICE_CELLS", 1)
+    monkeypatch.setattr(solvers.output_codes.columns.one_by_one, "SLICE_CELLS", 1)
     problem = small(n=40)
     made = solver(**({"tol": 1e-2} | params))
     steps = []

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from problems import small
 
 from solvers.core.problem import ProblemError
-from solvers.output_codes import highs_process, linear_programs
-from solvers.output_codes.linear_programs import LinearProgram
+from solvers.output_codes.design import highs_process, linear_programs
+from solvers.output_codes.design.linear_programs import LinearProgram
 from solvers.registry import SOLVERS, parse_params
 
 
@@ -43,7 +43,7 @@ def processes(monkeypatch):
         begun.append(start(*arguments, **named))
         return begun[-1]
 
-    monkeypatch.setattr(linear_programs, "APART_ENTRIES", 0)
+    monkeypatch.setattr(linear_programs, "OWN_PROCESS_ENTRIES", 0)
     monkeypatch.setattr(linear_programs, "WAIT_SECONDS", 0.01)
     monkeypatch.setattr(subprocess, "Popen", noted)
     return begun
@@ -60,7 +60,7 @@ def test_the_process_finds_what_is_found_here(processes):
 
 
 def test_small_programs_take_no_process(processes, monkeypatch):
-    monkeypatch.setattr(linear_programs, "APART_ENTRIES", program().n_entries)
+    monkeypatch.setattr(linear_programs, "OWN_PROCESS_ENTRIES", program().n_entries)
     solved(program())
     assert processes == []
 
@@ -69,7 +69,7 @@ def test_a_program_without_an_optimum_is_refused_wherever_it_is_solved(processes
     task = program()
     impossible = LinearProgram(task.costs, task.A_ub, task.b_ub, task.A_eq, task.b_eq + 1e4, task.box, 1e-9)
     for entries in (0, 10**9):
-        monkeypatch.setattr(linear_programs, "APART_ENTRIES", entries)
+        monkeypatch.setattr(linear_programs, "OWN_PROCESS_ENTRIES", entries)
         with pytest.raises(ProblemError, match="HiGHS could not solve"):
             solved(impossible)
 
@@ -87,7 +87,7 @@ def test_a_design_hands_out_steps_while_its_program_is_at_work_and_ends_as_witho
     waited = [t for t, (primal, state) in enumerate(steps) if np.isnan(primal) and "now_design_clock" in state]
     assert waited
     *_, resumed = method.steps(problem, steps[waited[0]][1])
-    monkeypatch.setattr(linear_programs, "APART_ENTRIES", 10**9)
+    monkeypatch.setattr(linear_programs, "OWN_PROCESS_ENTRIES", 10**9)
     *_, alone = method.steps(problem)
     assert steps[-1][0] == alone.primal == resumed.primal
 

@@ -13,10 +13,11 @@ from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.kernel_svm import kernel_machine
 from solvers.methods.output_code import OutputCode
-from solvers.output_codes import codes, columns, single_columns
 from solvers.output_codes.code_families import make
 from solvers.output_codes.code_model import CodeModel
 from solvers.output_codes.codes import CodeError
+from solvers.output_codes.columns import one_by_one, training
+from solvers.output_codes.decoding import decode
 from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.registry import SOLVERS, parse_params
 
@@ -64,7 +65,7 @@ def test_every_flat_method_trains_columns(base):
 
 @pytest.mark.parametrize("base", ["weston_watkins", "lee_lin_wahba", "one_vs_rest", "spoc"])
 def test_columns_are_trained_as_if_alone_on_the_examples_that_take_part(base, monkeypatch):
-    monkeypatch.setattr(columns, "DENSE", 2.0)
+    monkeypatch.setattr(training, "DENSE", 2.0)
     problem, code = small(n=80), make("sparse_random", 5)
     extra = {"kernel": "linear"} if base == "spoc" else {}
     last, model = trained(problem, base=base, matrix=code.tolist(), tol=1e-4, decoding="hamming", base_params=extra)
@@ -87,7 +88,7 @@ def test_all_columns_at_once_are_the_columns_one_by_one(family, loss, monkeypatc
     if family.endswith("random"):
         params["n_columns"] = 12
     once, model = trained(problem, **params)
-    monkeypatch.setattr(columns, "DENSE", 2.0)
+    monkeypatch.setattr(training, "DENSE", 2.0)
     single, other = trained(problem, **params)
     # a machine of two classes holds each column twice
     assert single.primal == pytest.approx(2 * once.primal, rel=1e-6)
@@ -185,20 +186,20 @@ def test_few_columns_of_many_classes_are_not_multiplied_out_and_sparse_ones_stay
     )
     text = Problem.check(words, np.arange(200) // 10)
     _, pairs = trained(text, code="all_pairs", base="weston_watkins", decoding="hamming")
-    assert isinstance(pairs.bank.parts[0].model, SparseLinearModel)
-    assert pairs.bank.parts[0].model.W.nnz < 0.15 * text.n_features * 190
+    assert isinstance(pairs.columns.parts[0].model, SparseLinearModel)
+    assert pairs.columns.parts[0].model.W.nnz < 0.15 * text.n_features * 190
     _, folded = trained(text, code="all_pairs", base="weston_watkins", decoding="inner_product")
     assert isinstance(folded, LinearCodeModel)
-    expected = codes.decode(pairs.margins(text.X), pairs.code) / 190
+    expected = decode(pairs.margins(text.X), pairs.code) / 190
     np.testing.assert_allclose(folded.scores(text.X), expected, atol=1e-6)
 
 
 def test_kernel_machines_of_all_columns_share_their_support_vectors():
     problem = small(n=60)
     _, model = trained(problem, base="spoc", code="all_pairs")
-    assert len(model.bank.parts) == 1
-    assert model.bank.parts[0].model.n_support <= 60
-    gamma = model.bank.parts[0].model.function.gamma
+    assert len(model.columns.parts) == 1
+    assert model.columns.parts[0].model.n_support <= 60
+    gamma = model.columns.parts[0].model.function.gamma
     _, expected = alone(problem, model.code, 4, "spoc", gamma=gamma)
     np.testing.assert_allclose(model.margins(problem.X)[:, 4], expected, atol=1e-9)
 
@@ -225,7 +226,7 @@ CASES = [
 
 @pytest.mark.parametrize("params", CASES)
 def test_a_run_gone_on_with_anywhere_ends_with_the_same_bits(params, monkeypatch):
-    monkeypatch.setattr(single_columns, "SLICE_CELLS", 1)
+    monkeypatch.setattr(one_by_one, "SLICE_CELLS", 1)
     monkeypatch.setattr(kernel_machine, "HANDED_EVERY", 1)
     problem = small(n=40)
     steps = [copied(step) for step in solver(tol=1e-2, **params).steps(problem)]
@@ -242,7 +243,7 @@ def test_a_run_gone_on_with_anywhere_ends_with_the_same_bits(params, monkeypatch
 
 @pytest.mark.parametrize("params", CASES)
 def test_threads_change_no_bit_even_when_their_number_changes_in_the_middle(params, monkeypatch):
-    monkeypatch.setattr(single_columns, "SLICE_CELLS", 1)
+    monkeypatch.setattr(one_by_one, "SLICE_CELLS", 1)
     monkeypatch.setattr(kernel_machine, "HANDED_EVERY", 1)
     problem = small(n=40)
     made = solver(**params)
@@ -383,7 +384,7 @@ def test_columns_that_would_not_fit_all_at_once_are_trained_one_by_one():
     both = []
     for memory_mb in (1, 64):
         last, _ = trained(problem, memory_mb=memory_mb, tol=1e-3)
-        both.append(("tally_status" in last.state, last.primal))
+        both.append(("progress_status" in last.state, last.primal))
     assert [one_by_one for one_by_one, _ in both] == [True, False]
     # one by one, the base method counts a machine for each side
     assert both[0][1] == pytest.approx(2 * both[1][1], rel=2e-3)

@@ -5,7 +5,7 @@ In shards each has the columns that were dealt to it; its state marks the others
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,11 @@ from solvers.core.base import Solver, State, Step
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.kernel_svm.kernel_function import scale_of
-from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.output_codes import codes
 from solvers.output_codes.codes import Code
-from solvers.output_codes.column_models import SIDES, Bank, Shelf
+from solvers.output_codes.columns.builder import ColumnModelBuilder
+from solvers.output_codes.columns.models import SIDES, ColumnModels
+from solvers.output_codes.columns.progress import BEGUN, ELSEWHERE, ENDED, PREFIX, UNTOUCHED, Progress
 from solvers.sharding.exchange import Exchange
 from solvers.sharding.independent import together
 from solvers.sharding.partition import balanced
@@ -27,8 +28,7 @@ from solvers.sharding.shardable import Arrays, ModelPart
 
 SLICE_CELLS = 1 << 27
 CELL_COST = 16
-# where a column stands; one that is trained elsewhere is another shard's
-UNTOUCHED, BEGUN, ENDED, ELSEWHERE = range(4)
+NONZERO = f"{PREFIX}nonzero"
 
 Build = Callable[[int], Solver[Any]]
 
@@ -58,22 +58,22 @@ class OneByOne:
     def steps(self, state: State | None) -> Iterator[Step]:
         n_columns = self._code.shape[1]
         state = self._untouched() if state is None else state
-        shelf = Shelf.of_state(self._problem.n_features, n_columns, state)
-        tally = _Tally.of_state(state)
-        running = [self._column(t, _held(state, t)) for t in np.flatnonzero(tally.status == BEGUN).tolist()]
+        builder = ColumnModelBuilder.of_state(self._problem.n_features, n_columns, state)
+        progress = Progress.of_state(state)
+        running = [self._column(t, _held(state, t)) for t in np.flatnonzero(progress.status == BEGUN).tolist()]
         with ThreadPoolExecutor(self._threads) as thread_pool:
-            while running or (tally.status == UNTOUCHED).any():
-                waiting = np.flatnonzero(tally.status == UNTOUCHED)[: max(0, self._threads - len(running))]
+            while running or (progress.status == UNTOUCHED).any():
+                waiting = np.flatnonzero(progress.status == UNTOUCHED)[: max(0, self._threads - len(running))]
                 running += [self._column(t, None) for t in waiting.tolist()]
                 list(thread_pool.map(_Column.advance, running))
                 for column in running:
-                    tally.note(column)
+                    progress.update(column.number, column.last, (column.primal, column.dual), ended=column.ended)
                     if column.ended:
                         model = column.trained()
-                        shelf.put(column.number, model, self._lead)
-                        tally.nonzero[column.number] = model.report.get("nonzero_duals", np.nan)
+                        builder.add(column.number, model, self._lead)
+                        progress.nonzero[column.number] = model.report.get("nonzero_duals", np.nan)
                 running = [column for column in running if not column.ended]
-                yield tally.step(self._state(shelf, tally, running))
+                yield progress.step(self._state(builder, progress, running))
 
     def rescaled(self, state: State, ratio: float) -> State:
         # nothing is known of the dual variables of a trained column
@@ -81,10 +81,10 @@ class OneByOne:
 
     def nonzero_duals(self, state: State) -> float:
         # a column has as many dual variables as examples, or as many times more as any other
-        return float(np.average(state["tally_nonzero"], weights=codes.participants(self._code, self._problem.y)))
+        return float(np.average(state[NONZERO], weights=codes.participants(self._code, self._problem.y)))
 
-    def bank(self, state: State) -> Bank:
-        return self._shelf(state).bank()
+    def models(self, state: State) -> ColumnModels:
+        return self._built(state).models()
 
     def partition(self, size: int) -> NDArray[np.int32]:
         return balanced(codes.participants(self._code, self._problem.y), size, "columns")
@@ -92,32 +92,30 @@ class OneByOne:
     def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
         own = np.flatnonzero(self.partition(exchange.size) == exchange.rank).astype(np.int32)
         state = self._untouched(own) if state is None else state
-        tally = _Tally.of_state(state)
+        progress = Progress.of_state(state)
         # a shard that has nothing left to do tells the others so
-        steps = self.steps(state) if (tally.status < ENDED).any() else iter([tally.step(state)])
+        steps = self.steps(state) if (progress.status < ENDED).any() else iter([progress.step(state)])
         return together(steps, exchange, lambda step, _: {**step.state, OWN: own})
 
     def part(self, state: State) -> ModelPart:
-        shelf, nonzero = self._shelf(state).state(), np.asarray(state["tally_nonzero"])
-        return ShelfPart(np.asarray(state[OWN]), shelf, nonzero)
+        return OneByOnePart(np.asarray(state[OWN]), self._built(state).state(), np.asarray(state[NONZERO]))
 
     def joined(
         self, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
-    ) -> tuple[Bank, float]:
-        parts = [ShelfPart.read(rank, arrays) for rank in range(len(reports))]
+    ) -> tuple[ColumnModels, float]:
+        parts = [OneByOnePart.read(rank, arrays) for rank in range(len(reports))]
         n_columns = len(owner)
-        shelf = Shelf.of_state(
-            self._problem.n_features, n_columns, Shelf.joined([part[0] for part in parts], np.arange(n_columns))
-        )
+        state = ColumnModelBuilder.joined([part[0] for part in parts], np.arange(n_columns))
+        builder = ColumnModelBuilder.of_state(self._problem.n_features, n_columns, state)
         nonzero = np.stack([part[1] for part in parts])[owner, np.arange(n_columns)]
-        return shelf.bank(), self.nonzero_duals({"tally_nonzero": nonzero})
+        return builder.models(), self.nonzero_duals({NONZERO: nonzero})
 
-    def _shelf(self, state: State) -> Shelf:
+    def _built(self, state: State) -> ColumnModelBuilder:
         """The machines of trained columns, and those that there are of columns in work."""
-        shelf = Shelf.of_state(self._problem.n_features, self._code.shape[1], state)
-        for t in np.flatnonzero(state["tally_status"] == BEGUN).tolist():
-            shelf.put(t, self._column(t, _held(state, t)).trained(), self._lead)
-        return shelf
+        builder = ColumnModelBuilder.of_state(self._problem.n_features, self._code.shape[1], state)
+        for t in np.flatnonzero(state[f"{PREFIX}status"] == BEGUN).tolist():
+            builder.add(t, self._column(t, _held(state, t)).trained(), self._lead)
+        return builder
 
     def _column(self, t: int, state: State | None) -> "_Column":
         signs = self._code[:, t][self._problem.y]
@@ -135,15 +133,15 @@ class OneByOne:
 
     def _untouched(self, own: NDArray[np.int32] | None = None) -> State:
         n_columns = self._code.shape[1]
-        tally = _Tally.begin(n_columns)
+        progress = Progress.begin(n_columns)
         if own is not None:
-            tally.status[:] = ELSEWHERE
-            tally.status[own] = UNTOUCHED
-        return self._state(Shelf(self._problem.n_features, n_columns), tally, [])
+            progress.status[:] = ELSEWHERE
+            progress.status[own] = UNTOUCHED
+        return self._state(ColumnModelBuilder(self._problem.n_features, n_columns), progress, [])
 
     @staticmethod
-    def _state(shelf: Shelf, tally: "_Tally", running: list["_Column"]) -> dict[str, NDArray[Any]]:
-        held = shelf.state() | {f"tally_{name}": getattr(tally, name) for name in _Tally.names()}
+    def _state(builder: ColumnModelBuilder, progress: Progress, running: list["_Column"]) -> dict[str, NDArray[Any]]:
+        held = builder.state() | progress.arrays()
         for column in running:
             held |= {f"column{column.number}_{name}": array for name, array in column.state.items()}
         return held
@@ -190,82 +188,30 @@ class _Column:
 
     def trained(self) -> Model:
         """The model of the state that was reached; kernel values count all examples, not those of the column."""
-        model = self._solver.model(self._problem, self.state)
-        if isinstance(model, KernelModel) and model.function.name == "precomputed":
-            model.n_features, model.features = self._n_features, self._rows[model.features]
-        return model
-
-
-@dataclass
-class _Tally:
-    """Where every column stands, its last values, and the share of its dual variables that are not zero."""
-
-    status: NDArray[np.int8]
-    epoch: NDArray[np.int64]
-    primal: NDArray[np.float64]
-    dual: NDArray[np.float64]
-    violation: NDArray[np.float64]
-    converged: NDArray[np.bool_]
-    nonzero: NDArray[np.float64]
-
-    @classmethod
-    def begin(cls, n: int) -> "_Tally":
-        primal, dual, violation, nonzero = np.full((4, n), np.nan)
-        return cls(np.zeros(n, np.int8), np.zeros(n, np.int64), primal, dual, violation, np.zeros(n, np.bool_), nonzero)
-
-    @classmethod
-    def of_state(cls, state: State) -> "_Tally":
-        return cls(**{name: np.array(state[f"tally_{name}"]) for name in cls.names()})
-
-    @classmethod
-    def names(cls) -> list[str]:
-        """The names of the arrays."""
-        return [field.name for field in fields(cls)]
-
-    def note(self, column: _Column) -> None:
-        """Write down where a column stands now."""
-        t, last = column.number, column.last
-        self.status[t] = ENDED if column.ended else BEGUN
-        if last is not None:
-            self.epoch[t], self.converged[t] = last.epoch, last.converged
-            self.violation[t] = last.violation
-        if not np.isnan(column.primal):
-            self.primal[t], self.dual[t] = column.primal, column.dual
-
-    def step(self, state: State) -> Step:
-        """The sums over all columns that are trained here: nan until every one has been measured."""
-        here = self.status != ELSEWHERE
-        return Step(
-            int(self.epoch.max()),
-            float(self.primal[here].sum()),
-            float(self.dual[here].sum()),
-            float(np.fmax.reduce(self.violation)),
-            bool(self.converged[here].all()),
-            state,
-        )
+        return self._solver.model(self._problem, self.state).of_rows(self._rows, self._n_features)
 
 
 @dataclass(frozen=True, eq=False)
-class ShelfPart:
+class OneByOnePart:
     """What a shard has of machines that were trained one by one.
 
     Attributes
     ----------
     own : int32 array, shape (n_own,)
         Its columns.
-    shelf : mapping
-        State of their shelf.
+    machines : mapping
+        State of the builder that has them.
     nonzero : float64 array, shape (n_columns,)
         The share of each column's dual variables that are not zero; nan where it is not known.
     """
 
     own: NDArray[np.int32]
-    shelf: Arrays
+    machines: Arrays
     nonzero: NDArray[np.float64]
 
     def files(self, rank: int) -> Arrays:
-        """The machines as they lie on the shelf."""
-        return {f"{name}-{rank}": array for name, array in {**self.shelf, "nonzero": self.nonzero}.items()}
+        """The machines as the builder's state has them."""
+        return {f"{name}-{rank}": array for name, array in {**self.machines, "nonzero": self.nonzero}.items()}
 
     def report(self) -> dict[str, Any]:
         """Nothing more."""
@@ -273,39 +219,10 @@ class ShelfPart:
 
     @staticmethod
     def read(rank: int, arrays: Arrays) -> tuple[Arrays, NDArray[np.float64]]:
-        """Shelf and shares of a shard from the files of all."""
+        """State of the builder and shares of a shard from the files of all."""
         suffix = f"-{rank}"
         held = {name.removesuffix(suffix): array for name, array in arrays.items() if name.endswith(suffix)}
         return held, np.asarray(held["nonzero"])
-
-
-def is_one_by_one(state: State) -> bool:
-    """Whether a state is of columns that are trained one by one."""
-    return "tally_status" in state
-
-
-def gathered(parts: Sequence[Arrays], own: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-    """The state of a shard with the columns ``own``, one by one, from those of shards that together have them.
-
-    Raises
-    ------
-    ValueError
-        A column is in no part.
-    """
-    found = {name: np.array(parts[0][f"tally_{name}"]) for name in _Tally.names()}
-    found["status"][:] = ELSEWHERE
-    running: dict[str, NDArray[Any]] = {}
-    for part in parts:
-        mine = np.intersect1d(own, part[OWN])
-        for name, array in found.items():
-            array[mine] = part[f"tally_{name}"][mine]
-        for t in mine[found["status"][mine] == BEGUN].tolist():
-            running |= {name: np.array(array) for name, array in part.items() if name.startswith(f"column{t}_")}
-    lost = own[found["status"][own] == ELSEWHERE]
-    if len(lost):
-        raise ValueError(f"column {lost[0]} is in no part")
-    tally = {f"tally_{name}": array for name, array in found.items()}
-    return {OWN: own} | tally | running | Shelf.joined(parts, own)
 
 
 def _held(state: Mapping[str, NDArray[Any]], t: int) -> State:

@@ -6,15 +6,64 @@ over one number a class. Crammer and Singer 2002, equation 32 with the squared n
 variables of one example, where the inner product of two examples is h_i h_j and m is kept beside.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from solvers.core.base import State, Step, relative_gap
+from solvers.core.model import Model
 from solvers.numerics.block_roots import simplex_root
+from solvers.output_codes.design.programs import Program
+from solvers.output_codes.design.task import Floats
+
+SLICE_CELLS = 1 << 26
+CERTIFY_EVERY = 4
+
+
+class QuadraticColumn:
+    """The squared l2 norm of one column beside others, by block ascent over single examples."""
+
+    def __init__(self, program: Program, tol: float, max_epochs: int, seed: int) -> None:
+        assert program.offsets is not None
+        self._program = program
+        self._fixed = (np.ascontiguousarray(program.H[:, 0]), program.y, program.bounds, program.offsets)
+        self._tol = tol
+        self._max_epochs = max_epochs
+        self._seed = seed
+
+    def steps(self, state: State | None) -> Iterator[Step]:
+        n, k = len(self._program.y), self._program.n_classes
+        begin: State = {"alpha": np.zeros((n, k)), "m": np.zeros(k), "epoch": np.zeros(1, np.int64)}
+        alpha, m, epoch = (np.array((state or begin)[name]) for name in ("alpha", "m", "epoch"))
+        slice_epochs = CERTIFY_EVERY * max(1, SLICE_CELLS // (CERTIFY_EVERY * n * k))
+        converged = False
+        while epoch[0] < self._max_epochs and not converged:
+            stop = min(int(epoch[0]) + slice_epochs, self._max_epochs)
+            while epoch[0] < stop and not converged:
+                epoch += 1
+                order = np.random.default_rng([self._seed, int(epoch[0])]).permutation(n)
+                _visit(*self._fixed, order, alpha, m)
+                if epoch[0] % CERTIFY_EVERY == 0 or epoch[0] == stop:
+                    primal, dual = _certify(*self._fixed, alpha, m)
+                    dual = min(primal, dual)
+                    converged = relative_gap(primal, dual) <= self._tol
+            arrays = {"alpha": alpha, "m": m, "epoch": epoch}
+            yield Step(int(epoch[0]), primal, dual, float("nan"), converged, arrays)
+
+    def code(self, state: State) -> Floats | Model:
+        return np.array(state["m"])[:, None]
+
+    def rescaled(self, state: State, ratio: float) -> State | None:
+        return None
+
+    def nonzero_duals(self, state: State) -> float:
+        return float(np.count_nonzero(state["alpha"])) / (len(self._program.y) * (self._program.n_classes - 1))
 
 
 @njit(cache=True, nogil=True)
-def visit(
+def _visit(
     h: NDArray[np.float64],
     y: NDArray[np.int32],
     bounds: NDArray[np.float64],
@@ -48,7 +97,7 @@ def visit(
 
 
 @njit(cache=True, nogil=True)
-def certify(
+def _certify(
     h: NDArray[np.float64],
     y: NDArray[np.int32],
     bounds: NDArray[np.float64],

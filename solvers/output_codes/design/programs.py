@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.core.memory import refuse
-from solvers.output_codes.linear_programs import LinearProgram
+from solvers.output_codes.design.linear_programs import LinearProgram
 
 Floats = NDArray[np.float64]
 Norm = Literal["l1", "linf"]
@@ -126,8 +126,7 @@ class Program:
                 return found
 
     def solving(self, working: NDArray[np.int64], accuracy: float) -> Generator[None, None, "Solution"]:
-        """As :meth:`solve`, yielding now and then as :meth:`solvers.output_codes.linear_programs.LinearProgram.solving`
-        does."""
+        """As :meth:`solve`, yielding now and then as :meth:`LinearProgram.solving` does."""
         k, L = self.n_classes, self.H.shape[1]
         examples, classes = np.divmod(working, k)
         b = np.ones(len(working)) if self.offsets is None else self.offsets.ravel()[working]

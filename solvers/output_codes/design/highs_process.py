@@ -1,5 +1,4 @@
-"""HiGHS on one linear program; as a script, the process of its own that :mod:`solvers.output_codes.linear_programs`
-starts.
+"""HiGHS on one linear program; as a script, the process that the module ``linear_programs`` beside it starts.
 
 It imports nothing of this package, so that the process begins quickly.
 """

@@ -19,12 +19,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.core.problem import ProblemError
-from solvers.output_codes import highs_process
+from solvers.output_codes.design import highs_process
 
 Floats = NDArray[np.float64]
 
 # programs with more non-zero entries take seconds, and so much longer that half a second for a process is little
-APART_ENTRIES = 200_000
+OWN_PROCESS_ENTRIES = 200_000
 WAIT_SECONDS = 1.0
 
 
@@ -68,9 +68,9 @@ class LinearProgram:
         ProblemError
             HiGHS found no optimum.
         """
-        if self.n_entries <= APART_ENTRIES:
+        if self.n_entries <= OWN_PROCESS_ENTRIES:
             return self._here()
-        return (yield from self._apart())
+        return (yield from self._in_a_process())
 
     def _here(self) -> tuple[Floats, Floats]:
         found = highs_process.solve(self.costs, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.box, self.tolerance)
@@ -78,7 +78,7 @@ class LinearProgram:
             raise ProblemError(f"HiGHS could not solve the linear program: {found.message}")
         return np.asarray(found.x), np.asarray(found.eqlin.marginals)
 
-    def _apart(self) -> Generator[None, None, tuple[Floats, Floats]]:
+    def _in_a_process(self) -> Generator[None, None, tuple[Floats, Floats]]:
         with TemporaryDirectory(prefix="polymargin-") as folder:
             task, answer, complaint = (Path(folder) / name for name in ("task.npz", "answer.npz", "complaint.txt"))
             np.savez(task, **self._arrays())

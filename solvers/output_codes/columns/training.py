@@ -11,23 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.core.base import Solver, State, Step
-from solvers.core.machine import Machine
-from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.core.sharded_linear_model import ShardedLinearModel
 from solvers.output_codes import codes
 from solvers.output_codes.codes import Code
-from solvers.output_codes.column_models import Bank, Part
-from solvers.output_codes.single_columns import Build, OneByOne
+from solvers.output_codes.columns.at_once import AtOnce
+from solvers.output_codes.columns.models import ColumnModels
+from solvers.output_codes.columns.one_by_one import Build, OneByOne
 from solvers.sharding.exchange import Exchange
-from solvers.sharding.shardable import Arrays, ModelPart, Shardable
+from solvers.sharding.shardable import Arrays, ModelPart
 
 # an example that takes part in fewer columns than this share is better trained for each column alone
 DENSE = 1 / 16
 AT_ONCE_BYTES = 1 << 32
 
 
-class Columns(Protocol):
+class ColumnTraining(Protocol):
     """The machines of all columns while they are trained; in shards, each has some of them."""
 
     def steps(self, state: State | None) -> Iterator[Step]:
@@ -39,7 +37,7 @@ class Columns(Protocol):
     def nonzero_duals(self, state: State) -> float:
         """The share of the dual variables that are not zero; nan where the base method does not tell."""
 
-    def bank(self, state: State) -> Bank:
+    def models(self, state: State) -> ColumnModels:
         """The machines that a state stands for."""
 
     def partition(self, size: int) -> NDArray[np.int32]:
@@ -53,18 +51,18 @@ class Columns(Protocol):
 
     def joined(
         self, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
-    ) -> tuple[Bank, float]:
+    ) -> tuple[ColumnModels, float]:
         """The machines of all shards, from what their parts gave, and the share of dual variables that are not zero."""
 
 
-def columns_of(
+def training_of(
     problem: Problem,
     code: Code,
     build: Build,
     threads: int,
     confidence: NDArray[np.float64] | None = None,
     most_bytes: int = AT_ONCE_BYTES,
-) -> Columns:
+) -> ColumnTraining:
     """The way to train a code's columns.
 
     Parameters
@@ -99,53 +97,3 @@ def trains_at_once(
 def bytes_at_once(n_samples: int, n_features: int, n_columns: int) -> int:
     """What weights and dual variables of all columns take."""
     return 8 * n_columns * (n_samples + n_features)
-
-
-class AtOnce:
-    """All columns as one problem of the base method."""
-
-    def __init__(self, problem: Problem, solver: Solver[Any], code: Code) -> None:
-        self._problem = problem
-        self._solver = solver
-        self._code = code
-        self._n_columns = code.shape[1]
-
-    def steps(self, state: State | None) -> Iterator[Step]:
-        return self._solver.steps(self._problem, state)
-
-    def rescaled(self, state: State, ratio: float) -> State:
-        assert isinstance(self._solver, Machine)
-        return self._solver.rescale(self._solver.prepared(self._problem), state, ratio)
-
-    def nonzero_duals(self, state: State) -> float:
-        assert isinstance(self._solver, Machine)
-        return self._solver.nonzero_duals(self._solver.prepared(self._problem), state)
-
-    def bank(self, state: State) -> Bank:
-        return self._bank(self._solver.model(self._problem, state))
-
-    def partition(self, size: int) -> NDArray[np.int32]:
-        return self._shardable.partition(self._problem, size)
-
-    def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
-        return self._shardable.sharded(self._problem, exchange, state)
-
-    def part(self, state: State) -> ModelPart:
-        return self._shardable.part(self._problem, state)
-
-    def joined(
-        self, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
-    ) -> tuple[Bank, float]:
-        names = tuple(str(t) for t in range(self._n_columns))
-        blocks = {**arrays, "owner": owner}
-        model = ShardedLinearModel.from_arrays(names, self._problem.n_features, blocks).gathered()
-        sizes = np.bincount(owner, codes.participants(self._code, self._problem.y))
-        return self._bank(model), float(np.average([part["nonzero_duals"] for part in reports], weights=sizes))
-
-    @property
-    def _shardable(self) -> Shardable:
-        assert isinstance(self._solver, Shardable)
-        return self._solver
-
-    def _bank(self, model: Model) -> Bank:
-        return Bank(model.n_features, self._n_columns, (Part(model, np.arange(self._n_columns), 0.0),))

@@ -1,0 +1,164 @@
+"""The parameters of a continuous code's design, and the way to design it that they ask for."""
+
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field, ValidationInfo, field_validator
+
+from solvers.core.machine import Machine
+from solvers.core.methods import all_methods
+from solvers.core.model import LinearModel, Model
+from solvers.core.problem import Problem
+from solvers.output_codes.code_model import CodeModel, coded
+from solvers.output_codes.coded import CodedParams
+from solvers.output_codes.codes import Code
+from solvers.output_codes.columns.models import ColumnModels
+from solvers.output_codes.design.incremental import ColumnByColumn
+from solvers.output_codes.design.linear import LinearDesign
+from solvers.output_codes.design.programs import Program
+from solvers.output_codes.design.quadratic import QuadraticDesign, guess_by
+from solvers.output_codes.design.single_column import QuadraticColumn
+from solvers.output_codes.design.task import Design, Floats, Task
+
+ACCURACY, MOST_ROUNDS = 1e-3, 1000
+GUESS_TOL, GUESS_EPOCHS = 0.03, 50
+CHUNK_BYTES = 64 << 20
+
+
+class ContinuousCodeParams(CodedParams):
+    """Parameters of :class:`solvers.methods.continuous_code.ContinuousCode`."""
+
+    inherited: ClassVar[tuple[str, ...]] = ("tol", "max_epochs", "bias", "memory_mb")
+
+    C: float = Field(
+        default=1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Weight of the losses against the norm of the code; that of the machines is in base_params.",
+    )
+    norm: Literal["l1", "l2", "linf"] = Field(
+        default="l2", description="Of the code: l1 leaves many entries at zero, linf makes many of one size."
+    )
+    inputs: Literal["columns", "features"] = Field(
+        default="columns",
+        description="What the code is designed for: machines of a fixed code's columns, or the features themselves.",
+    )
+    outputs: Literal["margins", "signs"] = Field(
+        default="margins", description="What of the machines' answers counts: their margins, or -1 and +1 alone."
+    )
+    incremental: bool = Field(
+        default=False, description="Design the columns one after the other, each with those before it kept."
+    )
+    rounds: int = Field(
+        default=1,
+        ge=1,
+        le=100,
+        description="Times that the machines are trained and the code is designed; the best round is kept.",
+    )
+    kernel: Literal["linear", "poly", "rbf"] = Field(
+        default="linear", description="In place of the inner product of answers and code, with the norm l2."
+    )
+    degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
+    gamma: Literal["scale"] | Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default="scale", description="Of poly and rbf; scale takes 1 / (n_columns * variance of the answers)."
+    )
+    coef0: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="Constant of the polynomial kernel.")
+
+    @field_validator("outputs", "rounds")
+    @classmethod
+    def _are_of_columns(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.data.get("inputs") == "features" and value not in ("margins", 1):
+            raise ValueError("features are not trained again, and their signs are not taken: that is for columns")
+        return value
+
+    @field_validator("kernel")
+    @classmethod
+    def _goes_with_the_rest(cls, kernel: str, info: ValidationInfo) -> str:
+        given = info.data
+        if kernel != "linear" and (given.get("norm") != "l2" or given.get("incremental") or given.get("rounds") != 1):
+            raise ValueError("a kernel other than linear goes with the norm l2, the whole code at once, and one round")
+        return kernel
+
+
+class Designer:
+    """Makes tasks, designs and models of codes.
+
+    Parameters
+    ----------
+    params : ContinuousCodeParams
+    seed, threads : int
+        Of the machines and designs that are made.
+    """
+
+    def __init__(self, params: ContinuousCodeParams, seed: int, threads: int) -> None:
+        self.params = params
+        self.seed = seed
+        self.threads = threads
+
+    def task(self, problem: Problem, machines: ColumnModels | None) -> Task:
+        """What a code is designed for: the margins or signs of the machines, or the features themselves."""
+        params = self.params
+        if machines is not None:
+            size = max(1, CHUNK_BYTES // (8 * max(1, machines.n_columns)))
+            chunks = range(0, problem.n_samples, size)
+            H: Any = np.concatenate([machines.margins(problem.X[begin : begin + size]) for begin in chunks])
+            if params.outputs == "signs":
+                H = np.sign(H)
+        elif params.bias > 0 and params.kernel == "linear":
+            constant = np.full((problem.n_samples, 1), params.bias)
+            H = sp.csr_matrix(sp.hstack([problem.X, sp.csr_matrix(constant)], format="csr"))
+        else:
+            H = problem.X
+        return Task(H, problem.y, problem.weights, params.C, problem.classes)
+
+    def design(self, task: Task) -> Design:
+        """The way to design a code for a task."""
+        params = self.params
+        if params.incremental:
+            return ColumnByColumn(task, params.norm, self._column)
+        if params.norm == "l2":
+            return QuadraticDesign(task, self.machine())
+        guess = guess_by(task, lambda C: self._solver("crammer_singer", C=C, tol=GUESS_TOL, max_epochs=GUESS_EPOCHS))
+        program = Program(task.H, task.y, task.bounds, len(task.classes), params.norm)
+        return LinearDesign(program, params.tol or ACCURACY, params.max_epochs or MOST_ROUNDS, params.memory_mb, guess)
+
+    def machine(self) -> Machine[Any]:
+        """The multi-class machine of the quadratic design."""
+        params = self.params
+        given = {name: getattr(params, name) for name in ("C", "tol", "max_epochs", "memory_mb")}
+        given = {name: value for name, value in given.items() if value is not None}
+        if params.kernel == "linear":
+            return self._solver("crammer_singer", **given)
+        given |= {name: getattr(params, name) for name in ("kernel", "degree", "gamma", "coef0")}
+        # a task of features has no constant one where a kernel takes its square
+        return self._solver("spoc", bias=params.bias if params.inputs == "features" else 0.0, **given)
+
+    def _column(self, program: Program) -> Design:
+        params = self.params
+        tol, most = params.tol or ACCURACY, params.max_epochs or MOST_ROUNDS
+        if params.norm == "l2":
+            return QuadraticColumn(program, tol, most, self.seed)
+        return LinearDesign(program, tol, most, params.memory_mb)
+
+    def _solver(self, name: str, **given: Any) -> Machine[Any]:
+        method = all_methods()[name]
+        solver = method(method.Params.model_validate(given), seed=self.seed, threads=self.threads)
+        return cast(Machine[Any], solver)
+
+    def model(self, problem: Problem, machines: ColumnModels | None, signs: Code, code: Floats | Model) -> Model:
+        how = "votes" if self.params.outputs == "signs" else "inner_product"
+        if machines is None:
+            return code if isinstance(code, Model) else self._linear(problem, code)
+        if isinstance(code, Model):
+            return CodeModel(problem.classes, machines, signs, how, head=code)
+        return coded(problem.classes, machines, code, how)
+
+    def _linear(self, problem: Problem, M: Floats) -> LinearModel:
+        """The model of a code for the features themselves; its last column is the constant feature's."""
+        bias, intercept = self.params.bias, None
+        if bias > 0:
+            M, intercept = M[:, :-1], bias * M[:, -1]
+        used = np.unique(problem.X.indices).astype(np.int64)
+        W = np.ascontiguousarray(M[:, used].T)
+        return LinearModel(problem.classes, problem.n_features, used, W, intercept)
