@@ -80,8 +80,8 @@ class LinearWeights(NamedTuple):
 
     def dense(self, begin: int = 0, end: int | None = None) -> NDArray[Any]:
         """Some rows of W, all by default, as an array."""
-        rows = self.W[begin:end]
-        return np.asarray(rows.toarray() if sp.issparse(rows) else rows)
+        rows: Any = self.W[begin:end]
+        return np.asarray(rows.toarray() if isinstance(rows, sp.csr_matrix) else rows)
 
     def coef(self, n_features: int) -> NDArray[np.float64]:
         """Dense weights, shape (n_classes, n_features)."""

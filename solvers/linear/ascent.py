@@ -275,6 +275,10 @@ class DualAscent(Machine[A]):
         named = np.maximum(state["dual_length"].astype(np.int64) - 1, 0).sum()
         return share(named, int(filled(problem).sum()) * (problem.n_classes - 1))
 
+    @property
+    def weight_bytes(self) -> int:
+        return precision(self.params).itemsize
+
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         lanes = ALIGNMENT // precision(self.params).itemsize
         return n_features * -(-n_classes // lanes) * ALIGNMENT + 16 * n_samples

@@ -189,6 +189,10 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
             run.dual += float((factors * linear - 0.5 * factors**2 * square).sum())
         return run.state()
 
+    @property
+    def weight_bytes(self) -> int:
+        return precision(self.params).itemsize
+
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         dtype = precision(self.params)
         n_columns = n_classes if self.code is None else self.code.shape[1]

@@ -1,16 +1,19 @@
 """What methods over the columns of a code share: which code, what it takes, and what training it in shards takes."""
 
-from typing import Annotated, TypeVar
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
-from solvers.core.composite import Composite, CompositeParams
+from solvers.core.base import Solver, State
+from solvers.core.base_method import BaseMethodParams, check_base_method
+from solvers.core.machine import Machine
 from solvers.core.memory import limit_bytes
+from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.linear.ascent import AscentParams, precision
 from solvers.linear.sharded.forecast import memory_bytes
 from solvers.output_codes import codes
 from solvers.output_codes.code_families import Family, make, most_columns
@@ -29,7 +32,7 @@ from solvers.sharding.plan import Forecast, Rates, forecast_independent
 FIXED = ("one_vs_rest", "all_pairs", "exhaustive")
 
 
-class CodedParams(CompositeParams):
+class CodedParams(BaseMethodParams):
     """Which code the columns are of, beside the base method that trains them."""
 
     code: Family = Field(
@@ -65,8 +68,25 @@ class CodedParams(CompositeParams):
 C = TypeVar("C", bound=CodedParams)
 
 
-class Coded(Composite[C]):
+class Coded(Machine[C]):
     """A method over the columns of a code."""
+
+    parts = "columns"
+
+    @classmethod
+    def check_params(cls, params: CodedParams) -> None:
+        check_base_method(params)
+
+    @property
+    def appends_constant(self) -> bool:
+        return False  # it is the base method's
+
+    def model(self, problem: Problem, state: State) -> Model:
+        return self.fitted(self.prepared(problem), state)
+
+    def base(self, *, threads: int = 1) -> Solver[Any]:
+        """A new solver of the base method."""
+        return self.params.base_solver(seed=self.seed, threads=threads)
 
     def code(self, problem: Problem) -> Code:
         """The code of the problem's classes; raises :class:`solvers.output_codes.codes.CodeError`."""
@@ -96,7 +116,7 @@ class Coded(Composite[C]):
         code = self.code(Problem(sp.csr_matrix((n, 0)), y, tuple(map(str, range(k))), np.ones(n)))
         sizes = codes.participants(code, y)
         mean = float(sizes.mean())
-        itemsize = precision(base.params).itemsize if isinstance(base.params, AscentParams) else 8
+        itemsize = base.weight_bytes
 
         def memory(n_own: int) -> int:
             if trains_at_once(base, code, n, n_features, mean, self._at_once_bytes()):
@@ -135,5 +155,5 @@ class Coded(Composite[C]):
         self, problem: Problem, code: Code, confidence: NDArray[np.float64] | None = None
     ) -> ColumnTraining:
         """The machines of the columns of ``code``, to be trained."""
-        build = lambda threads: self.base(threads=threads)  # noqa: E731
+        build = partial(self.params.base_solver, seed=self.seed)
         return training_of(problem, code, build, self.threads, confidence, self._at_once_bytes())

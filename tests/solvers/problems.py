@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from solvers.boosting.boosting import Boosting
 from solvers.boosting.weak_learners.stumps_model import StumpsModel
 from solvers.core.base import Solver, Step
-from solvers.core.composite import Composite
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.hierarchical.subtree_model import SubtreeModel
@@ -108,7 +107,7 @@ def settings(name: str, **params: Any) -> dict[str, Any]:
         params.pop("dtype", None)
     if SOLVERS[name].handles.kernels:
         params = {"kernel": "linear"} | {key: value for key, value in params.items() if key != "dtype"}
-    if issubclass(SOLVERS[name], Composite) and "dtype" in params:
+    if SOLVERS[name].parts == "columns" and "dtype" in params:
         params = params | {"base_params": {"dtype": params.pop("dtype")}}
     return params
 

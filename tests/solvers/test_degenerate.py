@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from problems import settings, small
 
 from solvers.core.base import Solver
-from solvers.core.composite import Composite
 from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem, ProblemError
 from solvers.registry import SOLVERS, parse_params
@@ -18,9 +17,7 @@ FLAT = {name: method for name, method in SOLVERS.items() if method.handles.flat}
 where_certified = pytest.mark.parametrize("name", [name for name, kind in FLAT.items() if kind.handles.certified])
 # which estimate their memory themselves, and not by parts that other methods train
 BOUNDED = [
-    name
-    for name, kind in FLAT.items()
-    if issubclass(kind.Params, SingleLabelParams) and not issubclass(kind, Composite)
+    name for name, kind in FLAT.items() if issubclass(kind.Params, SingleLabelParams) and kind.parts != "columns"
 ]
 
 

@@ -3,10 +3,10 @@
 In shards each has the columns that were dealt to it; its state marks the others as trained elsewhere.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,11 @@ SLICE_CELLS = 1 << 27
 CELL_COST = 16
 NONZERO = f"{PREFIX}nonzero"
 
-Build = Callable[[int], Solver[Any]]
+
+class Build(Protocol):
+    """Makes a solver of the base method."""
+
+    def __call__(self, *, threads: int) -> Solver[Any]: ...
 
 
 class OneByOne:
@@ -53,7 +57,7 @@ class OneByOne:
         self._confidence = confidence
         self._threads = threads
         self._build = _with_one_scale(problem, build)
-        self._lead = build(1).lead
+        self._lead = build(threads=1).lead
 
     def steps(self, state: State | None) -> Iterator[Step]:
         n_columns = self._code.shape[1]
@@ -120,7 +124,7 @@ class OneByOne:
     def _column(self, t: int, state: State | None) -> "_Column":
         signs = self._code[:, t][self._problem.y]
         rows = np.flatnonzero(signs)
-        problem, solver = self._problem, self._build(1)
+        problem, solver = self._problem, self._build(threads=1)
         X, weights = problem.X, problem.weights
         if self._confidence is not None:
             weights = weights * self._confidence[problem.y, t]
@@ -236,13 +240,13 @@ def _precomputed(solver: Solver[Any]) -> bool:
 
 def _with_one_scale(problem: Problem, build: Build) -> Build:
     """Let ``gamma="scale"`` mean the scale of all examples, so that all columns share one kernel function."""
-    params = build(1).params
+    params = build(threads=1).params
     if getattr(params, "gamma", None) != "scale" or getattr(params, "kernel", None) not in ("poly", "rbf"):
         return build
     given = params.model_copy(update={"gamma": scale_of(problem.X)})
 
-    def scaled(threads: int) -> Solver[Any]:
-        solver = build(threads)
+    def scaled(*, threads: int) -> Solver[Any]:
+        solver = build(threads=threads)
         solver.params = given
         return solver
 

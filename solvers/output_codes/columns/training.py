@@ -77,7 +77,7 @@ def training_of(
     most_bytes : int
         Columns that would take more all at once are trained one by one.
     """
-    solver = build(threads)
+    solver = build(threads=threads)
     n_used = int(np.count_nonzero(np.bincount(problem.X.indices)))
     mean = float(codes.participants(code, problem.y).mean())
     if confidence is None and trains_at_once(solver, code, problem.n_samples, n_used, mean, most_bytes):

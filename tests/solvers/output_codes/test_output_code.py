@@ -6,13 +6,13 @@ import scipy.sparse as sp
 from problems import linear_map, small
 
 from solvers.core.base import ParamsError
+from solvers.core.base_method import can_be_base
 from solvers.core.machine import SingleLabelParams
 from solvers.core.memory import TooLargeError
 from solvers.core.model import load_model
 from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.kernel_svm import kernel_machine
-from solvers.methods.output_code import OutputCode
 from solvers.output_codes.code_families import make
 from solvers.output_codes.code_model import CodeModel
 from solvers.output_codes.codes import CodeError
@@ -21,9 +21,7 @@ from solvers.output_codes.decoding import decode
 from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.registry import SOLVERS, parse_params
 
-BASES = [
-    name for name, kind in SOLVERS.items() if OutputCode.takes(kind) and issubclass(kind.Params, SingleLabelParams)
-]
+BASES = [name for name, kind in SOLVERS.items() if can_be_base(kind) and issubclass(kind.Params, SingleLabelParams)]
 
 
 def solver(threads: int = 1, seed: int = 0, name: str = "output_code", **params):
