@@ -79,12 +79,12 @@ def test_a_design_hands_out_steps_while_its_program_is_at_work_and_ends_as_witho
     method = SOLVERS["continuous_code"](parse_params("continuous_code", {"norm": "l1", "tol": 1e-4}))
     steps = []
     for step in method.steps(problem):
-        if "now_design_clock" in step.state and np.isnan(step.primal):
+        if "now_design_rounds" in step.state and np.isnan(step.primal):
             # the model of an unfinished design can be had
             method.model(problem, step.state)
         steps.append((step.primal, {name: np.array(value) for name, value in step.state.items()}))
     assert processes
-    waited = [t for t, (primal, state) in enumerate(steps) if np.isnan(primal) and "now_design_clock" in state]
+    waited = [t for t, (primal, state) in enumerate(steps) if np.isnan(primal) and "now_design_rounds" in state]
     assert waited
     *_, resumed = method.steps(problem, steps[waited[0]][1])
     monkeypatch.setattr(linear_programs, "OWN_PROCESS_ENTRIES", 10**9)
