@@ -14,6 +14,7 @@ import numpy as np
 import psycopg
 import pytest
 import redis
+from compiling import compile_in_children
 from drivers import mark_slow
 from sqlalchemy import delete, make_url
 from sqlalchemy.orm import Session, sessionmaker
@@ -29,6 +30,8 @@ from workers import draining
 from workers.tasks import run
 
 POSTGRES = "POLYMARGIN_TEST_POSTGRES_URL"
+
+compile_in_children()
 
 
 @pytest.hookimpl(tryfirst=True)
