@@ -8,7 +8,7 @@ from test_binning import mixed
 
 from solvers.boosting.weak_learners.boosted_model import Ensemble
 from solvers.boosting.weak_learners.stumps_model import StumpsModel
-from solvers.boosting.weak_learners.votes import GrowingVotes, Votes, decoded
+from solvers.boosting.weak_learners.votes import Votes
 from solvers.core.model import load_model
 from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
@@ -99,30 +99,6 @@ def test_a_table_is_the_sum_of_its_stumps():
     X = np.where(rng.random((60, 4)) < 0.5, np.round(rng.standard_normal((60, 4)), 1), 0.0)
     responses = np.where((features < 0) | (X[:, features] <= thresholds), 1.0, -1.0)
     np.testing.assert_allclose(model.scores(sp.csr_matrix(X)), responses @ votes.weights(50, 3), atol=1e-12)
-
-
-def test_votes_add_up_and_the_first_rounds_can_be_had_alone():
-    growing = GrowingVotes()
-    for t in range(100):
-        growing.add_round(np.array([t, t + 1]), np.array([0, 1]), np.array([1.0, t]))
-    growing.add_round(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
-    votes = growing.so_far
-    assert len(votes.ends) == 101
-    assert [len(learners) for learners, _, _ in votes.rounds()] == [2] * 100 + [0]
-    first = votes.upto(3)
-    np.testing.assert_array_equal(first.weights(4, 2), [[1, 0], [1, 0], [1, 1], [0, 2]])
-    again = GrowingVotes(Votes.of_arrays(votes.arrays()))
-    again.add_round(np.array([7]), np.array([0]), np.array([5.0]))
-    assert again.so_far.weights(101, 2)[7].tolist() == [6.0, 6.0]
-    assert len(votes.upto(0).learners) == 0
-
-
-def test_outputs_are_decoded_by_their_exponential_loss():
-    rng = np.random.default_rng(0)
-    code, f = rng.choice([-1, 0, 1], (5, 7)).astype(np.int8), 5 * rng.standard_normal((11, 7))
-    losses = np.where(code[None] == 0, 0.0, np.exp(-code[None] * f[:, None])).sum(axis=2)
-    np.testing.assert_allclose(decoded(f, code), -losses)
-    assert np.isfinite(decoded(1e4 * f, code)).all()
 
 
 def test_sparse_and_dense_input_give_the_same_bits():

@@ -1,25 +1,16 @@
-"""The exponential loss of pairs: its exact steps, its bookkeeping, its optimum and its bound."""
+"""The exponential loss of pairs: sweeps over weights, its bookkeeping, its optimum and its bound."""
 
 import os
 import subprocess
 import sys
-from decimal import Decimal, getcontext
-from itertools import product
 
 import cvxpy as cp
 import numpy as np
 import pytest
 
-from solvers.boosting.pairs import coordinates
-from solvers.boosting.pairs.certificate import Certificate
 from solvers.boosting.pairs.pair_loss import PairLoss
 from solvers.boosting.simd import LANES
-from solvers.boosting.weak_learners.channels import Found
 from solvers.numerics.thread_pool import ThreadPool
-
-getcontext().prec = 80
-MASSES = [0.0, 1e-290, 1e-30, 1e-7, 0.3, 5.0, 1e5]
-
 
 ALONE = ThreadPool(1)
 
@@ -47,39 +38,6 @@ def by_definition(loss: PairLoss) -> np.ndarray:
     mu = loss.omega * np.exp(loss.F - loss.F[loss.y, rows])
     mu[loss.y, rows] = 0.0
     return mu
-
-
-def slope(v: Decimal, w: float, plus: float, minus: float, a: float) -> Decimal:
-    """Derivative of the smooth part of the one-variable problem, in 80 digits."""
-    up = (v - Decimal(w)).exp()
-    return (Decimal(minus) * up - Decimal(plus) / up) / (2 * Decimal(a))
-
-
-@pytest.mark.parametrize("C", [1e-2, 1.0, 1e3, 1e8, 1e17, 1e30])
-@pytest.mark.parametrize("signed", [False, True])
-def test_a_step_ends_in_the_minimum_to_the_last_digits(C, signed):
-    a = 0.5 * 9e4 / C
-    for w, plus, minus in product([0.0, 0.7, 40.0, -2.0], MASSES, MASSES):
-        if w < 0 and not signed:
-            continue
-        v = coordinates.best_weight(w, plus, minus, a, signed)
-        assert np.isfinite(v)
-        assert signed or v >= 0
-        if v == 0:
-            pull = slope(Decimal(0), w, plus, minus, a)
-            assert pull >= Decimal("-1.000000000001")
-            assert not signed or pull <= Decimal("1.000000000001")
-            continue
-        # the derivative changes its sign within some units in the last place around v
-        width = Decimal(8 * np.spacing(max(abs(v), abs(w), abs(v - w), 1.0)))
-        responses = [slope(Decimal(v) + s * width, w, plus, minus, a) + (1 if v > 0 else -1) for s in (-1, 1)]
-        assert responses[0] <= 0 <= responses[1], (w, plus, minus, v)
-
-
-def test_without_regularisation_in_sight_the_step_is_that_of_adaboost():
-    assert coordinates.best_weight(0.0, 0.4, 0.1, 1e-30, False) == pytest.approx(0.5 * np.log(4.0), rel=1e-14)
-    assert coordinates.best_weight(0.0, 0.1, 0.4, 1e-30, False) == 0.0
-    assert coordinates.best_weight(0.0, 0.1, 0.4, 1e-30, True) == pytest.approx(-0.5 * np.log(4.0), rel=1e-14)
 
 
 @pytest.mark.parametrize("C", [1.0, 1e4, 1e30])
@@ -247,25 +205,6 @@ def test_the_bound_is_that_of_the_dual_at_the_best_scaling():
         best = max(dual(s) for s in scalings)
         assert loss.bound(largest) >= best - 1e-9 * abs(best)
         assert loss.bound(largest) == pytest.approx(best, rel=1e-5)
-
-
-def test_bounds_only_rise_and_grow_finer_as_they_close():
-    loss, certificate = random_loss(), Certificate(0.1)
-    with ThreadPool(1) as thread_pool:
-        channels = loss.measure(thread_pool)
-    sizes = channels.masses * 0.5
-    primal, first = certificate.update(loss, 0.0, channels, Found(np.zeros(5, np.int64), sizes))
-    assert primal == pytest.approx(loss.rate * loss.mass)
-    _, second = certificate.update(loss, 0.0, channels, Found(np.zeros(5, np.int64), 2 * sizes))
-    assert second == first
-    assert np.isnan(certificate.update(loss, 0.0, channels, None)[1])
-    certificate.tighten(still=True)
-    assert certificate.eps == pytest.approx(0.01)
-    certificate.dual, certificate.primal, certificate.edge = 1.0 - 1e-9, 1.0, 0.5
-    assert not certificate.wants_fine(1000, 1e-3)
-    assert certificate.wants_fine(1000, 1e-9)
-    certificate.dual = 0.5
-    assert not certificate.wants_fine(1000, 1e-9)
 
 
 @pytest.mark.parametrize("many", [1, 3])
