@@ -114,94 +114,46 @@ def _note_errors(unread: bytes, block: _Block, problems: Problems) -> None:
     problems.uncounted(block.n_errors - len(block.errors))
 
 
+class _Columns(NamedTuple):
+    """Room for all rows of a block: fields as those of _Block, longer than they will be filled."""
+
+    labels: npt.NDArray[np.int64]
+    lines: npt.NDArray[np.int64]
+    n_features: npt.NDArray[np.int64]
+    costs: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float64]
+    longs: npt.NDArray[np.int64]
+
+
 @njit(cache=True, nogil=True)
 def _scan(data, end, first_line, sets):  # type: ignore[no-untyped-def]
-    """Read the lines of data[:end] into the fields of _Block; a line with an error is counted and left.
-
-    Where rows have sets, the label is all that stands before the first feature: one token, and the next after a comma.
-    """
-    n_lines, n_pairs = 1, 0
-    for p in range(end):
-        n_lines += data[p] == 10
-        n_pairs += data[p] == 58
-    labels = np.empty((n_lines, 2), dtype=np.int64)
-    lines = np.empty(n_lines, dtype=np.int64)
-    n_features = np.empty(n_lines, dtype=np.int64)
-    costs = np.zeros((n_lines, 2), dtype=np.int64)
-    indices = np.empty(n_pairs, dtype=np.int32)
-    values = np.empty(n_pairs, dtype=np.float64)
-    longs = np.empty((n_pairs, 4), dtype=np.int64)
+    """Read the lines of data[:end] into the fields of _Block; a line with an error is counted and left."""
+    columns = _room(data, end)
     errors = np.empty((_MAX_ERRORS, 4), dtype=np.int64)
     n_rows, nnz, n_longs, n_errors = 0, 0, 0, 0
     line = first_line
     p = 0
     while p < end:
         p = _blank(data, p, end)
-        row_nnz = nnz
-        code = EXACT
         if p < end and data[p] != 10 and data[p] != 35:
             start = p
-            p = _token(data, p, end)
-            code = _label_code(data, start, p)
-            if sets and code == _NO_LABEL:
-                p, code = start, EXACT
-            elif sets:
-                code = EXACT
-                while data[p - 1] == 44:
-                    q = _blank(data, p, end)
-                    after = _token(data, q, end)
-                    if q == after or _label_code(data, q, after) == _NO_LABEL:
-                        break  # nothing follows the comma: an empty label, which is an error
-                    p = after
-            labels[n_rows, 0] = start
-            labels[n_rows, 1] = p
-            costs[n_rows] = 0
-            before = np.int64(0)
-            while code == EXACT:
-                p = _blank(data, p, end)
-                if p == end or data[p] == 10 or data[p] == 35:
-                    break
-                start = p
-                p = _token(data, p, end)
-                colon = start
-                index = np.int64(0)
-                while colon < p and 48 <= data[colon] <= 57:
-                    index = min(index * 10 + (np.int64(data[colon]) - 48), np.int64(MAX_INDEX + 1))
-                    colon += 1
-                if _is_cost(data, start, p):
-                    code = _COSTS if costs[n_rows, 0] > 0 else EXACT
-                    costs[n_rows, 0] = start + 5
-                    costs[n_rows, 1] = p
-                    continue
-                if colon in (start, p) or data[colon] != 58:
-                    code = EXACT if _is_qid(data, start, p) else _NOT_A_PAIR
-                    continue
-                if index == 0 or index > MAX_INDEX:
-                    code = _INDEX_RANGE
-                    continue
-                if index <= before:
-                    code = _ORDER
-                    continue
-                before = index
-                code, value = read_decimal(data, colon + 1, p)
-                if code == LONG:
-                    longs[n_longs] = nnz, colon + 1, p, line
-                    n_longs += 1
-                    code = EXACT
-                indices[nnz] = index - 1
-                values[nnz] = value
-                nnz += 1
+            p, code = _read_labels(data, p, end, sets)
+            columns.labels[n_rows, 0] = start
+            columns.labels[n_rows, 1] = p
+            columns.costs[n_rows] = 0
+            row_nnz, row_longs = nnz, n_longs
             if code == EXACT:
-                lines[n_rows] = line
-                n_features[n_rows] = nnz - row_nnz
+                p, start, code, nnz, n_longs = _read_features(data, p, end, line, n_rows, nnz, n_longs, columns)
+            if code == EXACT:
+                columns.lines[n_rows] = line
+                columns.n_features[n_rows] = nnz - row_nnz
                 n_rows += 1
             else:
                 if n_errors < _MAX_ERRORS:
                     errors[n_errors] = line, code, start, p
                 n_errors += 1
-                while n_longs > 0 and longs[n_longs - 1, 0] >= row_nnz:
-                    n_longs -= 1
-                nnz = row_nnz
+                nnz, n_longs = row_nnz, row_longs
         while p < end and data[p] != 10:
             p += 1
         if p < end:
@@ -209,16 +161,96 @@ def _scan(data, end, first_line, sets):  # type: ignore[no-untyped-def]
             p += 1
     return (
         line - first_line,
-        labels[:n_rows],
-        lines[:n_rows],
-        n_features[:n_rows],
-        costs[:n_rows],
-        indices[:nnz],
-        values[:nnz],
-        longs[:n_longs],
+        columns.labels[:n_rows],
+        columns.lines[:n_rows],
+        columns.n_features[:n_rows],
+        columns.costs[:n_rows],
+        columns.indices[:nnz],
+        columns.values[:nnz],
+        columns.longs[:n_longs],
         errors[: min(n_errors, _MAX_ERRORS)],
         n_errors,
     )
+
+
+@njit(cache=True, nogil=True)
+def _room(data, end):  # type: ignore[no-untyped-def]
+    """Columns for as many rows as there are lines, and as many pairs as there are colons."""
+    n_lines, n_pairs = 1, 0
+    for p in range(end):
+        n_lines += data[p] == 10
+        n_pairs += data[p] == 58
+    return _Columns(
+        np.empty((n_lines, 2), dtype=np.int64),
+        np.empty(n_lines, dtype=np.int64),
+        np.empty(n_lines, dtype=np.int64),
+        np.zeros((n_lines, 2), dtype=np.int64),
+        np.empty(n_pairs, dtype=np.int32),
+        np.empty(n_pairs, dtype=np.float64),
+        np.empty((n_pairs, 4), dtype=np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _read_labels(data, start, end, sets):  # type: ignore[no-untyped-def]
+    """Where the label ends that begins a line, and its code.
+
+    Where rows have sets, the label is all that stands before the first feature: one token, and the next after a comma.
+    """
+    p = _token(data, start, end)
+    code = _label_code(data, start, p)
+    if not sets:
+        return p, code
+    if code == _NO_LABEL:
+        return start, EXACT
+    while data[p - 1] == 44:
+        q = _blank(data, p, end)
+        after = _token(data, q, end)
+        if q == after or _label_code(data, q, after) == _NO_LABEL:
+            break  # nothing follows the comma: an empty label, which is an error
+        p = after
+    return p, EXACT
+
+
+@njit(cache=True, nogil=True)
+def _read_features(data, p, end, line, row, nnz, n_longs, columns):  # type: ignore[no-untyped-def]
+    """Read what follows the label; the end of the line, or of a faulty token, its start and code, and the counts."""
+    before = np.int64(0)
+    code = EXACT
+    start = p
+    while code == EXACT:
+        p = _blank(data, p, end)
+        if p == end or data[p] == 10 or data[p] == 35:
+            break
+        start = p
+        p = _token(data, p, end)
+        colon = start
+        index = np.int64(0)
+        while colon < p and 48 <= data[colon] <= 57:
+            index = min(index * 10 + (np.int64(data[colon]) - 48), np.int64(MAX_INDEX + 1))
+            colon += 1
+        if colon == p or data[colon] != 58 or colon == start:
+            if _is_cost(data, start, p):
+                code = _COSTS if columns.costs[row, 0] > 0 else EXACT
+                columns.costs[row, 0] = start + 5
+                columns.costs[row, 1] = p
+            elif not _is_qid(data, start, p):
+                code = _NOT_A_PAIR
+        elif index == 0 or index > MAX_INDEX:
+            code = _INDEX_RANGE
+        elif index <= before:
+            code = _ORDER
+        else:
+            before = index
+            code, value = read_decimal(data, colon + 1, p)
+            if code == LONG:
+                columns.longs[n_longs] = nnz, colon + 1, p, line
+                n_longs += 1
+                code = EXACT
+            columns.indices[nnz] = index - 1
+            columns.values[nnz] = value
+            nnz += 1
+    return p, start, code, nnz, n_longs
 
 
 @njit(cache=True, nogil=True)
