@@ -229,7 +229,7 @@ def _read_features(data, p, end, line, row, nnz, n_longs, columns):  # type: ign
         while colon < p and 48 <= data[colon] <= 57:
             index = min(index * 10 + (np.int64(data[colon]) - 48), np.int64(MAX_INDEX + 1))
             colon += 1
-        if colon == p or data[colon] != 58 or colon == start:
+        if colon in (p, start) or data[colon] != 58:
             if _is_cost(data, start, p):
                 code = _COSTS if columns.costs[row, 0] > 0 else EXACT
                 columns.costs[row, 0] = start + 5
