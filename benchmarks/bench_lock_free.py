@@ -23,8 +23,8 @@ from solvers.core.problem import Problem
 from solvers.linear.ascent import Task
 from solvers.linear.layouts.hybrid_weights import Weights
 from solvers.linear.relative_margins import RelativeMargins
-from solvers.linear.sharded.shard import Plan, train
-from solvers.linear.sharded.subproblem import BOX, SIMPLEX
+from solvers.linear.sharded.score_exchange import train
+from solvers.linear.sharded.task import Plan
 from solvers.linear.steps import joint
 from solvers.numerics import coefficients, scaling_search
 from solvers.numerics.coefficients import Coefficients
@@ -33,7 +33,7 @@ from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Hub
 
 GAPS = {"debian-section": 4.5e-3, "debian-maintainer": 4.1e-2, "usps": 1e-2, "letter": 5e-2, "synthetic": 5e-2}
-KINDS = {"weston_watkins": BOX, "crammer_singer": SIMPLEX}
+MACHINES = ("weston_watkins", "crammer_singer")
 REST_AFTER, REFINEMENTS = 3, 4
 
 
@@ -100,8 +100,9 @@ def sequential(machine: str, problem: Problem, tol: float) -> Iterator[tuple[int
 
 
 def batches(machine: str, problem: Problem, tol: float, threads: int) -> Iterator[tuple[int, float]]:
-    zero = problem.n_classes - 1.0 if machine == "weston_watkins" else 1.0
-    plan = Plan(KINDS[machine], 1.0, tol, 1000, np.dtype(np.float32), 0, zero)
+    largest_loss = machine == "crammer_singer"
+    zero = 1.0 if largest_loss else problem.n_classes - 1.0
+    plan = Plan(1.0, tol, 1000, np.dtype(np.float32), 0, zero, largest_loss)
     for step in train(problem, plan, Hub(1).exchange(0), threads):
         yield step.epoch, step.gap
 
@@ -137,7 +138,7 @@ def prepared(name: str) -> Problem:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--sets", nargs="*", default=["synthetic", *(s for s in sets.available() if s in GAPS)])
-    arguments.add_argument("--machines", nargs="*", default=list(KINDS))
+    arguments.add_argument("--machines", nargs="*", default=MACHINES)
     arguments.add_argument("--runs", type=int, default=3)
     chosen = arguments.parse_args()
     if not os.environ.get("POLYMARGIN_BENCH_DATA"):
@@ -146,25 +147,25 @@ def main() -> None:
     for name in chosen.sets:
         task, tol = prepared(name), GAPS[name]
         for machine in chosen.machines:
-            ways: dict[str, Callable[[], Iterator[tuple[int, float]]]] = {
+            runs_of: dict[str, Callable[[], Iterator[tuple[int, float]]]] = {
                 "sequential": partial(sequential, machine, task, tol),
                 "batches, 1": partial(batches, machine, task, tol, 1),
                 "batches, 2": partial(batches, machine, task, tol, 2),
                 "lock-free, 1": partial(lock_free, machine, task, tol, 1),
                 "lock-free, 2": partial(lock_free, machine, task, tol, 2),
             }
-            for run in ways.values():
+            for run in runs_of.values():
                 next(run())
-            found = {way: [measure(run, tol) for _ in range(chosen.runs)] for way, run in ways.items()}
+            found = {what: [measure(run, tol) for _ in range(chosen.runs)] for what, run in runs_of.items()}
             middle = {
-                way: [statistics.median(column) for column in zip(*runs, strict=True)] for way, runs in found.items()
+                what: [statistics.median(column) for column in zip(*runs, strict=True)] for what, runs in found.items()
             }
             _, cpu, wall = middle["sequential"]
-            for way, (epochs, own_cpu, own_wall) in middle.items():
+            for what, (epochs, own_cpu, own_wall) in middle.items():
                 figures = [f"{own_cpu:.2f}", f"{own_wall:.2f}", f"{own_cpu / cpu:.2f}", f"{own_wall / wall:.2f}"]
-                table.append([name, machine, f"{100 * tol:g} %", way, f"{epochs:g}", *figures])
+                table.append([name, machine, f"{100 * tol:g} %", what, f"{epochs:g}", *figures])
                 print(*table[-1], flush=True)
-    header = ["set", "machine", "gap", "way, threads", "epochs", "cpu s", "wall s", "cpu ratio", "wall ratio"]
+    header = ["set", "machine", "gap", "run, threads", "epochs", "cpu s", "wall s", "cpu ratio", "wall ratio"]
     write("Batches and lock-free threads", header, table, f"Medians of {chosen.runs} runs; rows of unit length.")
 
 

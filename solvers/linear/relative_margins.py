@@ -17,10 +17,9 @@ from solvers.linear.layouts import hybrid_weights
 from solvers.linear.layouts.dense_simd import DenseRows
 from solvers.linear.layouts.hybrid_layout import DENSE_SHARE, HybridLayout
 from solvers.linear.layouts.layouts import DenseLayout, Layout
-from solvers.linear.sharded import tournament
+from solvers.linear.sharded import score_exchange, tournament
 from solvers.linear.sharded.linear_shards import LinearShards, Part
-from solvers.linear.sharded.shard import Plan, train
-from solvers.linear.sharded.subproblem import BOX, SIMPLEX
+from solvers.linear.sharded.task import Plan
 from solvers.linear.steps import conjugate, joint, joint_dense
 from solvers.linear.steps.bounds_snapping import settle
 from solvers.numerics import coefficients, scaling_search
@@ -78,10 +77,12 @@ class RelativeMargins(DualAscent[A], LinearShards):
         self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
     ) -> Iterator[Step]:
         problem, params = self.prepared(problem), self.params
-        block, zero = SIMPLEX if self.largest_loss else BOX, self.loss_at_zero(problem.n_classes)
-        plan = Plan(block, params.C, params.tol, params.max_epochs, precision(params), self.seed, zero)
-        run = tournament.train if kind == "weights" else train
-        return run(problem, plan, exchange, self.threads, state)
+        zero = self.loss_at_zero(problem.n_classes)
+        plan = Plan(
+            params.C, params.tol, params.max_epochs, precision(params), self.seed, zero, largest_loss=self.largest_loss
+        )
+        train = tournament.train if kind == "weights" else score_exchange.train
+        return train(problem, plan, exchange, self.threads, state)
 
     def part(self, problem: Problem, state: State) -> Part:
         prepared, own = self.prepared(problem), np.asarray(state["own"])

@@ -21,7 +21,8 @@ from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.linear.ascent import A, AscentParams, DualAscent, Run, Task, precision
 from solvers.linear.interior import interior_point
 from solvers.linear.sharded.linear_shards import LinearShards, Part
-from solvers.linear.sharded.sum_to_zero import Plan, train
+from solvers.linear.sharded.sum_to_zero import train
+from solvers.linear.sharded.task import Plan
 from solvers.linear.steps import absolute
 from solvers.linear.steps.absolute import Alpha, Margins
 from solvers.numerics import scaling_search
@@ -176,11 +177,9 @@ class SummedZeroSum(ZeroSum[S], LinearShards):
         self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
     ) -> Iterator[Step]:
         problem, params, k = self.prepared(problem), self.params, problem.n_classes
-        plan = Plan(
-            self.margins(k), params.C, params.tol, params.max_epochs, precision(params), self.seed,
-            self.loss_at_zero(k),
-        )  # fmt: skip
-        return train(problem, plan, exchange, self.threads, state)
+        zero = self.loss_at_zero(k)
+        plan = Plan(params.C, params.tol, params.max_epochs, precision(params), self.seed, zero)
+        return train(problem, plan, self.margins(k), exchange, self.threads, state)
 
     def part(self, problem: Problem, state: State) -> Part:
         prepared, own = self.prepared(problem), np.asarray(state["own"])

@@ -1,4 +1,4 @@
-"""Classes, or columns, that need nothing of each other: every shard trains its own, and tells the others its bounds."""
+"""Classes, or columns, that need nothing of each other: every shard trains its own, and reports its bounds to all."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -49,10 +49,10 @@ def together(steps: Iterator[Step], exchange: Exchange, state: Callable[[Step, i
         step = None if last is not None and last.converged else next(steps, None)
         last = step or last
         if last is None:
-            told = [np.nan, np.nan, 0.0, np.nan, 0.0, 0.0]
+            mine = [np.nan, np.nan, 0.0, np.nan, 0.0, 0.0]
         else:
-            told = [last.primal, last.dual, last.converged, last.violation, last.epoch, step is not None]
-        figures = np.array([part[0] for part in gather(exchange, [np.array(told, np.float64)])])
+            mine = [last.primal, last.dual, last.converged, last.violation, last.epoch, step is not None]
+        figures = np.array([part[0] for part in gather(exchange, [np.array(mine, np.float64)])])
         if not figures[:, 5].any() or last is None:
             return
         epoch, violation = int(figures[:, 4].max()), float(np.fmax.reduce(figures[:, 3]))

@@ -6,22 +6,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.linear.sharded.subproblem import BOX
-from solvers.numerics.block_roots import box_root, simplex_root
+from solvers.linear.sharded.task import Shard
+from solvers.linear.steps.block_step import root
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.row_sums import sum_rows
 from solvers.numerics.rows import PARTS, Rows, above, best_of_parts
 from solvers.numerics.simd import largest, prefetch
 
 AHEAD = 4
-
-
-class Shard(NamedTuple):
-    """What a shard owns: ``own`` lists its classes in rising order, ``local[c]`` is the column of class c or -1."""
-
-    own: NDArray[np.int32]
-    local: NDArray[np.int32]
-    W: NDArray[Any]
 
 
 class Batch(NamedTuple):
@@ -64,7 +56,7 @@ def with_examples(batch: Batch, pool: Coefficients, examples: NDArray[np.int32])
 
 @njit(cache=True, nogil=True)
 def prepare(
-    kind: int,
+    largest_loss: bool,
     rows: Rows,
     y: NDArray[np.int32],
     bounds: NDArray[np.float64],
@@ -91,11 +83,7 @@ def prepare(
     for e in range(begin, end):
         if e + AHEAD < end:
             i = examples[e + AHEAD]
-            for p in range(indptr[i], indptr[i + 1], 16):
-                prefetch(indices, p)
-                prefetch(data, p)
-            prefetch(listed, start[i])
-            prefetch(values, start[i])
+            _prefetch_example(indptr, indices, data, start, listed, values, i)
             prefetch(seen, i)
             prefetch(bounds, i)
             prefetch(squares, i)
@@ -120,46 +108,92 @@ def prepare(
                 b[m] = (1.0 - f_y + f[c]) / K - values[at + t] + S0
                 f[c] = -np.inf
                 m += 1
-        b_top, n = (1.0 - f_y + np.float64(largest(f))) / K + S0, 0
-        floor = max(0.0, min(0.5 * b_top, C))
-        if kind != BOX:
-            floor = max(floor, b_top - C)
-        if m > 0:
-            floor = max(floor, box_root(b, m, C, 1.0, S0) if kind == BOX else simplex_root(b, m, C))
-        if b_top > floor:
-            n = above(f, k, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, PARTS)
-        if n > PARTS:
-            # the root over the best class of every so many lies higher, and leaves far fewer
-            best_of_parts(f, tops)
-            known = m
-            for t in range(PARTS):
-                b_c = (1.0 - f_y + np.float64(tops[t])) / K + S0
-                if b_c > floor:
-                    b[known] = b_c
-                    known += 1
-            floor = max(floor, box_root(b, known, C, 1.0, S0) if kind == BOX else simplex_root(b, known, C))
-            level = f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y)
-            if width < PARTS:
-                # as many lie no lower as are kept
-                least = np.partition(tops, PARTS - width)[PARTS - width]
-                level = max(level, np.float64(np.nextafter(least, f.dtype.type(-np.inf))))
-            n = above(f, k, level, found, k)
-        if n > width:
-            n = highest(f, found, n, width)
-        if n > 0:
-            # the root of all that the shard knows lies higher still, and what is below it stays zero in all shards
-            for t in range(n):
-                b[m + t] = (1.0 - f_y + f[found[t]]) / K + S0
-            root = box_root(b, m + n, C, 1.0, S0) if kind == BOX else simplex_root(b, m + n, C)
-            kept, level = 0, f_y - 1.0 + (root - S0) * K - 1e-7 * abs(f_y)
-            for t in range(n):
-                if f[found[t]] > level:
-                    found[kept] = found[t]
-                    kept += 1
-            n = kept
+        n = _candidates(f, k, f_y, C, K, S0, m, width, largest_loss, b, found, tops)
         for t in range(n):
             batch.classes[e, t], batch.scores[e, t] = own_classes[found[t]], f[found[t]]
         counts[e] = n
+
+
+@njit(inline="always")
+def _prefetch_example(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[Any],
+    start: NDArray[np.int64],
+    listed: NDArray[np.int32],
+    values: NDArray[np.float64],
+    i: int,
+) -> None:
+    """Ask for the row of example i and for its list."""
+    for p in range(indptr[i], indptr[i + 1], 16):
+        prefetch(indices, p)
+        prefetch(data, p)
+    prefetch(listed, start[i])
+    prefetch(values, start[i])
+
+
+@njit(inline="always")
+def _level(f_y: float, K: float, S0: float, floor: float) -> float:
+    """The score below which b does not exceed the floor, a little lower as scores are rounded."""
+    return f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y)
+
+
+@njit(inline="always")
+def _candidates(
+    f: NDArray[Any],
+    k: int,
+    f_y: float,
+    C: float,
+    K: float,
+    S0: float,
+    m: int,
+    width: int,
+    largest_loss: bool,
+    b: NDArray[np.float64],
+    found: NDArray[np.int32],
+    tops: NDArray[Any],
+) -> int:
+    """Candidates among the first k columns, into found; returns how many. f is -inf at what is none.
+
+    The first m of b are those of the listed classes; the others change.
+    """
+    b_top, n = (1.0 - f_y + np.float64(largest(f))) / K + S0, 0
+    floor = max(0.0, min(0.5 * b_top, C))
+    if largest_loss:
+        floor = max(floor, b_top - C)
+    if m > 0:
+        floor = max(floor, root(b, m, C, S0, largest_loss))
+    if b_top > floor:
+        n = above(f, k, _level(f_y, K, S0, floor), found, PARTS)
+    if n > PARTS:
+        # the root over the best class of every so many lies higher, and leaves far fewer
+        best_of_parts(f, tops)
+        known = m
+        for t in range(PARTS):
+            b_c = (1.0 - f_y + np.float64(tops[t])) / K + S0
+            if b_c > floor:
+                b[known] = b_c
+                known += 1
+        floor = max(floor, root(b, known, C, S0, largest_loss))
+        level = _level(f_y, K, S0, floor)
+        if width < PARTS:
+            # as many lie no lower as are kept
+            least = np.partition(tops, PARTS - width)[PARTS - width]
+            level = max(level, np.float64(np.nextafter(least, f.dtype.type(-np.inf))))
+        n = above(f, k, level, found, k)
+    if n > width:
+        n = highest(f, found, n, width)
+    if n == 0:
+        return 0
+    # the root of all that the shard knows lies higher still, and what is below it stays zero in all shards
+    for t in range(n):
+        b[m + t] = (1.0 - f_y + f[found[t]]) / K + S0
+    kept, level = 0, _level(f_y, K, S0, root(b, m + n, C, S0, largest_loss))
+    for t in range(n):
+        if f[found[t]] > level:
+            found[kept] = found[t]
+            kept += 1
+    return kept
 
 
 @njit(cache=True, nogil=True)
@@ -174,12 +208,7 @@ def prepare_listed(
     columns, places = np.empty(shard.own.shape[0] + 2, np.uint64), np.empty(shard.own.shape[0] + 2, np.int64)
     for e in range(begin, end):
         if e + AHEAD < end:
-            i = examples[e + AHEAD]
-            for p in range(indptr[i], indptr[i + 1], 16):
-                prefetch(indices, p)
-                prefetch(data, p)
-            prefetch(classes, start[i])
-            prefetch(values, start[i])
+            _prefetch_example(indptr, indices, data, start, classes, values, examples[e + AHEAD])
         if e + 1 < end:
             i = examples[e + 1]
             for t in range(start[i], start[i] + length[i]):

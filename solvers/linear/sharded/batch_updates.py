@@ -7,29 +7,31 @@ w_c, the score that w_c gives e has changed by the inner products of e with the 
 w_c that tell are being read anyhow.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.linear.sharded.batch import Batch, Shard
+from solvers.linear.sharded.batch import Batch
 from solvers.linear.sharded.subproblem import solve
+from solvers.linear.sharded.task import Shard
 from solvers.linear.steps.block_step import NEGLIGIBLE
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.rows import Rows
 from solvers.numerics.simd import prefetch
 
+# of the sums of updates
 LINEAR, SQUARE = 0, 1
 
 
-class Moves(NamedTuple):
-    """What the examples of one batch want.
+class BatchUpdates(NamedTuple):
+    """The steps of the examples of one batch.
 
     ``w_c += value x_e``: those of example e lie from ``first[e]`` to ``first[e + 1]``, with the score ``stale`` that
-    class c gave e when the batch was scored, and that ``found`` when the move was made. The dual variables that were or
-    become positive lie from ``start[e]`` to ``start[e + 1]``. ``sums`` has the linear term, and the sum of the squared
-    lengths of each example's own step.
+    class c gave e when the batch was scored, and that ``found`` when the update was made. The dual variables that were
+    or become positive lie from ``start[e]`` to ``start[e + 1]``. ``sums`` has the linear term, and the sum of the
+    squared lengths of each example's own step.
     """
 
     first: NDArray[np.int64]
@@ -44,49 +46,46 @@ class Moves(NamedTuple):
     sums: NDArray[np.float64]
 
 
-def empty_moves(size: int) -> Moves:
-    """Moves of a batch of up to ``size`` examples, none yet."""
+def empty_updates(size: int) -> BatchUpdates:
+    """Updates of a batch of up to ``size`` examples, none yet."""
     starts, classes, values = (np.zeros(size + 1, np.int64) for _ in range(2)), np.empty(0, np.int32), np.empty(0)
     first, start = starts
-    return Moves(first, classes, values, values, values, start, classes, values, values, np.zeros(2))
+    return BatchUpdates(first, classes, values, values, values, start, classes, values, values, np.zeros(2))
 
 
-def with_room(moves: Moves, n: int) -> Moves:
+def with_room(updates: BatchUpdates, n: int) -> BatchUpdates:
     """The same buffers, with room for n entries."""
-    if n <= len(moves.classes):
-        return moves
+    if n <= len(updates.classes):
+        return updates
     n *= 2
-    arrays = {name: np.empty(n, getattr(moves, name).dtype) for name in ("classes", "values", "stale", "found")}
-    arrays |= {name: np.empty(n, getattr(moves, name).dtype) for name in ("listed", "old", "new")}
-    return moves._replace(**arrays)
+    arrays = {name: np.empty(n, getattr(updates, name).dtype) for name in ("classes", "values", "stale", "found")}
+    arrays |= {name: np.empty(n, getattr(updates, name).dtype) for name in ("listed", "old", "new")}
+    return updates._replace(**arrays)
 
 
 @njit(cache=True, nogil=True)
 def find(
-    kind: int,
+    largest_loss: bool,
     squares: NDArray[np.float64],
     y: NDArray[np.int32],
     bounds: NDArray[np.float64],
     batch: Batch,
     pool: Coefficients,
-    moves: Moves,
+    updates: BatchUpdates,
     seen: NDArray[np.float64],
-    rest: NDArray[np.uint8],
     gains: NDArray[np.float32],
-    tally: NDArray[np.float64],
-    full: bool,
+    statistics: NDArray[Any],
 ) -> None:
-    """The exact step of every example of the batch; moves, seen, gains and, if full, rest and tally change."""
+    """The exact step of every example of the batch; updates, seen, gains and statistics change."""
     room = 0
     for e in range(batch.examples.shape[0]):
         room = max(room, batch.first[e + 1] - batch.first[e] + batch.counts[e])
     classes = np.empty(room, np.int32)
     b, old, new = np.empty(room), np.empty(room), np.empty(room)
-    moves.sums[:] = 0.0
-    part = tally if full else np.zeros(3)
+    updates.sums[:] = 0.0
     used = listed = 0
     for e in range(batch.examples.shape[0]):
-        moves.first[e], moves.start[e] = used, listed
+        updates.first[e], updates.start[e] = used, listed
         i = batch.examples[e]
         bound, K, f_y = bounds[i], squares[i], np.float64(batch.f_y[e])
         seen[i] = f_y
@@ -100,14 +99,14 @@ def find(
         for t in range(n):
             f_c = np.float64(batch.held[batch.first[e] + t] if t < m else batch.scores[e, t - m])
             b[t] = (1.0 - f_y + f_c) / K + old[t] + S0
-        solve(kind, b, old, new, n, bound, S0, K, part)
+        solve(b, old, new, n, bound, S0, K, largest_loss, statistics)
 
         begun, gain, linear, square = used, 0.0, 0.0, 0.0
         for t in range(n):
             change = new[t] - old[t]
             if abs(change) > NEGLIGIBLE * max(new[t], old[t]):
                 g = (b[t] - old[t] - S0) * K
-                moves.classes[used], moves.values[used], moves.stale[used] = classes[t], -change, g - 1.0 + f_y
+                updates.classes[used], updates.values[used], updates.stale[used] = classes[t], -change, g - 1.0 + f_y
                 used += 1
                 gain += change
                 linear += change * g
@@ -115,33 +114,30 @@ def find(
             else:
                 new[t] = old[t]
             if old[t] > 0.0 or new[t] > 0.0:
-                moves.listed[listed], moves.old[listed], moves.new[listed] = classes[t], old[t], new[t]
+                updates.listed[listed], updates.old[listed], updates.new[listed] = classes[t], old[t], new[t]
                 listed += 1
         gains[i] = 0.0
         if used > begun:
-            moves.classes[used], moves.values[used], moves.stale[used] = y[i], gain, f_y
+            updates.classes[used], updates.values[used], updates.stale[used] = y[i], gain, f_y
             used += 1
-            rest[i] = 0
             square = K * (square + gain * gain)
             gains[i] = linear - 0.5 * square
-            moves.sums[LINEAR] += linear
-            moves.sums[SQUARE] += square
+            updates.sums[LINEAR] += linear
+            updates.sums[SQUARE] += square
         else:
-            if full:
-                rest[i] = min(rest[i] + 1, 255)
-            listed = moves.start[e]
+            listed = updates.start[e]
     n = batch.examples.shape[0]
-    moves.first[n], moves.start[n] = used, listed
+    updates.first[n], updates.start[n] = used, listed
 
 
 @njit(cache=True, nogil=True)
-def apply(rows: Rows, shard: Shard, batch: Batch, moves: Moves, begin: int, end: int) -> None:
-    """Add the moves of the shard's classes to its weights, those in columns begin to end.
+def apply(rows: Rows, shard: Shard, batch: Batch, updates: BatchUpdates, begin: int, end: int) -> None:
+    """Add the updates of the shard's classes to its weights, those in columns begin to end.
 
-    ``moves.found`` becomes the score that each of these classes gave the example just before it.
+    ``updates.found`` becomes the score that each of these classes gave the example just before it.
     """
-    W, local, examples, first = shard.W, shard.local, batch.examples, moves.first
-    classes, steps, found = moves.classes, moves.values, moves.found
+    W, local, examples, first = shard.W, shard.local, batch.examples, updates.first
+    classes, steps, found = updates.classes, updates.values, updates.found
     indptr, indices, data = rows.indptr, rows.indices, rows.data
     cells, width = W.reshape(-1), np.uint64(W.shape[1])
     room = end - begin + 1
@@ -183,48 +179,48 @@ def apply(rows: Rows, shard: Shard, batch: Batch, moves: Moves, begin: int, end:
 
 
 @njit(cache=True, nogil=True)
-def cross_products(shard: Shard, moves: Moves, n: int) -> float:
+def cross_products(shard: Shard, updates: BatchUpdates, n: int) -> float:
     """The inner products between the steps of different examples, of n, over the weights of the shard's classes."""
     total = 0.0
-    for t in range(moves.first[n]):
-        if shard.local[moves.classes[t]] >= 0:
-            total += moves.values[t] * (moves.found[t] - moves.stale[t])
+    for t in range(updates.first[n]):
+        if shard.local[updates.classes[t]] >= 0:
+            total += updates.values[t] * (updates.found[t] - updates.stale[t])
     return total
 
 
 def best_part(linear: float, square: float) -> float:
-    """The best part of the moves to take, given the linear term and the squared length of their sum."""
+    """The best part of the updates to take, given the linear term and the squared length of their sum."""
     return linear / square if square > linear > 0.0 else 1.0
 
 
 @njit(cache=True, nogil=True)
-def take_back(rows: Rows, shard: Shard, batch: Batch, moves: Moves, part: float, begin: int, end: int) -> None:
-    """Take a part of the moves off the shard's weights again, those in columns begin to end."""
+def take_back(rows: Rows, shard: Shard, batch: Batch, updates: BatchUpdates, part: float, begin: int, end: int) -> None:
+    """Take a part of the updates off the shard's weights again, those in columns begin to end."""
     for e in range(batch.examples.shape[0]):
         i = batch.examples[e]
-        for t in range(moves.first[e], moves.first[e + 1]):
-            c = shard.local[moves.classes[t]]
+        for t in range(updates.first[e], updates.first[e + 1]):
+            c = shard.local[updates.classes[t]]
             if begin <= c < end:
-                step = part * moves.values[t]
+                step = part * updates.values[t]
                 for p in range(rows.indptr[i], rows.indptr[i + 1]):
                     shard.W[rows.indices[p], c] -= step * rows.data[p]
 
 
 @njit(cache=True, nogil=True)
-def settle(batch: Batch, moves: Moves, y: NDArray[np.int32], pool: Coefficients, part: float) -> None:
-    """Enter a part of the moves in the lists of dual variables."""
+def accept(batch: Batch, updates: BatchUpdates, y: NDArray[np.int32], pool: Coefficients, part: float) -> None:
+    """Enter a part of the updates in the lists of dual variables."""
     room = 1
     for e in range(batch.examples.shape[0]):
-        room = max(room, 1 + moves.start[e + 1] - moves.start[e])
+        room = max(room, 1 + updates.start[e + 1] - updates.start[e])
     classes, values = np.empty(room, np.int32), np.empty(room)
     for e in range(batch.examples.shape[0]):
-        if moves.first[e] == moves.first[e + 1]:
+        if updates.first[e] == updates.first[e + 1]:
             continue
         n, total = 1, 0.0
-        for t in range(moves.start[e], moves.start[e + 1]):
-            value = moves.new[t] if part == 1.0 else moves.old[t] + part * (moves.new[t] - moves.old[t])
+        for t in range(updates.start[e], updates.start[e + 1]):
+            value = updates.new[t] if part == 1.0 else updates.old[t] + part * (updates.new[t] - updates.old[t])
             if value > 0.0:
-                classes[n], values[n] = moves.listed[t], -value
+                classes[n], values[n] = updates.listed[t], -value
                 total += value
                 n += 1
         i = batch.examples[e]

@@ -1,4 +1,8 @@
-"""A match of two half-shards: the examples of either against the classes of the other, on the weights of both."""
+"""A pair of half-shards: block steps of the examples of either on the classes of the other, on the weights of both.
+
+A dual variable alpha_ic touches the weights of class y_i and of class c alone, so that disjoint pairs of class blocks
+can be visited at the same time (Alber et al. 2017, Algorithm 4).
+"""
 
 from typing import Any, NamedTuple
 
@@ -6,20 +10,20 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.linear.sharded.subproblem import BOX, solve
-from solvers.linear.steps.block_step import NEGLIGIBLE
+from solvers.linear.sharded.subproblem import solve
+from solvers.linear.sharded.task import Examples
+from solvers.linear.steps import block_step
 from solvers.numerics import coefficients
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.row_sums import sum_rows
-from solvers.numerics.rows import Rows, above
-from solvers.numerics.simd import largest
+from solvers.numerics.rows import PARTS
 from solvers.sharding.exchange import Arrays
 
 
 class Halves(NamedTuple):
-    """Of every class the half-shard and its column there, how many classes each half has, and who plays whom where.
+    """Of every class the half-shard and its column there; how many classes each half has; which shard visits a pair.
 
-    ``host[a, b]`` is the shard that plays halves a and b.
+    ``host[a, b]`` is the shard that visits halves a and b.
     """
 
     of: NDArray[np.int32]
@@ -28,45 +32,44 @@ class Halves(NamedTuple):
     host: NDArray[np.int32]
 
 
+class Pair(NamedTuple):
+    """Two half-shards and their weights; they may be one: its examples are then visited on its own classes."""
+
+    first: int
+    second: int
+    W_first: NDArray[Any]
+    W_second: NDArray[Any]
+
+
 @njit(cache=True, nogil=True)
-def play(
-    rows: Rows,
-    y: NDArray[np.int32],
-    bounds: NDArray[np.float64],
+def visit(
+    examples: Examples,
     halves: Halves,
-    first: int,
-    second: int,
-    W_first: NDArray[Any],
-    W_second: NDArray[Any],
+    pair: Pair,
     pool: Coefficients,
     order: NDArray[np.int32],
     begin: int,
     changed: NDArray[np.uint8],
-    tally: NDArray[np.float64],
+    statistics: NDArray[Any],
 ) -> int:
     """Exact block steps of order[begin:] on the classes of the other half; returns where the pool had no more room.
 
-    Both halves may be one: its examples then move by its own classes. Lists keep what they hold of other halves; the
-    variables of one example have bounds each of their own, so that any part of them is a problem by itself.
+    Lists keep what they hold of other halves; the variables of one example have bounds each of their own, so that any
+    part of them is a problem by itself.
     """
+    rows, y, bounds, _ = examples
+    first, second, W_first, W_second = pair
     indptr, indices, data = rows.indptr, rows.indices, rows.data
-    start, length, listed, values = pool.start, pool.length, pool.classes, pool.values
-    k = max(halves.sizes[first], halves.sizes[second])
-    k_all = halves.of.shape[0]
-    b, old, new, found = np.empty(k), np.empty(k), np.empty(k), np.empty(k, np.int32)
-    columns = np.empty(k, np.int32)
+    k, k_all = max(halves.sizes[first], halves.sizes[second]), halves.of.shape[0]
+    size = k + 2
+    b, old, new, steps = np.empty(size + PARTS), np.empty(size), np.empty(size), np.empty(size)
+    columns, moved, places = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     kept, kept_values = np.empty(k_all + 1, np.int32), np.empty(k_all + 1)
     f_first, f_second = np.zeros(W_first.shape[1], W_first.dtype), np.zeros(W_second.shape[1], W_second.dtype)
-    # the classes of both halves by column
-    names = np.empty((2, k), np.int32)
-    for c in range(k_all):
-        if halves.of[c] == first:
-            names[0, halves.column[c]] = c
-        if halves.of[c] == second:
-            names[1, halves.column[c]] = c
+    names = _names(halves, first, second, k)
     for at in range(begin, order.shape[0]):
         i = order[at]
-        if pool.used[0] + length[i] + k + 1 > listed.shape[0]:
+        if pool.used[0] + pool.length[i] + k + 1 > pool.classes.shape[0]:
             return at
         home = halves.of[y[i]] == first
         other = second if home else first
@@ -77,63 +80,78 @@ def play(
         f_y = 0.0
         for p in range(low, high):
             f_y += np.float64(data[p]) * np.float64(W_own[indices[p], own])
-        f[n_other:] = -np.inf
         if first == second:
             f[own] = -np.inf
-        m, n_kept, S0, total = 0, 1, 0.0, 0.0
-        for t in range(start[i] + 1, start[i] + length[i]):
-            c = listed[t]
-            if halves.of[c] == other:
-                columns[m], old[m] = halves.column[c], -values[t]
-                S0 += old[m]
-                m += 1
-            else:
-                kept[n_kept], kept_values[n_kept] = c, values[t]
-                total -= values[t]
-                n_kept += 1
-        for t in range(m):
-            b[t] = (1.0 - f_y + np.float64(f[columns[t]])) / K + old[t] + S0
-            f[columns[t]] = -np.inf
-        # of a class without a variable, b has to exceed half the largest one, or the bound, to come to hold one
-        b_top = (1.0 - f_y + np.float64(largest(f))) / K + S0
-        floor = max(0.0, min(0.5 * b_top, bound))
-        n = m
-        if b_top > floor:
-            n_found = above(f, n_other, f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y), found, n_other)
-            for t in range(n_found):
-                c = found[t]
-                columns[n], old[n] = c, 0.0
-                b[n] = (1.0 - f_y + np.float64(f[c])) / K + S0
-                n += 1
-        solve(BOX, b, old, new, n, bound, S0, K, tally)
-        moved = 0.0
-        for t in range(n):
-            change = new[t] - old[t]
-            if abs(change) > NEGLIGIBLE * max(new[t], old[t]):
-                changed[i] = 1
-                moved += change
-                c = columns[t]
-                for p in range(low, high):
-                    W[indices[p], c] -= change * data[p]
-            else:
-                new[t] = old[t]
-            if new[t] > 0.0:
-                kept[n_kept], kept_values[n_kept] = names[1 if home else 0, columns[t]], -new[t]
-                total += new[t]
-                n_kept += 1
-        if moved != 0.0:
+        m, n_kept, S0, total = _split_list(pool, halves, i, other, columns, old, kept, kept_values)
+        n, _, _ = block_step.candidates(
+            f, f_y, bound, K, S0, m, n_other, n_other, False, columns, b, old
+        )  # fmt: skip
+        solve(b, old, new, n, bound, S0, K, False, statistics)
+        count, own_step, _, n_positive, _ = block_step.changes(old, new, n, columns, moved, steps, places)
+        for t in range(count):
+            c, step = moved[t], steps[t]
             for p in range(low, high):
-                W_own[indices[p], own] += moved * data[p]
+                W[indices[p], c] += step * data[p]
+        if count > 0:
+            changed[i] = 1
+        if own_step != 0.0:
+            for p in range(low, high):
+                W_own[indices[p], own] += own_step * data[p]
+        for t in range(n_positive):
+            kept[n_kept], kept_values[n_kept] = names[1 if home else 0, columns[t]], -new[t]
+            total += new[t]
+            n_kept += 1
         kept[0], kept_values[0] = y[i], total
         put(pool, i, kept, kept_values, n_kept if n_kept > 1 else 0)
     return len(order)
 
 
 @njit(cache=True, nogil=True)
+def _names(halves: Halves, first: int, second: int, k: int) -> NDArray[np.int32]:
+    """The classes of both halves by column."""
+    names = np.empty((2, k), np.int32)
+    for c in range(halves.of.shape[0]):
+        if halves.of[c] == first:
+            names[0, halves.column[c]] = c
+        if halves.of[c] == second:
+            names[1, halves.column[c]] = c
+    return names
+
+
+@njit(inline="always")
+def _split_list(
+    pool: Coefficients,
+    halves: Halves,
+    i: int,
+    other: int,
+    columns: NDArray[np.int32],
+    old: NDArray[np.float64],
+    kept: NDArray[np.int32],
+    kept_values: NDArray[np.float64],
+) -> tuple[int, int, float, float]:
+    """Of example i's list the variables of the other half, by column, and behind a place left free all that are kept.
+
+    Returns how many there are of either, the free place among the latter, and the sums of both.
+    """
+    m, n_kept, S0, total = 0, 1, 0.0, 0.0
+    for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
+        c = pool.classes[t]
+        if halves.of[c] == other:
+            columns[m], old[m] = halves.column[c], -pool.values[t]
+            S0 += old[m]
+            m += 1
+        else:
+            kept[n_kept], kept_values[n_kept] = c, pool.values[t]
+            total -= pool.values[t]
+            n_kept += 1
+    return m, n_kept, S0, total
+
+
+@njit(cache=True, nogil=True)
 def take(
     pool: Coefficients, y: NDArray[np.int32], halves: Halves, rank: int, examples: NDArray[np.int32], own: Coefficients
 ) -> None:
-    """Copy of the examples' lists what the shard plays; own has room for it."""
+    """Copy of the examples' lists what the shard visits; own has room for it."""
     for e in range(examples.shape[0]):
         i = examples[e]
         at, n, total = own.used[0], 1, 0.0
@@ -149,7 +167,7 @@ def take(
             own.used[0] += n
 
 
-def told(own: Coefficients, examples: NDArray[np.int32], changed: NDArray[np.uint8]) -> Arrays:
+def report(own: Coefficients, examples: NDArray[np.int32], changed: NDArray[np.uint8]) -> Arrays:
     """What the other shards have to know of the examples' lists, for :func:`enter`."""
     lengths = np.maximum(own.length[examples] - 1, 0)
     starts = np.repeat(own.start[examples] + 1 - np.cumsum(lengths) + lengths, lengths)
@@ -158,7 +176,7 @@ def told(own: Coefficients, examples: NDArray[np.int32], changed: NDArray[np.uin
 
 
 def enter(pool: Coefficients, y: NDArray[np.int32], examples: NDArray[np.int32], parts: list[Arrays]) -> Coefficients:
-    """The pool with the examples' lists as all shards have told them."""
+    """The pool with the examples' lists as all shards have reported them."""
     lengths = np.stack([part[0] for part in parts])
     starts = np.cumsum([0, *(len(part[1]) for part in parts[:-1])])
     classes, values = (np.concatenate([part[t] for part in parts]) for t in (1, 2))

@@ -12,9 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.linear.sharded.batch import Shard
 from solvers.linear.sharded.batch_updates import rebuild
-from solvers.linear.sharded.subproblem import BOX
+from solvers.linear.sharded.task import Examples, Shard
 from solvers.numerics import scaling_search
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.rows import Rows, above, score
@@ -36,17 +35,13 @@ class Bounds(NamedTuple):
     violation: NDArray[np.float64]
 
 
-class Data(NamedTuple):
-    """The examples as every shard holds them."""
-
-    rows: Rows
-    y: NDArray[np.int32]
-    bounds: NDArray[np.float64]
-    owner: NDArray[np.int32]
-
-
 def certify(
-    kind: int, data: Data, shard: Shard, pool: Coefficients, thread_pool: ThreadPool, exchange: Exchange
+    largest_loss: bool,
+    examples: Examples,
+    shard: Shard,
+    pool: Coefficients,
+    thread_pool: ThreadPool,
+    exchange: Exchange,
 ) -> Bounds:
     """Rebuild the shard's weights from the dual variables and measure them with all others; two rounds.
 
@@ -55,59 +50,63 @@ def certify(
     ExchangeError
         A peer is lost.
     """
-    rows, y, n, k = data.rows, data.y, len(data.y), len(data.owner)
-    stops, features = _parts(n), _parts(shard.W.shape[0])
+    rows, y, bounds, owner = examples
+    n, stops, features = len(y), _parts(len(y)), _parts(shard.W.shape[0])
     thread_pool.run(partial(rebuild, rows, shard, pool, a, b) for a, b in features)
     f_y = np.zeros(n, shard.W.dtype)
     thread_pool.run(partial(_own_scores, rows, y, shard, f_y, a, b) for a, b in stops)
-    rank_of = data.owner[y]
+    rank_of = owner[y]
     for rank, (part,) in enumerate(gather(exchange, [f_y[rank_of == exchange.rank]])):
         f_y[rank_of == rank] = part
 
-    width = shard.W.shape[1]
-    losses, norms, terms = (
-        np.zeros((len(stops), width)),
-        np.zeros((len(features), width)),
-        scaling_search.blank(len(stops)),
-    )
+    losses, norms = (np.zeros((len(parts), shard.W.shape[1])) for parts in (stops, features))
+    terms = scaling_search.blank(len(stops))
     up, low = np.full(n, -np.inf), np.full(n, np.inf)
-    args = (kind, rows, y, data.bounds, shard, pool, f_y)
+    args = (largest_loss, examples, shard, pool, f_y)
     thread_pool.run(
         [partial(_margins, *args, losses[p], terms[p], up, low, a, b) for p, (a, b) in enumerate(stops)]
         + [partial(_norms, shard.W, norms[p], a, b) for p, (a, b) in enumerate(features)]
     )
-    own = len(shard.own)
-    message = [
-        shard.own,
-        losses.sum(axis=0)[:own],
-        norms.sum(axis=0)[:own],
-        up.astype(f_y.dtype),
-        low.astype(f_y.dtype),
-        # what is below 1 is empty
-        terms.sum(axis=0)[:, scaling_search.ONE :],
-    ]
-    loss, norm, noted = np.zeros(k), np.zeros(k), scaling_search.blank()
-    for classes, part_loss, part_norm, part_up, part_low, part_terms in gather(exchange, message):
-        loss[classes], norm[classes] = part_loss, part_norm
-        noted[:, scaling_search.ONE :] += part_terms
-        np.maximum(up, part_up, out=up)
-        np.minimum(low, part_low, out=low)
-    above, below = 1.0 - f_y + up, 1.0 - f_y + low
-    seen = rows.squares > 0
-    if kind == BOX:
-        violation = np.maximum(np.maximum(above, -below), 0.0)
-        weighted = float(loss.sum())
+    sums = [part.sum(axis=0)[: len(shard.own)] for part in (losses, norms)]
+    # what is below 1 is empty
+    noted = terms.sum(axis=0)[:, scaling_search.ONE :]
+    loss, norm, terms = np.zeros(len(owner)), np.zeros(len(owner)), scaling_search.blank()
+    message = [shard.own, *sums, up.astype(f_y.dtype), low.astype(f_y.dtype), noted]
+    for classes, loss_of_part, norm_of_part, up_of_part, low_of_part, noted_of_part in gather(exchange, message):
+        loss[classes], norm[classes] = loss_of_part, norm_of_part
+        terms[:, scaling_search.ONE :] += noted_of_part
+        np.maximum(up, up_of_part, out=up)
+        np.minimum(low, low_of_part, out=low)
+    violation, weighted = _violations(largest_loss, examples, _sums(pool), 1.0 - f_y + up, 1.0 - f_y + low)
+    if largest_loss:
+        _note_worst(1.0 - f_y + up, np.where(rows.squares > 0, bounds, 0.0), terms)
     else:
-        worst = np.maximum(above, 0.0)
-        # the slack bound - sum alpha is a variable of gradient 0; sums of alpha below the bound leave it free
-        slack = _sums(pool) < data.bounds * (1.0 - 1e-9)
-        violation = np.maximum(worst - np.minimum(below, np.where(slack, 0.0, np.inf)), 0.0)
-        weighted = float((data.bounds * worst)[seen].sum())
-        _note_worst(above, np.where(seen, data.bounds, 0.0), noted)
-    violation[~seen] = 0.0
+        weighted = float(loss.sum())
     half = 0.5 * float(norm.sum())
-    primal, scale = scaling_search.best_point(half, weighted, noted, scaling_search.ONE)
+    primal, scale = scaling_search.best_point(half, weighted, terms, scaling_search.ONE)
     return Bounds(primal, float(_sums(pool).sum()) - half, scale, f_y, violation)
+
+
+def _violations(
+    largest_loss: bool,
+    examples: Examples,
+    sums: NDArray[np.float64],
+    above: NDArray[np.float64],
+    below: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], float]:
+    """How far each example is from its optimality conditions, and the sum of the weighted largest losses.
+
+    ``above`` is the largest gradient of a variable that may grow, ``below`` the least of one that may fall.
+    """
+    seen, worst = examples.rows.squares > 0, np.maximum(above, 0.0)
+    if largest_loss:
+        # the slack bound - sum alpha is a variable of gradient 0; sums of alpha below the bound leave it free
+        slack = sums < examples.bounds * (1.0 - 1e-9)
+        violation = np.maximum(worst - np.minimum(below, np.where(slack, 0.0, np.inf)), 0.0)
+    else:
+        violation = np.maximum(worst, -below)
+    violation[~seen] = 0.0
+    return violation, float((examples.bounds * worst)[seen].sum())
 
 
 def _parts(n: int) -> list[tuple[int, int]]:
@@ -129,10 +128,8 @@ def _own_scores(rows: Rows, y: NDArray[np.int32], shard: Shard, f_y: NDArray[Any
 
 @njit(cache=True, nogil=True)
 def _margins(
-    kind: int,
-    rows: Rows,
-    y: NDArray[np.int32],
-    bounds: NDArray[np.float64],
+    largest_loss: bool,
+    examples: Examples,
     shard: Shard,
     pool: Coefficients,
     f_y: NDArray[Any],
@@ -143,7 +140,8 @@ def _margins(
     begin: int,
     end: int,
 ) -> None:
-    """Losses a class, also along the ray, the highest score that could still gain, the lowest of a variable above 0."""
+    """Losses a class, also at multiples of W; the highest score that could still gain; the lowest of those held."""
+    rows, y, bounds, _ = examples
     k = shard.own.shape[0]
     f, found = np.empty(shard.W.shape[1], shard.W.dtype), np.empty(k, np.int32)
     for i in range(begin, end):
@@ -155,7 +153,7 @@ def _margins(
             f[own] = -np.inf
         f[k:] = -np.inf
         base = 1.0 - np.float64(f_y[i])
-        if kind == BOX:
+        if not largest_loss:
             # a little below the margin, as the level is rounded
             for t in range(above(f, k, -base - 1e-6 * (1.0 + abs(base)), found, k)):
                 c = found[t]
@@ -167,7 +165,7 @@ def _margins(
             c = shard.local[pool.classes[t]]
             if c >= 0:
                 low[i] = min(low[i], np.float64(f[c]))
-                if kind == BOX and -pool.values[t] >= bound:
+                if not largest_loss and -pool.values[t] >= bound:
                     f[c] = -np.inf
         up[i] = largest(f)
 

@@ -4,13 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.linear.sharded import sum_to_zero
-from solvers.linear.sharded.shard import LARGEST_BATCH
+from solvers.linear.sharded.batch_walk import LARGEST_BATCH
 from solvers.linear.steps import binary
 from solvers.numerics.rows import ALIGNMENT
 from solvers.sharding.exchange import ExchangeKind
 from solvers.sharding.partition import balanced
 from solvers.sharding.plan import BOUNDS_BYTES, Forecast, Rates, Share
-from solvers.sharding.schedule import PORTIONS, moves, rounds
+from solvers.sharding.schedule import PORTIONS, rounds, transfers
 
 _POOL_ENTRIES, _ENTRY_BYTES = 8, 12
 # of each example, what refining passes and certificates make and drop: lists, violations, messages
@@ -88,20 +88,24 @@ def _traffic(
         batches = np.ceil(n / _SUMS_BATCH)
         return int(batches * _SUMS_ROUNDS) + _BOUNDS_ROUNDS, int(n * size * (1 + _SUMS_BYTES * _SUMS_LOOKS)), 3.0
     schedule = list(rounds(size))
-    journeys = sum(len(moves(schedule[t], schedule[(t + 1) % len(schedule)])) for t in range(len(schedule)))
+    travelling = sum(len(transfers(schedule[t], schedule[(t + 1) % len(schedule)])) for t in range(len(schedule)))
     half = n_features * -(-k // (2 * size * (ALIGNMENT // itemsize))) * ALIGNMENT
     # of every example the length of its list in each shard and whether it has moved; the entries once
     lists = n * (5 * size + _ENTRY_BYTES * _LIST_ENTRIES)
-    return PORTIONS * ((len(schedule) if size > 1 else 0) + 2) + _BOUNDS_ROUNDS, PORTIONS * journeys * half + lists, 1.0
+    return (
+        PORTIONS * ((len(schedule) if size > 1 else 0) + 2) + _BOUNDS_ROUNDS,
+        PORTIONS * travelling * half + lists,
+        1.0,
+    )
 
 
 def memory_bytes(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize: int, kind: ExchangeKind) -> int:
     """The bytes of the arrays of a shard that has ``n_own`` of ``k`` classes; all else as :func:`forecast` has it."""
-    lanes = ALIGNMENT // itemsize
-    weights = n_features * -(-n_own // lanes) * ALIGNMENT
+    cells = ALIGNMENT // itemsize
+    weights = n_features * -(-n_own // cells) * ALIGNMENT
     # the matrix as it was given, in float64, and as it is laid out
     rows = nnz * 12 + 8 * n + nnz * (4 + itemsize) + 16 * n
-    # labels, weights, bounds, f_y, rests, gains and orders of examples
+    # labels, weights, bounds, f_y, rest, gains and orders of examples
     examples = n * (4 + 8 + 8 + 8 + 1 + 4 + 8)
     pool = (_POOL_ENTRIES * n + LARGEST_BATCH * (_WIDTH + 1)) * _ENTRY_BYTES + 16 * n
     if kind == "scores":
@@ -109,13 +113,13 @@ def memory_bytes(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize
         batches = 3 * LARGEST_BATCH * min(_WIDTH, k) * (4 + itemsize)
         return int(weights + rows + examples + pool + batches + _PASSING_BYTES * n)
     if kind == "weights":
-        # at home, the halves that play, and those that arrive
+        # at home, the halves that it hosts, and those that arrive
         return int(3 * weights + rows + examples + 2 * pool)
     if kind == "bounds":
         width = binary.block_width(n_own, np.dtype(f"f{itemsize}"))
         blocks = -(-n_own // width)
         # weights and dual variables; of each example and block its gain, its rest and, in a certificate, its gap
         return int(rows + examples + blocks * ((n_features + n) * width * itemsize + n * (4 + 1 + 8)))
-    padded = -(-n_own // lanes) * ALIGNMENT
+    padded = -(-n_own // cells) * ALIGNMENT
     batches = sum_to_zero.LARGEST_BATCH * (2 * (padded + 2 * n_own * itemsize) + 8 * n_own)
     return int(weights + rows + examples + n * n_own * itemsize + batches)

@@ -7,7 +7,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.linear.sharded.batch import Batch, Shard, highest
+from solvers.linear.sharded.batch import Batch, highest
+from solvers.linear.sharded.task import Shard
 from solvers.numerics.coefficients import Coefficients
 from solvers.sharding.exchange import Arrays
 
@@ -15,7 +16,7 @@ from solvers.sharding.exchange import Arrays
 def pack(batch: Batch, y: NDArray[np.int32], shard: Shard, pool: Coefficients, cross: float) -> Arrays:
     """A shard's part of a batch, in five arrays.
 
-    What its weights tell of the batch before; numbers of candidates, in bytes; the candidates' classes, and their
+    What its weights say of the batch before; numbers of candidates, in bytes; the candidates' classes, and their
     scores; and, example after example, the scores of its true class and of the classes of its list that the shard owns.
     """
     n = len(batch.examples)

@@ -5,7 +5,6 @@ import threading
 import numpy as np
 import pytest
 
-from solvers.numerics.thread_pool import ThreadPool
 from solvers.sharding.exchange import ExchangeError, Hub, gather, reduce, run_shards
 
 
@@ -61,14 +60,3 @@ def test_a_broken_hub_refuses_whoever_comes_later():
     hub.abort("shard 1 is lost")
     with pytest.raises(ExchangeError, match="shard 1 is lost"):
         gather(hub.exchange(0), [])
-
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_a_thread_pool_does_every_piece_once_and_passes_on_what_a_piece_raises(size):
-    done = []
-    with ThreadPool(size) as thread_pool:
-        thread_pool.run([lambda i=i: done.append(i) for i in range(50)])
-        assert sorted(done) == list(range(50))
-        with pytest.raises(ZeroDivisionError):
-            thread_pool.run([lambda: 1 // 0] * 5)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("thread-pool")]

@@ -1,4 +1,4 @@
-"""Classes that are trained apart: the optimum of one machine alone, states that can be cut anew, clean ends."""
+"""Independent classes: the optimum of one machine alone, states that can be cut anew, clean ends."""
 
 import numpy as np
 import pytest
@@ -66,14 +66,14 @@ def test_it_ends_in_all_shards_at_the_limit_of_epochs():
 
 
 def test_a_shard_that_has_converged_does_not_keep_one_that_is_at_its_limit():
-    def told(primals, converged):
+    def train(primals, converged):
         for epoch, primal in enumerate(primals, 1):
             yield Step(epoch, primal, 1.0, np.nan, converged and epoch == len(primals), {})
 
     shards = [([3.0, 2.0], True), ([9.0, 8.0, 7.0, 6.0], False)]
 
     def work(exchange):
-        return list(together(told(*shards[exchange.rank]), exchange, lambda step, epoch: step.state))
+        return list(together(train(*shards[exchange.rank]), exchange, lambda step, epoch: step.state))
 
     for steps in run_shards(2, work, timeout=600.0):
         assert [(step.epoch, step.primal, step.converged) for step in steps] == [

@@ -8,9 +8,11 @@ import scipy.sparse as sp
 from held import most_held
 
 from solvers.core.problem import Problem
+from solvers.linear.sharded.batch_walk import BatchWalk
+from solvers.linear.sharded.dual_lists import DualLists
 from solvers.linear.sharded.forecast import forecast
-from solvers.linear.sharded.shard import Plan, _Training
-from solvers.linear.sharded.subproblem import BOX
+from solvers.linear.sharded.score_exchange import ScoreTraining
+from solvers.linear.sharded.task import Plan
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Hub, run_shards
@@ -29,10 +31,20 @@ def text(n=3000, d=4000, k=120, seed=0):
     return Problem.check(X, y)
 
 
-def nbytes(value):
+def arrays_of(value):
+    """The arrays that an object of the training holds, and the objects that it is composed of."""
     if isinstance(value, np.ndarray):
-        return value.nbytes
-    return sum(map(nbytes, value)) if isinstance(value, tuple | list) else 0
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from arrays_of(part)
+    elif isinstance(value, ScoreTraining | BatchWalk | DualLists):
+        for part in vars(value).values():
+            yield from arrays_of(part)
+
+
+def nbytes(arrays):
+    return sum(array.nbytes for array in arrays.values())
 
 
 def facts(problem):
@@ -43,12 +55,12 @@ def facts(problem):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_memory_is_that_of_the_arrays_within_a_tenth(dtype):
     problem = text()
-    plan = Plan(BOX, 1.0, 1e-2, 10, np.dtype(dtype), 0, problem.n_classes - 1.0)
+    plan = Plan(1.0, 1e-2, 10, np.dtype(dtype), 0, problem.n_classes - 1.0)
     found = forecast(*facts(problem), 3, np.dtype(dtype).itemsize)
     with ThreadPool(1) as thread_pool:
         for rank, share in enumerate(found.shares):
-            state = _Training(problem, plan, Hub(3).exchange(rank), thread_pool, None)
-            held = sum(nbytes(value) for value in vars(state).values())
+            state = ScoreTraining(problem, plan, Hub(3).exchange(rank), thread_pool)
+            held = nbytes({id(array): array for array in arrays_of(state)})
             X = problem.X
             held += X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + problem.weights.nbytes
             assert held == pytest.approx(share.memory_bytes, rel=0.1)
@@ -86,10 +98,10 @@ def test_what_travels_lies_between_the_least_and_the_most(machine, made):
             pass
         return sent
 
-    told = run_shards(size, work)
+    reported = run_shards(size, work)
     least, most = (solver.forecast(*facts(problem), size, rates) for rates in (LEAST, MOST))
-    assert least.rounds <= len(told[0]) / epochs <= most.rounds
-    assert least.bytes <= sum(map(sum, told)) / epochs <= most.bytes
+    assert least.rounds <= len(reported[0]) / epochs <= most.rounds
+    assert least.bytes <= sum(map(sum, reported)) / epochs <= most.bytes
 
 
 def test_more_shards_share_the_weights_and_pay_by_the_round():
@@ -105,17 +117,17 @@ def test_more_shards_share_the_weights_and_pay_by_the_round():
         forecast(*facts(problem), 121, 4)
 
 
-def test_shards_that_train_apart_tell_their_bounds_and_keep_every_dual_variable():
+def test_independent_shards_report_their_bounds_and_keep_every_dual_variable():
     problem = text()
-    apart = forecast(*facts(problem), 3, 4, kind="bounds")
+    independent = forecast(*facts(problem), 3, 4, kind="bounds")
     together = forecast(*facts(problem), 3, 4)
-    assert (apart.rounds, apart.bytes) == (1, 3 * 48)
-    assert apart.shares[0].memory_bytes - together.shares[0].memory_bytes < 3000 * 48 * 4
+    assert (independent.rounds, independent.bytes) == (1, 3 * 48)
+    assert independent.shares[0].memory_bytes - together.shares[0].memory_bytes < 3000 * 48 * 4
     wide = forecast(np.full(30_000, 1), 10, 30_000, 1, 4, kind="bounds")
     assert wide.shares[0].memory_bytes > 4 * 30_000**2
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux alone tells the most memory anew")
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux alone counts the most memory anew")
 @pytest.mark.parametrize("machine", ["weston_watkins", "one_vs_rest"])
 def test_a_shards_process_holds_what_was_forecast_within_a_tenth(machine):
     held, forecast = most_held(machine, n=30_000, d=60_000, k=400)

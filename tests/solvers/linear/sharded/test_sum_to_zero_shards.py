@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from problems import optimum, small
 
-import solvers.linear.sharded.sum_to_zero
+import solvers.linear.sharded.training
 from solvers.core.problem import Problem
-from solvers.linear.sharded.sum_to_zero import _Training
+from solvers.linear.sharded.sum_to_zero import SumToZeroTraining
+from solvers.linear.sharded.task import Plan
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Hub, run_shards
@@ -84,7 +85,7 @@ def test_the_bits_do_not_depend_on_threads():
 
 
 def test_a_resumed_run_repeats_the_uninterrupted_one_and_goes_on_in_other_numbers_of_shards(monkeypatch):
-    monkeypatch.setattr(solvers.linear.sharded.sum_to_zero, "SLICE_PRODUCTS", 2_000)
+    monkeypatch.setattr(solvers.linear.sharded.training, "SLICE_PRODUCTS", 2_000)
     problem, solver = with_empty_and_weighted_rows(), machine("lee_lin_wahba")
     whole = in_shards(solver, problem, 2)
     last = whole[0][-1][0]
@@ -108,29 +109,29 @@ def test_a_resumed_run_repeats_the_uninterrupted_one_and_goes_on_in_other_number
 def test_the_dual_rises_at_every_batch_however_large(batch):
     problem, solver = with_empty_and_weighted_rows(), machine("lee_lin_wahba", C=3.0, dtype="float64", max_epochs=3)
     margins = solver.margins(problem.n_classes)
-    plan = solvers.linear.sharded.sum_to_zero.Plan(margins, 3.0, 1e-6, 3, np.dtype(np.float64), 0, 6.0, batch)
+    plan = Plan(3.0, 1e-6, 3, np.dtype(np.float64), 0, 6.0, batch=batch)
     with ThreadPool(1) as thread_pool:
-        training = _Training(problem, plan, Hub(1).exchange(0), thread_pool, None)
+        training = SumToZeroTraining(problem, plan, margins, Hub(1).exchange(0), thread_pool)
         duals = [0.0]
         for _ in range(4):
-            order = np.flatnonzero(training.rows.squares > 0).astype(np.int32)
+            order = np.flatnonzero(training.examples.rows.squares > 0).astype(np.int32)
             for begin in range(0, len(order), batch):
-                training.pace[0] = batch
+                training.batch = batch
                 training._walk(order[begin : begin + batch])
-                duals.append(training.alpha.sum() - 0.5 * (training.W**2).sum())
+                duals.append(training.alpha.sum() - 0.5 * (training.shard.W**2).sum())
     assert (np.diff(duals) >= -1e-12 * np.abs(duals[1:])).all()
     assert duals[-1] > 1.02 * duals[1]
 
 
 def test_the_roots_take_a_few_rounds_a_batch(monkeypatch):
     problem, solver, batches = small(n=400, d=40, k=9), machine("lee_lin_wahba", max_epochs=2), []
-    move = _Training._move
+    move = SumToZeroTraining._move
 
     def counted(training, examples, *rest):
         batches.append(len(examples))
         return move(training, examples, *rest)
 
-    monkeypatch.setattr(_Training, "_move", counted)
+    monkeypatch.setattr(SumToZeroTraining, "_move", counted)
     hub = Hub(1)
     for _ in solver.sharded(problem, hub.exchange(0)):
         pass

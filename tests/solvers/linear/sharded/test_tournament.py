@@ -39,7 +39,7 @@ def in_shards(solver, problem, size, states=None, kind="weights"):
 
 @pytest.mark.parametrize(("size", "k"), [(1, 19), (2, 19), (3, 19), (4, 7)])
 def test_any_number_of_shards_reaches_the_objective_of_scores_and_agrees_on_all_but_the_weights(size, k):
-    # of 8 half-shards of 7 classes, one has none, and gives the others a bye
+    # of 8 half-shards of 7 classes, one has none, and leaves the others without a partner
     problem, solver = text(n=120, k=k), machine(tol=1e-2)
     expected = in_shards(solver, problem, 1, kind="scores")[0][-1][0].primal
     shards = in_shards(solver, problem, size)
@@ -49,7 +49,7 @@ def test_any_number_of_shards_reaches_the_objective_of_scores_and_agrees_on_all_
     for steps in shards[1:]:
         for (other, state), (first, reference) in zip(steps, shards[0], strict=True):
             assert repr((other.primal, other.dual)) == repr((first.primal, first.dual))
-            for name in set(reference) - {"W", "own", "moved"}:
+            for name in set(reference) - {"W", "own"}:
                 np.testing.assert_array_equal(state[name], reference[name], err_msg=name)
 
 
@@ -87,7 +87,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit():
         resumed = in_shards(solver, problem, 2, [steps[stop][1] for steps in whole])
         for steps, reference in zip(resumed, whole, strict=True):
             assert len(steps) == len(reference) - stop - 1
-            for name in set(reference[-1][1]) - {"moved"}:
+            for name in reference[-1][1]:
                 np.testing.assert_array_equal(steps[-1][1][name], reference[-1][1][name], err_msg=name)
 
 
@@ -100,8 +100,8 @@ def test_every_pair_of_half_shards_has_one_host_and_every_class_one_half():
         assert np.ptp(halves.sizes) <= 1
         np.testing.assert_array_equal(halves.host, halves.host.T)
         np.testing.assert_array_equal(np.diag(halves.host)[halves.of], owner)
-        played = np.bincount(halves.host[np.triu_indices(2 * size, 1)], minlength=size)
-        assert played.tolist() == [2 * size - 1] * size
+        visited = np.bincount(halves.host[np.triu_indices(2 * size, 1)], minlength=size)
+        assert visited.tolist() == [2 * size - 1] * size
 
 
 def test_variables_that_share_a_bound_are_refused():

@@ -1,7 +1,7 @@
 """Visits that concern one shard alone: examples of its classes, with those classes of its own that their lists name.
 
 They touch no weights but the shard's and no dual variable that another shard would change, so that all shards visit at
-the same time without a message, each step exact on its part of the variables; what has changed is told afterwards.
+the same time without a message, each step exact on its part of the variables; what has changed is reported afterwards.
 """
 
 from typing import Any
@@ -10,8 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.linear.sharded.batch import Shard
-from solvers.linear.sharded.subproblem import SIMPLEX
+from solvers.linear.sharded.task import Shard
 from solvers.linear.steps import joint
 from solvers.numerics import coefficients
 from solvers.numerics.coefficients import Coefficients, put
@@ -20,7 +19,7 @@ from solvers.sharding.exchange import Arrays
 
 
 def visit(
-    kind: int,
+    largest_loss: bool,
     rows: Rows,
     y: NDArray[np.int32],
     bounds: NDArray[np.float64],
@@ -40,11 +39,11 @@ def visit(
     """
     n, n_own = len(y), len(shard.own)
     own, rest_bounds = coefficients.empty(n, int(pool.length[order].sum()) + n_own), bounds.copy()
-    _take(pool, shard, order, kind == SIMPLEX, own, rest_bounds)
+    _take(pool, shard, order, largest_loss, own, rest_bounds)
     tally, nobody = np.zeros(4), np.zeros(n, np.uint8)
     labels = shard.local[y]
     joint.visit(
-        rows, labels, rest_bounds, n_own, order, 0, len(order), False, n_own, kind == SIMPLEX, shard.W, None, own,
+        rows, labels, rest_bounds, n_own, order, 0, len(order), False, n_own, largest_loss, shard.W, None, own,
         nobody, gains, tally,
     )  # fmt: skip
     lengths, classes, values = _lists(pool, shard, order, own)
@@ -61,7 +60,7 @@ def worthwhile(
 
 
 def enter(pool: Coefficients, gains: NDArray[np.float32], parts: list[Arrays]) -> Coefficients:
-    """The pool with the lists that all shards have told."""
+    """The pool with the lists that all shards have reported."""
     for order, gained, lengths, classes, values in parts:
         gains[order] = gained
         pool = coefficients.with_room(pool, int(lengths.sum()))

@@ -10,23 +10,26 @@ import pytest
 import scipy.sparse as sp
 from problems import optimum, small
 
-import solvers.linear.sharded.shard
+import solvers.linear.sharded.batch_walk
+import solvers.linear.sharded.training
 from solvers.core.problem import Problem
 from solvers.linear.ascent import CERTIFY_SHARE
-from solvers.linear.sharded.batch import Shard, empty_batch, prepare, with_examples
-from solvers.linear.sharded.shard import ESTIMATE, Plan, train
-from solvers.linear.sharded.subproblem import BOX, SIMPLEX, solve
+from solvers.linear.sharded.batch import empty_batch, prepare, with_examples
+from solvers.linear.sharded.schedule_state import Pace, blank_statistics
+from solvers.linear.sharded.score_exchange import train
+from solvers.linear.sharded.subproblem import solve
+from solvers.linear.sharded.task import Plan, Shard
 from solvers.numerics import coefficients
 from solvers.numerics.rows import arrange, weights
 from solvers.sharding.exchange import ExchangeError, Hub, run_shards
-from solvers.sharding.partition import partition_classes
 
-KINDS = {"weston_watkins": BOX, "crammer_singer": SIMPLEX}
+MACHINES = ("weston_watkins", "crammer_singer")
 
 
 def plan_for(name, problem, **changes):
-    zero = problem.n_classes - 1.0 if name == "weston_watkins" else 1.0
-    plan = Plan(KINDS[name], 1.0, 1e-3, 1000, np.dtype(np.float32), 0, zero, batch=16)
+    largest_loss = name == "crammer_singer"
+    zero = 1.0 if largest_loss else problem.n_classes - 1.0
+    plan = Plan(1.0, 1e-3, 1000, np.dtype(np.float32), 0, zero, largest_loss, batch=16)
     return plan._replace(**changes)
 
 
@@ -80,11 +83,11 @@ def assembled(problem, shards, at=-1):
     return W
 
 
-@pytest.mark.parametrize("refine", [False, True])
-@pytest.mark.parametrize("name", KINDS)
-def test_the_bits_do_not_depend_on_threads(name, refine):
+@pytest.mark.parametrize("inner_passes", [False, True])
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_bits_do_not_depend_on_threads(name, inner_passes):
     problem = text()
-    plan = plan_for(name, problem, width=4, refine=refine)
+    plan = plan_for(name, problem, width=4, inner_passes=inner_passes)
     for size in (1, 2):
         expected = in_shards(problem, plan, size)
         assert expected[0][-1][0].converged
@@ -98,7 +101,7 @@ def test_the_bits_do_not_depend_on_threads(name, refine):
                     np.testing.assert_array_equal(state[key], reference[key], err_msg=key)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", MACHINES)
 def test_all_numbers_of_shards_reach_one_objective_and_agree_on_all_but_their_weights(name):
     problem = text()
     plan = plan_for(name, problem)
@@ -114,7 +117,7 @@ def test_all_numbers_of_shards_reach_one_objective_and_agree_on_all_but_their_we
 
 
 @pytest.mark.parametrize("C", [0.1, 3.0])
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", MACHINES)
 def test_the_bounds_enclose_the_optimum_and_meet_there(name, C):
     problem = small()
     value, _ = optimum(name, problem, C)
@@ -133,9 +136,9 @@ def dual_of(state):
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", MACHINES)
 def test_the_dual_rises_at_every_batch_however_large(name, size, monkeypatch):
-    monkeypatch.setattr(solvers.linear.sharded.shard, "SLICE_PRODUCTS", 30_000)
+    monkeypatch.setattr(solvers.linear.sharded.training, "SLICE_PRODUCTS", 30_000)
     problem = text(n=150)
     plan = plan_for(name, problem, batch=size, max_epochs=3, dtype=np.dtype(np.float64))
     states = [state for _, state in followed(problem, plan, 1, None, Hub(1).exchange(0))]
@@ -145,9 +148,9 @@ def test_the_dual_rises_at_every_batch_however_large(name, size, monkeypatch):
 
 
 @pytest.mark.parametrize("size", [1, 2])
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", MACHINES)
 def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, size, monkeypatch):
-    monkeypatch.setattr(solvers.linear.sharded.shard, "SLICE_PRODUCTS", 20_000)
+    monkeypatch.setattr(solvers.linear.sharded.training, "SLICE_PRODUCTS", 20_000)
     problem = text()
     plan = plan_for(name, problem)
     whole = in_shards(problem, plan, size)
@@ -176,10 +179,10 @@ def test_a_lost_shard_ends_training_within_the_timeout_and_leaves_no_thread():
 
 
 def test_one_message_a_batch_and_a_pass_and_two_an_epoch_with_its_certificate(monkeypatch):
-    monkeypatch.setattr(solvers.linear.sharded.shard, "LARGEST_BATCH", 64)
+    monkeypatch.setattr(solvers.linear.sharded.batch_walk, "LARGEST_BATCH", 64)
     # rows that have nothing in common: no step disturbs another, and no batch is scored twice
     problem = Problem.check(sp.eye(400, format="csr"), np.arange(400) % 23)
-    plan = plan_for("weston_watkins", problem, max_epochs=1, batch=64, refine=False)
+    plan = plan_for("weston_watkins", problem, max_epochs=1, batch=64, inner_passes=False)
     hub = Hub(2)
     threads = [
         threading.Thread(target=partial(followed, problem, plan, 1, None, hub.exchange(rank))) for rank in range(2)
@@ -191,13 +194,13 @@ def test_one_message_a_batch_and_a_pass_and_two_an_epoch_with_its_certificate(mo
     assert hub.rounds == -(-400 // 64) + 1 + 2
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", MACHINES)
 def test_a_batch_in_two_messages_takes_the_steps_of_one_in_one(name, monkeypatch):
     problem = text()
     plan = plan_for(name, problem, max_epochs=2, batch=32, dtype=np.dtype(np.float64))
     found = []
     for products in (1 << 40, 1):
-        monkeypatch.setattr(solvers.linear.sharded.shard, "SPLIT_PRODUCTS", products)
+        monkeypatch.setattr(solvers.linear.sharded.batch_walk, "SPLIT_PRODUCTS", products)
         hub, shards = Hub(2), [[], []]
 
         def work(rank, hub=hub, shards=shards):
@@ -218,8 +221,8 @@ def test_a_batch_in_two_messages_takes_the_steps_of_one_in_one(name, monkeypatch
 
 
 @pytest.mark.parametrize("size", [1, 5])
-@pytest.mark.parametrize("kind", [BOX, SIMPLEX])
-def test_candidates_are_few_and_have_every_class_that_a_step_of_all_moves(kind, size):
+@pytest.mark.parametrize("largest_loss", [False, True])
+def test_candidates_are_few_and_have_every_class_that_a_step_of_all_moves(largest_loss, size):
     rng = np.random.default_rng(size)
     problem = text(k=150)
     rows, _ = arrange(problem.X, np.dtype(np.float64))
@@ -241,7 +244,7 @@ def test_candidates_are_few_and_have_every_class_that_a_step_of_all_moves(kind, 
         shard = Shard(own, local, weights(d, len(own), np.dtype(np.float64)))
         shard.W[:, : len(own)] = W[:, own]
         batch = with_examples(empty_batch(len(examples), k, np.dtype(np.float64)), pool, examples)
-        prepare(kind, rows, problem.y, bounds, shard, pool, seen, batch, k, 0, len(examples))
+        prepare(largest_loss, rows, problem.y, bounds, shard, pool, seen, batch, k, 0, len(examples))
         for e, i in enumerate(examples):
             offered[i, batch.classes[e, : batch.counts[e]]] = True
     needed = np.zeros((n, k), bool)
@@ -252,15 +255,15 @@ def test_candidates_are_few_and_have_every_class_that_a_step_of_all_moves(kind, 
         others = np.flatnonzero(np.arange(k) != problem.y[i])
         b = ((1.0 - seen[i] + scores[i]) / rows.squares[i] + old + old.sum())[others]
         new = np.zeros(k - 1)
-        solve(kind, b, old[others], new, k - 1, 0.7, old.sum(), rows.squares[i], np.zeros(3))
+        solve(b, old[others], new, k - 1, 0.7, old.sum(), rows.squares[i], largest_loss, blank_statistics())
         needed[i, others] = (new > 1e-9) & (old[others] == 0.0)
     assert needed.sum() > 100
     assert not (needed & ~offered).any()
     assert offered.sum() <= (1.0 if size == 1 else 4.0) * needed.sum() + 0.01 * offered.size
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_gap_that_visits_tell_lies_between_the_certificates_before_and_after_and_spares_most_of_them(
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_gap_that_visits_measure_lies_between_the_certificates_before_and_after_and_spares_most_of_them(
     name, monkeypatch
 ):
     problem = text(n=2000)
@@ -269,23 +272,13 @@ def test_the_gap_that_visits_tell_lies_between_the_certificates_before_and_after
     assert spared[-1][0].converged
     certificates = [step for step, _ in spared if np.isfinite(step.primal)]
     assert len(certificates) <= 3 + CERTIFY_SHARE * spared[-1][0].epoch
-    monkeypatch.setattr(solvers.linear.sharded.shard, "CERTIFY_SHARE", 1.0)
-    gaps, told = [], []
+    monkeypatch.setattr(solvers.linear.sharded.training, "CERTIFY_SHARE", 1.0)
+    gaps, estimates = [], []
     for step, state in in_shards(problem, plan, 2, keep=lambda state: {"pace": state["pace"]})[0]:
         if np.isfinite(step.primal):
             gaps.append(step.gap)
-            told.append(state["pace"][ESTIMATE])
+            estimates.append(Pace.of(state["pace"]).gap)
     assert len(gaps) > 3
-    for before, after, estimate in zip(gaps, gaps[1:], told[1:], strict=False):
+    for before, after, estimate in zip(gaps, gaps[1:], estimates[1:], strict=False):
         assert 0.5 * after < estimate < 2.0 * before
     assert spared[-1][0].epoch <= 1.1 * len(gaps) + 2
-
-
-def test_classes_are_dealt_evenly_in_number_and_in_examples():
-    y = np.repeat(np.arange(40), np.arange(40, 0, -1)).astype(np.int32)
-    owner = partition_classes(y, 40, 4)
-    assert np.bincount(owner).tolist() == [10] * 4
-    examples = np.bincount(owner[y])
-    assert examples.max() <= 1.1 * examples.min()
-    with pytest.raises(ValueError, match="41 shards for 40 classes"):
-        partition_classes(y, 40, 41)

@@ -1,0 +1,187 @@
+"""One shard of a training, whatever it exchanges: epochs, statistics, certificates, and the state of a step."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.core.base import State, Step, relative_gap
+from solvers.core.problem import Problem
+from solvers.linear.ascent import CERTIFY_SHARE, bounded
+from solvers.linear.sharded.certificate import Bounds, certify
+from solvers.linear.sharded.dual_lists import DualLists
+from solvers.linear.sharded.schedule_state import Phase, Progress, blank_statistics
+from solvers.linear.sharded.task import Plan, partitioned
+from solvers.numerics.orders import awake
+from solvers.numerics.rows import square_norm
+from solvers.numerics.thread_pool import ThreadPool
+from solvers.sharding.exchange import Exchange, gather
+
+# multiply-adds of all shards between two steps of the generator, about
+SLICE_PRODUCTS = 1 << 31
+# of the best part of a batch's steps: from which on all are taken, and above which batches grow; by these factors
+WHOLE, GROW_ABOVE = 0.6, 0.9
+SHRINK, GROW = 0.7, 1.25
+
+
+class ShardTraining(ABC):
+    """The training of one shard; a subclass says what an epoch does and how its bounds are measured.
+
+    Parameters
+    ----------
+    problem : Problem
+        The whole problem, the same in every shard.
+    plan : Plan
+    exchange : Exchange
+    thread_pool : ThreadPool
+    """
+
+    def __init__(self, problem: Problem, plan: Plan, exchange: Exchange, thread_pool: ThreadPool) -> None:
+        self.plan, self.exchange, self.thread_pool = plan, exchange, thread_pool
+        self.examples, self.shard = partitioned(problem, plan, exchange.rank, exchange.size)
+        rows = self.examples.rows
+        self.filled = np.flatnonzero(rows.squares > 0).astype(np.int32)
+        self.lengths = np.diff(rows.indptr).astype(np.float64)
+        self.constant = float(self.examples.bounds[rows.squares == 0].sum()) * plan.loss_at_zero
+        self.progress, self.scale = Progress(), 1.0
+        self.statistics, self.unreported, self.square = blank_statistics(), blank_statistics(), 0.0
+        self.rest, self.order = np.zeros(problem.n_samples, np.uint8), np.empty(0, np.int32)
+
+    def restore(self, state: State) -> None:
+        """Take up the state of an earlier step."""
+        n_own = len(self.shard.own)
+        self.shard.W[:, :n_own] = state["W"][:, :n_own]
+        self.progress, self.scale = Progress.of(state["progress"]), float(state["scale"][0])
+        self.statistics.view(np.float64)[:] = state["statistics"]
+        self.rest[:], self.order = state["rest"], np.array(state["order"])
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The arrays of a step; those that have a column for each class are views."""
+        return {
+            "W": self.shard.W,
+            "own": self.shard.own,
+            "rest": self.rest,
+            "order": self.order,
+            "progress": self.progress.array(),
+            "statistics": self.statistics.view(np.float64).copy(),
+            "scale": np.array([self.scale]),
+        }
+
+    def steps(self) -> Iterator[Step]:
+        """Slices of an epoch and, at its end, its bounds where they are worth measuring."""
+        plan, progress, n = self.plan, self.progress, len(self.rest)
+        while True:
+            if progress.phase == Phase.ENDED:
+                if progress.epoch == plan.max_epochs:
+                    return
+                progress.epoch, progress.position, progress.inner_passes = progress.epoch + 1, 0, 0
+                progress.phase = Phase.PASS
+                self.order = awake(self.filled, self.rest, progress.epoch)
+                self.statistics[:] = 0
+                self._begin_epoch()
+            if self._advance():
+                yield self._step(np.nan, np.nan, converged=False)
+                continue
+            progress.phase = Phase.ENDED
+            promising = self._promising()
+            if not (promising or self._due()):
+                yield self._step(np.nan, np.nan, converged=False)
+                continue
+            progress.certified += 1
+            primal, dual, gaps = self._certify()
+            primal, dual = primal + self.constant, dual + self.constant
+            dual = bounded(primal, dual, plan.dtype)
+            gap = relative_gap(primal, dual)
+            self._after_certificate(gap)
+            self.rest[gaps > 0.1 * plan.tol * primal / n] = 0
+            yield self._step(primal, dual, converged=gap <= plan.tol)
+            if gap <= plan.tol:
+                return
+
+    @abstractmethod
+    def _begin_epoch(self) -> None:
+        """Prepare an epoch over the examples of ``order``, which may be put into another order."""
+
+    @abstractmethod
+    def _advance(self) -> bool:
+        """Do the next slice of the epoch; whether another one follows."""
+
+    @abstractmethod
+    def _certify(self) -> tuple[float, float, NDArray[np.float64]]:
+        """Objective and dual value without the empty examples, and each example's part of the gap, or a bound of it."""
+
+    def _promising(self) -> bool:
+        """Whether the gap that the epoch's visits have measured is small enough for a certificate."""
+        found = self.statistics[0]
+        return bool(found["gap"] <= self.plan.tol * (found["loss"] + 0.5 * self.square))
+
+    def _due(self) -> bool:
+        """Whether it is time for a certificate in any case."""
+        epoch = self.progress.epoch
+        return CERTIFY_SHARE * epoch >= 1 + self.progress.certified or epoch == self.plan.max_epochs
+
+    def _after_certificate(self, gap: float) -> None:  # noqa: B027
+        """Learn from the gap that a certificate has found."""
+
+    def _step(self, primal: float, dual: float, *, converged: bool) -> Step:
+        violation = float(self.statistics[0]["violation"])
+        return Step(self.progress.epoch, primal, dual, violation, converged, self.state())
+
+    def _shuffle(self) -> None:
+        self.order = np.random.default_rng([self.plan.seed, self.progress.epoch]).permutation(self.order)
+
+    def _next_slice(self) -> NDArray[np.int32]:
+        """The next examples of the epoch's order, some work for all shards; the position moves behind them."""
+        left = self.order[self.progress.position :]
+        work = np.cumsum(self.lengths[left]) * len(self.examples.owner)
+        n = min(len(work), max(1, int(np.searchsorted(work, SLICE_PRODUCTS))))
+        self.progress.position += n
+        return left[:n]
+
+    def _report(self) -> None:
+        """Add up what all shards have measured since the last time, and the squares of all weights."""
+        mine = [*self.unreported.view(np.float64), square_norm(self.shard.W, len(self.shard.own))]
+        reported = [part[0] for part in gather(self.exchange, [np.array(mine)])]
+        found = self.statistics[0]
+        gap, loss = np.sum([part[:2] for part in reported], axis=0)
+        found["gap"] += gap
+        found["loss"] += loss
+        found["violation"] = max(found["violation"], *(part[2] for part in reported))
+        self.unreported[:] = 0
+        self.square = float(sum(part[3] for part in reported))
+
+
+class RelativeTraining(ShardTraining):
+    """Of a machine with relative margins: every shard holds the dual variables of all classes, in sparse lists."""
+
+    def __init__(
+        self, problem: Problem, plan: Plan, exchange: Exchange, thread_pool: ThreadPool, n_entries: int
+    ) -> None:
+        super().__init__(problem, plan, exchange, thread_pool)
+        self.duals = DualLists(problem.n_samples, n_entries)
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self.duals.restore(state)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return super().state() | self.duals.state()
+
+    def _certify(self) -> tuple[float, float, NDArray[np.float64]]:
+        found = self._measure()
+        return found.primal, found.dual, self.examples.bounds * found.violation
+
+    def _measure(self) -> Bounds:
+        found = certify(
+            self.plan.largest_loss, self.examples, self.shard, self.duals.pool, self.thread_pool, self.exchange
+        )
+        self.scale = found.scale
+        return found
+
+
+def next_batch(size: float, best: float, least: int, largest: int) -> float:
+    """How many examples the next batch has, by the best part of this one's steps."""
+    factor = SHRINK if best < WHOLE else GROW if best > GROW_ABOVE else 1.0
+    return float(np.clip(factor * size, least, largest))
