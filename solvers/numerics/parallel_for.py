@@ -221,7 +221,7 @@ def _parallel_for(work_queue: Any, function: Any, n: Any, arrays: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def serve(work_queue: NDArray[np.int64], patience: int) -> int:
-    """Help with every phase until told to leave, or until nothing was left to do ``patience`` times in a row.
+    """Help with every phase until asked to leave, or until nothing was left to do ``patience`` times in a row.
 
     Returns how many pieces were done.
     """

@@ -37,7 +37,7 @@ class Rates(NamedTuple):
 
 
 # Between them lay all sets measured at C = 1. Examples a round: 6 on letter, 13 to 43 on digits, 80 to 135 on few
-# texts, 220 to 420 on more; batches of 8, the least, make 4.5, as passes that refine have batches, too. Bytes: 14 on
+# texts, 220 to 420 on more; batches of 8, the least, make 4.5, as inner passes have batches, too. Bytes: 14 on
 # usps, 40 to 70 on texts, 170 on 5,000 classes.
 LEAST, MOST = Rates(batch=450.0, message=10.0), Rates(batch=4.5, message=400.0)
 

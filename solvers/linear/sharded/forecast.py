@@ -13,7 +13,7 @@ from solvers.sharding.plan import BOUNDS_BYTES, Forecast, Rates, Share
 from solvers.sharding.schedule import PORTIONS, rounds, transfers
 
 _POOL_ENTRIES, _ENTRY_BYTES = 8, 12
-# of each example, what refining passes and certificates make and drop: lists, violations, messages
+# of each example, what inner passes and certificates make and drop: lists, violations, messages
 _PASSING_BYTES = 100
 _WIDTH = 128
 _BOUNDS_ROUNDS = 3

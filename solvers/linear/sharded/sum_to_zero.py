@@ -236,7 +236,7 @@ class SumToZeroTraining(ShardTraining):
         if part < 1.0:
             args = (self.examples.rows, examples, pending.steps, self.shard.W, 1.0 - part)
             self.thread_pool.run(partial(absolute_parts.take_back, *args, *stops) for stops in self.columns)
-        absolute_parts.settle(examples, pending.new, part, self.alpha)
+        absolute_parts.accept(examples, pending.new, part, self.alpha)
         self.totals[examples] += part * (pending.totals - self.totals[examples])
         moved = np.any([part[1] for part in parts], axis=0)
         self.rest[examples] = np.where(moved, 0, np.minimum(self.rest[examples], 254) + 1)

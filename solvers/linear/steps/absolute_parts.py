@@ -195,7 +195,7 @@ def take_back(
 
 
 @njit(cache=True, nogil=True)
-def settle(examples: NDArray[np.int32], new: NDArray[Any], part: float, alpha: NDArray[Any]) -> None:
+def accept(examples: NDArray[np.int32], new: NDArray[Any], part: float, alpha: NDArray[Any]) -> None:
     """Move the variables a part of the way to their new values."""
     for e in range(examples.shape[0]):
         a = alpha[examples[e]]
