@@ -10,17 +10,29 @@ from numpy.typing import NDArray
 from solvers.kernel_svm.kernel_function import KernelFunction, square_lengths
 
 # eight doubles are a cache line: a feature's values in eight picked examples come with one access
-LANES = 8
+PANEL_WIDTH = 8
 AT_ONCE = 64
 
 
-class Held(NamedTuple):
-    """The columns at hand, for kernels: their values, each example's slot or -1, when each slot was last asked for."""
+class CachedColumns(NamedTuple):
+    """The columns at hand, as compiled loops take them.
+
+    Attributes
+    ----------
+    store : float64 array, shape (n_slots, n_samples)
+        The columns.
+    slot : int64 array, shape (n_samples,)
+        Where each example's column is; -1 where it is not at hand.
+    last_use : int64 array, shape (n_slots,)
+        The number of the last use of each slot.
+    uses : int64 array, shape (1,)
+        How many uses there were.
+    """
 
     store: NDArray[np.float64]
     slot: NDArray[np.int64]
-    asked: NDArray[np.int64]
-    clock: NDArray[np.int64]
+    last_use: NDArray[np.int64]
+    uses: NDArray[np.int64]
 
 
 class Gram:
@@ -43,7 +55,7 @@ class Gram:
     Attributes
     ----------
     diagonal : float64 array, shape (n_samples,)
-    held : Held
+    cached : CachedColumns
     store : float64 array, shape (n_slots, n_samples)
         The columns, each in the slot that :meth:`columns` names.
     computed : int
@@ -60,25 +72,26 @@ class Gram:
         given = kernel.name == "precomputed"
         self.diagonal = (X.diagonal() if given else kernel.of_itself(self._squares)) + offset
         self._X = X if given else _compact(X)
-        self._panel = np.zeros((self._X.shape[1], LANES))
+        self._panel = np.zeros((self._X.shape[1], PANEL_WIDTH))
         self.store = np.empty((min(n, max(at_least, cache_bytes // (8 * n))), n))
         n_slots = len(self.store)
-        self.held = Held(self.store, np.full(n, -1, np.int64), np.zeros(n_slots, np.int64), np.zeros(1, np.int64))
+        none = np.full(n, -1, np.int64)
+        self.cached = CachedColumns(self.store, none, np.zeros(n_slots, np.int64), np.zeros(1, np.int64))
         self._owner = np.full(n_slots, -1, np.int64)
         self.computed = 0
 
     def columns(self, picks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The slots of the columns of ``picks`` (distinct), shape (n_picks,); they stay until the next call."""
-        _, slot, asked, clock = self.held
-        clock += 1
+        _, slot, last_use, uses = self.cached
+        uses += 1
         at = slot[picks]
-        asked[at[at >= 0]] = clock
+        last_use[at[at >= 0]] = uses
         missing = picks[at < 0]
         if len(missing):
-            slots = np.argsort(asked, kind="stable")[: len(missing)]
+            slots = np.argsort(last_use, kind="stable")[: len(missing)]
             evicted = self._owner[slots]
             slot[evicted[evicted >= 0]] = -1
-            slot[missing], self._owner[slots], asked[slots] = slots, missing, clock
+            slot[missing], self._owner[slots], last_use[slots] = slots, missing, uses
             for begin in range(0, len(missing), AT_ONCE):
                 part = missing[begin : begin + AT_ONCE]
                 self.store[slots[begin : begin + AT_ONCE]] = self._compute(part) + self._offset
@@ -89,7 +102,7 @@ class Gram:
         X = self._X
         if self.kernel.name == "precomputed":
             return np.asarray(X[picks].toarray())
-        products = np.empty((-(-len(picks) // LANES) * LANES, X.shape[0]))
+        products = np.empty((-(-len(picks) // PANEL_WIDTH) * PANEL_WIDTH, X.shape[0]))
         _products(X.indptr, X.indices, X.data, picks, self._panel, products)
         return self.kernel.of_products(products[: len(picks)], self._squares[picks], self._squares)
 
@@ -114,15 +127,15 @@ def _products(
     products: NDArray[np.float64],
 ) -> None:
     """products[t, i] = x_i . x_picks[t], always summed in the order of the features; the panel stays 0."""
-    for begin in range(0, picks.shape[0], LANES):
-        part = picks[begin : begin + LANES]
-        for lane in range(part.shape[0]):
-            for at in range(indptr[part[lane]], indptr[part[lane] + 1]):
-                panel[indices[at], lane] = data[at]
-        _of_panel(indptr, indices, data, panel, products[begin : begin + LANES])
-        for lane in range(part.shape[0]):
-            for at in range(indptr[part[lane]], indptr[part[lane] + 1]):
-                panel[indices[at], lane] = 0.0
+    for begin in range(0, picks.shape[0], PANEL_WIDTH):
+        part = picks[begin : begin + PANEL_WIDTH]
+        for p in range(part.shape[0]):
+            for at in range(indptr[part[p]], indptr[part[p] + 1]):
+                panel[indices[at], p] = data[at]
+        _of_panel(indptr, indices, data, panel, products[begin : begin + PANEL_WIDTH])
+        for p in range(part.shape[0]):
+            for at in range(indptr[part[p]], indptr[part[p] + 1]):
+                panel[indices[at], p] = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -133,18 +146,18 @@ def _of_panel(
     panel: NDArray[np.float64],
     products: NDArray[np.float64],
 ) -> None:
-    """products[lane, i] = x_i . panel[:, lane]."""
+    """products[p, i] = x_i . panel[:, p]."""
     for i in range(products.shape[1]):
         s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for at in range(indptr[i], indptr[i + 1]):
-            x, p = data[at], panel[indices[at]]
-            s0 += x * p[0]
-            s1 += x * p[1]
-            s2 += x * p[2]
-            s3 += x * p[3]
-            s4 += x * p[4]
-            s5 += x * p[5]
-            s6 += x * p[6]
-            s7 += x * p[7]
+            x, row = data[at], panel[indices[at]]
+            s0 += x * row[0]
+            s1 += x * row[1]
+            s2 += x * row[2]
+            s3 += x * row[3]
+            s4 += x * row[4]
+            s5 += x * row[5]
+            s6 += x * row[6]
+            s7 += x * row[7]
         products[0, i], products[1, i], products[2, i], products[3, i] = s0, s1, s2, s3
         products[4, i], products[5, i], products[6, i], products[7, i] = s4, s5, s6, s7

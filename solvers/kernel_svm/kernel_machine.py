@@ -2,10 +2,10 @@
 
 It minimises ``P(w) = 1/2 sum_c |w_c|^2 + sum_i C_i loss(f(x_i), y_i)``, ``f_c(x) = <w_c, phi(x)>``, over the dual
 variables of one example at a time (Crammer and Singer 2002, Figure 4). The scores F of all examples are at hand, so
-that a survey of all of them gives the primal value, the dual value and every example's violation of the optimality
-conditions. A survey lists the worst fifth of the examples; they are taken up in working sets of 64, worst first, with
-exact block steps inside a set, and F learns of a set's changes at once. One example a survey, the greediest choice,
-needs a quarter of the block steps, but each of them then costs a survey.
+that one check of all of them gives the primal value, the dual value and every example's violation of the optimality
+conditions. The worst fifth of the examples are listed and solved in working sets of 64, worst first, with exact block
+steps inside a set, and F is updated once a set. One example a check, the greediest choice, needs a quarter of the block
+steps, but each of them then costs a check.
 """
 
 from abc import abstractmethod
@@ -24,7 +24,7 @@ from solvers.kernel_svm.gram import Gram
 from solvers.kernel_svm.kernel_function import KernelFunction, KernelName, scale_of, square_lengths
 from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.kernel_svm.working_set import BlockRule, Training
-from solvers.kernel_svm.working_set_loop import LENGTH, MEASURED, MISSING, PLACE, STEPS, Rules, climb
+from solvers.kernel_svm.working_set_loop import LOOP, MEASURED, MISSING, LoopSettings, run_working_sets
 from solvers.metrics import bounds
 
 WORKING_SET = 64
@@ -34,8 +34,10 @@ ENOUGH = 0.3
 STEPS_PER_EXAMPLE = 10
 # up to so many examples all columns of the Gram matrix are computed at once, if they may be kept
 WHOLE = 512
-# a certificate is handed out after so many block steps at least: it costs what some dozens of them do
-HANDED_EVERY = 1000
+# a certificate is reported after so many block steps at least: it costs what some dozens of them do
+REPORT_EVERY = 1000
+# of the loop, what a state keeps
+COUNTERS = ("steps", "reported", "place", "length")
 
 
 class KernelParams(SingleLabelParams):
@@ -61,7 +63,7 @@ class KernelParams(SingleLabelParams):
 
 
 class KernelMachine(Machine[KernelParams]):
-    """A kernel machine by dual block ascent; a method says which by its three numbers.
+    """A kernel machine by dual block ascent; a method says which by its block rule.
 
     ``bias`` is one more coordinate in the space of the kernel: its square is added to every kernel value, those of a
     precomputed matrix included. A positive semidefinite matrix stays one, so that holds for every kernel alike.
@@ -74,58 +76,55 @@ class KernelMachine(Machine[KernelParams]):
         return False
 
     @abstractmethod
-    def machine(self, n_classes: int) -> BlockRule:
-        """The numbers of this method."""
+    def block_rule(self, n_classes: int) -> BlockRule:
+        """The three numbers in which the methods differ."""
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
-        params, machine = self.params, self.machine(problem.n_classes)
-        n, k = problem.n_samples, problem.n_classes
+        params, n, k = self.params, problem.n_samples, problem.n_classes
         gram = Gram(problem.X, self._function(problem), params.cache_mb << 20, WORKING_SET, params.bias**2)
-        training = Training(problem.y, params.C * problem.weights, gram.diagonal)
-        most = min(n, max(WORKING_SET, n // LISTED_SHARE))
+        rule, training = self.block_rule(k), Training(problem.y, params.C * problem.weights, gram.diagonal)
+        loop = np.zeros(1, LOOP)[0]
         if state is None:
-            F, alpha, listed, clock = np.zeros((k, n)), np.zeros((k, n)), np.empty(0, np.int64), np.zeros(4, np.int64)
+            F, alpha, listed = np.zeros((k, n)), np.zeros((k, n)), np.empty(0, np.int64)
         else:
-            F, alpha, listed, clock = (np.array(state[name]) for name in ("F", "alpha", "listed", "clock"))
-        listed = np.resize(listed, most)
-        limit, violations, sums = params.max_epochs * n, np.zeros(n), np.zeros(3)
-        cost = WORKING_SET * (problem.X.nnz + n * min(k, 8)) + k * n // LISTED_SHARE
-        every = max(n, HANDED_EVERY)
-        rules = Rules(
-            WORKING_SET, LISTED_SHARE, ENOUGH, STEPS_PER_EXAMPLE, limit, every, params.tol, cost, SLICE_PRODUCTS
-        )
-        if clock[STEPS] >= limit:
+            F, alpha, listed = (np.array(state[name]) for name in ("F", "alpha", "listed"))
+            for name in COUNTERS:
+                loop[name] = state[name]
+        listed = np.resize(listed, min(n, max(WORKING_SET, n // LISTED_SHARE)))
+        violations, settings = np.zeros(n), self._settings(problem)
+        if loop["steps"] >= settings.limit:
             return
         if n <= min(WHOLE, len(gram.store)):
             gram.columns(np.arange(n))
 
         while True:
-            why = climb(machine, training, rules, gram.held, F, alpha, listed, violations, clock, sums)
+            why = run_working_sets(rule, training, settings, gram.cached, F, alpha, listed, violations, loop)
             if why == MISSING:
-                gram.columns(listed[clock[PLACE] : clock[LENGTH]][:WORKING_SET])
+                gram.columns(listed[loop["place"] : loop["length"]][:WORKING_SET])
                 continue
-            primal, dual = _certificate(*sums) if why == MEASURED else (np.nan, np.nan)
-            converged = why == MEASURED and relative_gap(primal, dual) <= params.tol
-            violation = float(violations.max()) if why == MEASURED else np.nan
-            arrays = {"F": F, "alpha": alpha, "listed": listed[: clock[LENGTH]], "clock": clock}
-            epoch = max(1, -(-int(clock[STEPS]) // n))
+            measured = why == MEASURED
+            primal, dual = (
+                _certificate(loop["losses"], loop["total"], loop["products"]) if measured else (np.nan, np.nan)
+            )
+            converged = measured and relative_gap(primal, dual) <= params.tol
+            violation = float(violations.max()) if measured else np.nan
+            counters = {name: np.array(loop[name]) for name in COUNTERS}
+            arrays = {"F": F, "alpha": alpha, "listed": listed[: loop["length"]]} | counters
+            epoch = max(1, -(-int(loop["steps"]) // n))
             yield Step(epoch, primal, dual, violation, converged, arrays)
-            if why == MEASURED and (converged or clock[STEPS] >= limit or clock[LENGTH] == 0):
+            if measured and (converged or loop["steps"] >= settings.limit or loop["length"] == 0):
                 return
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
-        coefficients = _coefficients(self.machine(problem.n_classes), problem.y, state["alpha"])
+        rule = self.block_rule(problem.n_classes)
+        coefficients = _coefficients(rule, problem.y, state["alpha"])
         square = float(np.vdot(coefficients, state["F"]))
         factor = best_multiple(float(state["alpha"].sum()), square, ratio)
         alpha = factor * state["alpha"]
-        if not self.machine(problem.n_classes).largest:
+        if not rule.largest:
             alpha = snapped_to_bounds(alpha, self.params.C * problem.weights)
-        return {
-            "F": factor * state["F"],
-            "alpha": alpha,
-            "listed": np.empty(0, np.int64),
-            "clock": np.zeros(4, np.int64),
-        }
+        counters = {name: np.zeros((), np.int64) for name in COUNTERS}
+        return {"F": factor * state["F"], "alpha": alpha, "listed": np.empty(0, np.int64)} | counters
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         columns = min(n_samples, max(WORKING_SET, (self.params.cache_mb << 20) // (8 * n_samples)))
@@ -138,15 +137,28 @@ class KernelMachine(Machine[KernelParams]):
         function, offset = self._function(problem), self.params.bias**2
         given = function.name == "precomputed"
         diagonal = (problem.X.diagonal() if given else function.of_itself(square_lengths(problem.X))) + offset
-        coefficients = _coefficients(self.machine(problem.n_classes), problem.y, state["alpha"])
+        coefficients = _coefficients(self.block_rule(problem.n_classes), problem.y, state["alpha"])
         support = np.flatnonzero((coefficients != 0).any(axis=0) & (diagonal > 0))
         model = KernelModel.of_training(
             problem.classes, problem.X, function, support, np.ascontiguousarray(coefficients[:, support].T), offset
         )
         squares = (coefficients * state["F"]).sum(axis=1)
-        told = bounds.report(state["F"].T, problem.y, squares, float(np.sqrt(diagonal.max())), len(support))
-        model.report = told
+        model.report = bounds.report(state["F"].T, problem.y, squares, float(np.sqrt(diagonal.max())), len(support))
         return model
+
+    def _settings(self, problem: Problem) -> LoopSettings:
+        n, k = problem.n_samples, problem.n_classes
+        return LoopSettings(
+            size=WORKING_SET,
+            share=LISTED_SHARE,
+            enough=ENOUGH,
+            budget=STEPS_PER_EXAMPLE,
+            limit=self.params.max_epochs * n,
+            every=max(n, REPORT_EVERY),
+            tol=self.params.tol,
+            cost=WORKING_SET * (problem.X.nnz + n * min(k, 8)) + k * n // LISTED_SHARE,
+            slice=SLICE_PRODUCTS,
+        )
 
     def _function(self, problem: Problem) -> KernelFunction:
         params = self.params
@@ -157,9 +169,9 @@ class KernelMachine(Machine[KernelParams]):
         return KernelFunction(params.kernel, params.degree, gamma, params.coef0)
 
 
-def _certificate(losses: float, total: float, held: float) -> tuple[float, float]:
-    """Primal and dual value from the sums of a survey; ``|w|^2 = sum alpha - alpha' g``."""
-    square = total - held
+def _certificate(losses: float, total: float, products: float) -> tuple[float, float]:
+    """Primal and dual value from the sums of a check of the conditions; ``|w|^2 = sum alpha - alpha' g``."""
+    square = total - products
     if square < -1e-9 * total:
         raise ProblemError(f"the kernel is not positive semidefinite: it gives w the squared norm {square:.3g}")
     primal, dual = 0.5 * square + losses, total - 0.5 * square
@@ -168,10 +180,10 @@ def _certificate(losses: float, total: float, held: float) -> tuple[float, float
     return primal, min(dual, primal)
 
 
-def _coefficients(machine: BlockRule, y: NDArray[np.int32], alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+def _coefficients(rule: BlockRule, y: NDArray[np.int32], alpha: NDArray[np.float64]) -> NDArray[np.float64]:
     """``w_c = sum_i v_ci phi(x_i)``: v, shape (n_classes, n_samples)."""
     v, sums = -alpha, alpha.sum(axis=0)
-    if machine.own:
+    if rule.own:
         v[y, np.arange(len(y))] = sums
     else:
         v += sums / len(alpha)

@@ -1,4 +1,4 @@
-"""Dual ascent on a few examples at a time: which are worst, the exact block steps among them, what all scores learn."""
+"""Dual ascent on a few examples at a time: violations, exact block steps within a working set, update of all scores."""
 
 from typing import NamedTuple
 
@@ -44,8 +44,8 @@ class Training(NamedTuple):
     diagonal: NDArray[np.float64]
 
 
-class Local(NamedTuple):
-    """A working set cut out: its examples, the Gram matrix among them, their scores and dual variables by row."""
+class LocalProblem(NamedTuple):
+    """A working set by itself: its examples, the Gram matrix among them, their scores and dual variables by row."""
 
     picks: NDArray[np.int64]
     gram: NDArray[np.float64]
@@ -55,8 +55,8 @@ class Local(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def survey(
-    machine: BlockRule,
+def check_conditions(
+    rule: BlockRule,
     training: Training,
     F: NDArray[np.float64],
     alpha: NDArray[np.float64],
@@ -75,11 +75,11 @@ def survey(
         size = min(TILE, n - begin)
         y, C = training.y[begin : begin + size], training.bounds[begin : begin + size]
         for t in range(size):
-            own[t] = 1.0 - machine.own * F[y[t], begin + t]
+            own[t] = 1.0 - rule.own * F[y[t], begin + t]
             high[t], low[t], loss[t], held[t], total[t] = 0.0, np.inf, 0.0, 0.0, 0.0
         for c in range(k):
             f, a = F[c, begin : begin + size], alpha[c, begin : begin + size]
-            if machine.largest:
+            if rule.largest:
                 for t in range(size):
                     g = own[t] + f[t] if y[t] != c else 0.0
                     high[t] = g if g > high[t] else high[t]
@@ -98,7 +98,7 @@ def survey(
                     held[t] += a[t] * g
                     total[t] += a[t]
         for t in range(size):
-            if machine.largest:
+            if rule.largest:
                 loss[t] = high[t]
                 if total[t] < C[t] * (1.0 - 1e-9):
                     low[t] = min(low[t], 0.0)
@@ -112,16 +112,16 @@ def survey(
 
 
 @njit(cache=True, nogil=True)
-def cut_out(
+def local_problem(
     picks: NDArray[np.int64],
     slots: NDArray[np.int64],
     store: NDArray[np.float64],
     F: NDArray[np.float64],
     alpha: NDArray[np.float64],
-) -> Local:
-    """The working set's part of everything."""
+) -> LocalProblem:
+    """The Gram matrix, scores and dual variables of the working set ``picks``."""
     q, k = picks.shape[0], F.shape[0]
-    local = Local(picks, np.empty((q, q)), np.empty((q, k)), np.empty((q, k)), np.zeros((q, k)))
+    local = LocalProblem(picks, np.empty((q, q)), np.empty((q, k)), np.empty((q, k)), np.zeros((q, k)))
     for s in range(q):
         for t in range(q):
             local.gram[s, t] = store[slots[s], picks[t]]
@@ -132,7 +132,7 @@ def cut_out(
 
 
 @njit(cache=True, nogil=True)
-def ascend(machine: BlockRule, training: Training, local: Local, budget: int, share: float) -> int:
+def solve_local(rule: BlockRule, training: Training, local: LocalProblem, budget: int, share: float) -> int:
     """Exact block steps in turn until all violations are below a share of the first worst one; how many were made.
 
     local.f, local.alpha and local.moved (changes of the coefficients) change in place.
@@ -145,15 +145,15 @@ def ascend(machine: BlockRule, training: Training, local: Local, budget: int, sh
         for s in range(q):
             i = local.picks[s]
             y, C, K = training.y[i], training.bounds[i], local.gram[s, s]
-            psi = _violation(machine, y, C, local.f[s], local.alpha[s])
+            psi = _violation(rule, y, C, local.f[s], local.alpha[s])
             worst = max(worst, psi)
             if psi <= max(0.0, share * first):
                 continue
             if steps == budget:
                 return steps
             steps += 1
-            total = _block_step(machine, y, C, K, local.f[s], local.alpha[s], b)
-            changed = _coefficients(machine, y, local.alpha[s], b, v, total)
+            total = _block_step(rule, y, C, K, local.f[s], local.alpha[s], b)
+            changed = _coefficients(rule, y, local.alpha[s], b, v, total)
             for c in range(k):
                 local.alpha[s, c] = b[c]
                 local.moved[s, c] += v[c]
@@ -169,8 +169,8 @@ def ascend(machine: BlockRule, training: Training, local: Local, budget: int, sh
 
 
 @njit(cache=True, nogil=True)
-def spread(
-    local: Local,
+def update_scores(
+    local: LocalProblem,
     slots: NDArray[np.int64],
     store: NDArray[np.float64],
     F: NDArray[np.float64],
@@ -208,26 +208,26 @@ def spread(
 
 
 @njit(cache=True, nogil=True)
-def _violation(machine: BlockRule, y: int, C: float, f: NDArray[np.float64], alpha: NDArray[np.float64]) -> float:
-    """The KKT violation of one example, as :func:`survey` has it."""
-    own = 1.0 - machine.own * f[y]
-    high, low, total = 0.0, np.inf if machine.largest else 0.0, 0.0
+def _violation(rule: BlockRule, y: int, C: float, f: NDArray[np.float64], alpha: NDArray[np.float64]) -> float:
+    """The KKT violation of one example, as :func:`check_conditions` has it."""
+    own = 1.0 - rule.own * f[y]
+    high, low, total = 0.0, np.inf if rule.largest else 0.0, 0.0
     for c in range(f.shape[0]):
         if c != y:
             g = own + f[c]
             total += alpha[c]
-            if machine.largest or alpha[c] < C:
+            if rule.largest or alpha[c] < C:
                 high = max(high, g)
             if alpha[c] > 0.0:
                 low = min(low, g)
-    if machine.largest and total < C * (1.0 - 1e-9):
+    if rule.largest and total < C * (1.0 - 1e-9):
         low = min(low, 0.0)
-    return max(high - low, 0.0) if machine.largest else max(high, -low)
+    return max(high - low, 0.0) if rule.largest else max(high, -low)
 
 
 @njit(cache=True, nogil=True)
 def _block_step(
-    machine: BlockRule,
+    rule: BlockRule,
     y: int,
     C: float,
     K: float,
@@ -237,7 +237,7 @@ def _block_step(
 ) -> float:
     """b = the best dual variables of one example, all others held; their sum is returned."""
     k = f.shape[0]
-    own, S0, top = 1.0 - machine.own * f[y], 0.0, 0
+    own, S0, top = 1.0 - rule.own * f[y], 0.0, 0
     for c in range(k):
         S0 += alpha[c]
     if K <= NO_LENGTH:
@@ -245,32 +245,32 @@ def _block_step(
         total, best = 0.0, 0.0
         for c in range(k):
             g = own + f[c] if c != y else 0.0
-            b[c] = C if g > 0.0 and not machine.largest else 0.0
+            b[c] = C if g > 0.0 and not rule.largest else 0.0
             total += b[c]
             if g > best:
                 best, top = g, c
-        if machine.largest and best > 0.0:
+        if rule.largest and best > 0.0:
             b[top] = total = C
         return total
     for c in range(k):
-        b[c] = (own + f[c]) / K + alpha[c] + machine.gamma * S0 if c != y else -np.inf
+        b[c] = (own + f[c]) / K + alpha[c] + rule.gamma * S0 if c != y else -np.inf
     total = 0.0
-    if machine.largest:
+    if rule.largest:
         theta = simplex_root(b, k, C)
         for c in range(k):
             b[c] = max(b[c] - theta, 0.0)
             total += b[c]
     else:
-        S = box_root(b, k, C, machine.gamma, S0)
+        S = box_root(b, k, C, rule.gamma, S0)
         for c in range(k):
-            b[c] = min(max(b[c] - machine.gamma * S, 0.0), C)
+            b[c] = min(max(b[c] - rule.gamma * S, 0.0), C)
             total += b[c]
     return total
 
 
 @njit(cache=True, nogil=True)
 def _coefficients(
-    machine: BlockRule, y: int, alpha: NDArray[np.float64], b: NDArray[np.float64], v: NDArray[np.float64], total: float
+    rule: BlockRule, y: int, alpha: NDArray[np.float64], b: NDArray[np.float64], v: NDArray[np.float64], total: float
 ) -> bool:
     """v = how the coefficients of one example change; false, and b = alpha, where by rounding only."""
     k, changed, sum_of_changes = alpha.shape[0], False, 0.0
@@ -282,7 +282,7 @@ def _coefficients(
             b[c], change = alpha[c], 0.0
         v[c] = -change
         sum_of_changes += change
-    if machine.own != 0.0:
+    if rule.own != 0.0:
         v[y] = sum_of_changes
     else:
         for c in range(k):

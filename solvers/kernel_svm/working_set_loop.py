@@ -1,4 +1,4 @@
-"""The loop of the kernel machines: list the worst examples, take them up set by set, survey, list again."""
+"""The loop of the kernel machines: list the worst examples, solve them set by set, check the conditions, list again."""
 
 from typing import NamedTuple
 
@@ -6,16 +6,35 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.kernel_svm.gram import Held
-from solvers.kernel_svm.working_set import BlockRule, Training, ascend, cut_out, spread, survey
+from solvers.kernel_svm.gram import CachedColumns
+from solvers.kernel_svm.working_set import (
+    BlockRule,
+    Training,
+    check_conditions,
+    local_problem,
+    solve_local,
+    update_scores,
+)
 
-# why the loop stops
+# why the loop stops: a column of the Gram matrix is missing, a certificate is reported, the slice is spent
 MISSING, MEASURED, SPENT = 0, 1, 2
-# of the clock: block steps made, their number at the last survey that was handed out, place in the list, its length
-STEPS, HANDED, PLACE, LENGTH = 0, 1, 2, 3
+
+# where the loop stands: block steps made, their number at the last reported certificate, place in the list of the worst
+# examples, its length; and the sums of the last check of the optimality conditions
+LOOP = np.dtype(
+    [
+        ("steps", np.int64),
+        ("reported", np.int64),
+        ("place", np.int64),
+        ("length", np.int64),
+        ("losses", np.float64),
+        ("total", np.float64),
+        ("products", np.float64),
+    ]
+)
 
 
-class Rules(NamedTuple):
+class LoopSettings(NamedTuple):
     """What the loop goes by.
 
     Attributes
@@ -31,11 +50,11 @@ class Rules(NamedTuple):
     limit : int
         Block steps of all.
     every : int
-        Block steps from one survey that is handed out to the next.
+        Block steps from one certificate that is reported to the next.
     tol : float
-        A survey with this relative gap is handed out at once.
+        A certificate with this relative gap is reported at once.
     cost, slice : int
-        Products of a set, and those after which the loop hands back.
+        Products of a set, and those after which the loop returns.
     """
 
     size: int
@@ -50,56 +69,57 @@ class Rules(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def climb(
-    machine: BlockRule,
+def run_working_sets(
+    rule: BlockRule,
     training: Training,
-    rules: Rules,
-    held: Held,
+    settings: LoopSettings,
+    cached: CachedColumns,
     F: NDArray[np.float64],
     alpha: NDArray[np.float64],
     listed: NDArray[np.int64],
     violations: NDArray[np.float64],
-    clock: NDArray[np.int64],
-    sums: NDArray[np.float64],
+    loop: np.void,
 ) -> int:
-    """Go on until a set misses a column, a survey is due, whose sums are in ``sums``, or the slice is spent.
+    """Go on until a set misses a column, a certificate is reported, whose sums are in ``loop``, or the slice is spent.
 
-    A survey is due after so many steps, and where the loop ends: at the gap, at the limit, or with nothing to list.
+    Crammer and Singer 2002, Figure 4, a working set at a time. A certificate is reported after so many steps, and
+    where the loop ends: at the gap, at the limit, or with nothing to list.
     """
     work = 0
     while True:
-        if clock[PLACE] == clock[LENGTH] or clock[STEPS] >= rules.limit:
-            sums[0], sums[1], sums[2] = survey(machine, training, F, alpha, violations)
-            primal, dual = 0.5 * (sums[1] - sums[2]) + sums[0], 0.5 * (sums[1] + sums[2])
-            clock[PLACE], clock[LENGTH] = 0, list_worst(violations, training.diagonal, rules, listed)
-            ended = primal - dual <= rules.tol * primal or clock[STEPS] >= rules.limit or clock[LENGTH] == 0
-            if ended or clock[STEPS] - clock[HANDED] >= rules.every:
-                clock[HANDED] = clock[STEPS]
+        if loop.place == loop.length or loop.steps >= settings.limit:
+            loop.losses, loop.total, loop.products = check_conditions(rule, training, F, alpha, violations)
+            primal = 0.5 * (loop.total - loop.products) + loop.losses
+            dual = 0.5 * (loop.total + loop.products)
+            loop.place, loop.length = 0, list_worst(violations, training.diagonal, settings, listed)
+            ended = primal - dual <= settings.tol * primal or loop.steps >= settings.limit or loop.length == 0
+            if ended or loop.steps - loop.reported >= settings.every:
+                loop.reported = loop.steps
                 return MEASURED
-        picks = listed[clock[PLACE] : min(clock[PLACE] + rules.size, clock[LENGTH])]
+        picks = listed[loop.place : min(loop.place + settings.size, loop.length)]
         slots = np.empty(picks.shape[0], np.int64)
         for t in range(picks.shape[0]):
-            slots[t] = held.slot[picks[t]]
+            slots[t] = cached.slot[picks[t]]
             if slots[t] < 0:
                 return MISSING
-        held.clock[0] += 1
+        cached.uses[0] += 1
         for slot in slots:
-            held.asked[slot] = held.clock[0]
-        local = cut_out(picks, slots, held.store, F, alpha)
-        budget = min(rules.budget * picks.shape[0], rules.limit - clock[STEPS])
-        made = ascend(machine, training, local, budget, rules.enough)
-        spread(local, slots, held.store, F, alpha)
+            cached.last_use[slot] = cached.uses[0]
+        local = local_problem(picks, slots, cached.store, F, alpha)
+        budget = min(settings.budget * picks.shape[0], settings.limit - loop.steps)
+        made = solve_local(rule, training, local, budget, settings.enough)
+        update_scores(local, slots, cached.store, F, alpha)
         # a set that rounding alone called up counts too, so that the limit is reached in any case
-        clock[STEPS] += max(1, made)
-        clock[PLACE] += picks.shape[0]
-        work += rules.cost
-        if work >= rules.slice and clock[STEPS] < rules.limit:
+        loop.steps += max(1, made)
+        loop.place += picks.shape[0]
+        work += settings.cost
+        if work >= settings.slice and loop.steps < settings.limit:
             return SPENT
 
 
 @njit(cache=True, nogil=True)
 def list_worst(
-    violations: NDArray[np.float64], diagonal: NDArray[np.float64], rules: Rules, listed: NDArray[np.int64]
+    violations: NDArray[np.float64], diagonal: NDArray[np.float64], settings: LoopSettings, listed: NDArray[np.int64]
 ) -> int:
     """The worst violators in ``listed``, worst first, those of a lower number first among equals; how many there are.
 
@@ -114,7 +134,7 @@ def list_worst(
             found[count] = i
             losses[count] = -(violations[i] ** 2) / diagonal[i] if diagonal[i] > 0.0 else -np.inf
             count += 1
-    size = min(max(rules.size, n // rules.share), count)
+    size = min(max(settings.size, n // settings.share), count)
     # to sort all of them costs little beside the sets to come, and to select first seconds of compiling
     order = np.argsort(losses[:count], kind="mergesort")
     for t in range(size):

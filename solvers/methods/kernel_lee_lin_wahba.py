@@ -22,5 +22,5 @@ class KernelLeeLinWahba(KernelMachine):
     handles = Handles(flat=True, kernels=True)
     lead = 2.0
 
-    def machine(self, n_classes: int) -> BlockRule:
+    def block_rule(self, n_classes: int) -> BlockRule:
         return BlockRule(own=0.0, gamma=-1.0 / n_classes, largest=False)

@@ -22,5 +22,5 @@ class Spoc(KernelMachine):
     paper = "Crammer and Singer 2002"
     handles = Handles(flat=True, kernels=True)
 
-    def machine(self, n_classes: int) -> BlockRule:
+    def block_rule(self, n_classes: int) -> BlockRule:
         return BlockRule(own=1.0, gamma=1.0, largest=True)

@@ -78,21 +78,21 @@ def report_of_margins(
     """As :func:`report`, without the support, from the :func:`class_margins` of all examples."""
     n, k, square = n_samples, len(margins), float(squares.sum())
     separated = np.flatnonzero(margins > 0)
-    told = {
+    found = {
         "norm": float(np.sqrt(max(square, 0.0))),
         "radius": radius,
         "smallest_margin": float(margins.min()),
         "classes_separated": float(len(separated)),
     }
     if len(separated) == k:
-        told["error_bound"] = error_bound(n, k, square / float(margins.min()) ** 2, radius)
+        found["error_bound"] = error_bound(n, k, square / float(margins.min()) ** 2, radius)
     if len(separated):
         each = [
             class_error_bound(n, k, square / margins[r] ** 2, float(squares[r]) / margins[r] ** 2, radius)
             for r in separated
         ]
-        told["class_error_bound_least"], told["class_error_bound_most"] = min(each), max(each)
-    return told
+        found["class_error_bound_least"], found["class_error_bound_most"] = min(each), max(each)
+    return found
 
 
 def class_margins(F: NDArray[np.float64], y: NDArray[np.int32]) -> NDArray[np.float64]:

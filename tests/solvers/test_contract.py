@@ -75,7 +75,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, slices, m
     monkeypatch.setattr(solvers.boosting.boosting, "SLICE_PRODUCTS", slices)
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "SLICE_PRODUCTS", slices)
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "WORKING_SET", 8)
-    monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "HANDED_EVERY", 1)
+    monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "REPORT_EVERY", 1)
     monkeypatch.setattr(solvers.hierarchical.tree_machine, "SLICE_OPERATIONS", slices)
     monkeypatch.setattr(solvers.hierarchical.markov_ascent, "SLICE_OPERATIONS", slices)
     problem = small(n=80)

@@ -55,7 +55,7 @@ def test_a_job_given_back_in_the_middle_ends_bit_for_bit_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # small problems would end before they are interrupted
-    monkeypatch.setattr(kernel_machine, "HANDED_EVERY", 1)
+    monkeypatch.setattr(kernel_machine, "REPORT_EVERY", 1)
     dataset()
     hierarchy()
     run(_submit(database, "whole", solver))

@@ -17,8 +17,15 @@ from solvers.core.problem import Problem, ProblemError
 from solvers.estimator import PolymarginClassifier
 from solvers.kernel_svm.gram import Gram
 from solvers.kernel_svm.kernel_function import KernelFunction, scale_of
-from solvers.kernel_svm.working_set import BlockRule, Training, ascend, cut_out, spread, survey
-from solvers.kernel_svm.working_set_loop import Rules, list_worst
+from solvers.kernel_svm.working_set import (
+    BlockRule,
+    Training,
+    check_conditions,
+    local_problem,
+    solve_local,
+    update_scores,
+)
+from solvers.kernel_svm.working_set_loop import LoopSettings, list_worst
 from solvers.registry import SOLVERS, parse_params
 
 METHODS = [name for name in SOLVERS if SOLVERS[name].handles.kernels and SOLVERS[name].handles.flat]
@@ -192,7 +199,7 @@ def test_the_violation_of_spoc_is_that_of_its_paper():
     alpha[y, np.arange(n)] = 0
     alpha[:, :200] *= C / np.maximum(alpha[:, :200].sum(axis=0), 1e-9)
     violations = np.zeros(n)
-    losses, total, held = survey(
+    losses, total, held = check_conditions(
         BlockRule(1.0, 1.0, True), Training(y, np.full(n, C), np.ones(n)), F, alpha, violations
     )
     own = np.eye(k)[y].T
@@ -212,7 +219,7 @@ def test_the_worst_are_listed_by_what_a_step_gains_and_equals_by_number(size):
     gains = np.divide(violations**2, diagonal, out=np.full(120, np.inf), where=diagonal > 0)
     expected = [i for i in np.argsort(-gains, kind="stable") if violations[i] > 0][:size]
     listed = np.zeros(200, np.int64)
-    rules = Rules(size, 120, 0.3, 10, 1, 1, 1e-3, 1, 1)
+    rules = LoopSettings(size, 120, 0.3, 10, 1, 1, 1e-3, 1, 1)
     found = list_worst(violations, diagonal, rules, listed)
     assert listed[:found].tolist() == expected
 
@@ -221,7 +228,7 @@ def test_many_small_steps_are_one_certificate(monkeypatch):
     problem = small(n=20)
     gaps = {}
     for every in (1, 1000):
-        monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "HANDED_EVERY", every)
+        monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "REPORT_EVERY", every)
         steps = list(SOLVERS["spoc"](parse_params("spoc", {"kernel": "linear", "tol": 1e-8})).steps(problem))
         gaps[every] = [step.gap for step in steps]
     assert len(gaps[1000]) < len(gaps[1])
@@ -241,12 +248,12 @@ def test_block_steps_in_a_working_set_raise_the_dual_and_spread_to_all_scores(ma
     for _ in range(30):
         picks = rng.choice(n, 7, replace=False)
         slots = columns.columns(picks)
-        local = cut_out(picks, slots, columns.store, F, alpha)
-        made.append(ascend(machine, training, local, 5, 0.1))
-        spread(local, slots, columns.store, F, alpha)
+        local = local_problem(picks, slots, columns.store, F, alpha)
+        made.append(solve_local(machine, training, local, 5, 0.1))
+        update_scores(local, slots, columns.store, F, alpha)
         v = -alpha + (alpha.sum(axis=0) / k if machine.own == 0 else alpha.sum(axis=0) * np.eye(k)[problem.y].T)
         np.testing.assert_allclose(F, v @ K, atol=1e-10)
-        _, total, held = survey(machine, training, F, alpha, violations)
+        _, total, held = check_conditions(machine, training, F, alpha, violations)
         before, dual = dual, total - 0.5 * (total - held)
         assert dual >= before - 1e-12
         assert dual == pytest.approx(alpha.sum() - 0.5 * np.sum(v * F))

@@ -225,7 +225,7 @@ CASES = [
 @pytest.mark.parametrize("params", CASES)
 def test_a_run_gone_on_with_anywhere_ends_with_the_same_bits(params, monkeypatch):
     monkeypatch.setattr(one_by_one, "SLICE_CELLS", 1)
-    monkeypatch.setattr(kernel_machine, "HANDED_EVERY", 1)
+    monkeypatch.setattr(kernel_machine, "REPORT_EVERY", 1)
     problem = small(n=40)
     steps = [copied(step) for step in solver(tol=1e-2, **params).steps(problem)]
     assert len(steps) > 3
@@ -242,7 +242,7 @@ def test_a_run_gone_on_with_anywhere_ends_with_the_same_bits(params, monkeypatch
 @pytest.mark.parametrize("params", CASES)
 def test_threads_change_no_bit_even_when_their_number_changes_in_the_middle(params, monkeypatch):
     monkeypatch.setattr(one_by_one, "SLICE_CELLS", 1)
-    monkeypatch.setattr(kernel_machine, "HANDED_EVERY", 1)
+    monkeypatch.setattr(kernel_machine, "REPORT_EVERY", 1)
     problem = small(n=40)
     made = solver(**params)
     *_, last = made.steps(problem)
