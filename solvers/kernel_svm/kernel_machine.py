@@ -181,7 +181,7 @@ def _certificate(losses: float, total: float, products: float) -> tuple[float, f
 
 
 def _coefficients(rule: BlockRule, y: NDArray[np.int32], alpha: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``w_c = sum_i v_ci phi(x_i)``: v, shape (n_classes, n_samples)."""
+    """``w_c = sum_i v_ci phi(x_i)``: v, shape (n_classes, n_samples); Crammer and Singer 2002, equation 26."""
     v, sums = -alpha, alpha.sum(axis=0)
     if rule.own:
         v[y, np.arange(len(y))] = sums

@@ -235,7 +235,10 @@ def _block_step(
     alpha: NDArray[np.float64],
     b: NDArray[np.float64],
 ) -> float:
-    """b = the best dual variables of one example, all others held; their sum is returned."""
+    """b = the best dual variables of one example, all others held; their sum is returned.
+
+    Crammer and Singer 2002, equation 37, for the largest violation; its solution is that of their equation 38.
+    """
     k = f.shape[0]
     own, S0, top = 1.0 - rule.own * f[y], 0.0, 0
     for c in range(k):

@@ -1,6 +1,6 @@
 """The loop of the kernel machines: list the worst examples, solve them set by set, check the conditions, list again."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -78,7 +78,7 @@ def run_working_sets(
     alpha: NDArray[np.float64],
     listed: NDArray[np.int64],
     violations: NDArray[np.float64],
-    loop: np.void,
+    loop: Any,
 ) -> int:
     """Go on until a set misses a column, a certificate is reported, whose sums are in ``loop``, or the slice is spent.
 
