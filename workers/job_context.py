@@ -1,4 +1,4 @@
-"""The context of a running job, its only way to the database: progress, checkpoints, signs of life, and the end."""
+"""The context of a running job, its only way to the database: progress, checkpoints, heartbeats, and the end."""
 
 import math
 import threading
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from sqlalchemy.orm import Session
 
 from app.services import job_queue, leases
-from app.services.leases import Checkpoint, Held, Lease
+from app.services.leases import Checkpoint, HeldState, Lease
 from app.store import tables
 from app.store.db import sessions
 from app.store.queue import GENERAL
@@ -19,11 +19,11 @@ from workers.lease_heartbeat import LeaseHeartbeat
 _STEP_SECONDS = 0.25
 
 
-class Cancelled(Exception):  # a wish, not a fault
+class Cancelled(Exception):  # asked for, not an error
     """Somebody asked for the job to be cancelled."""
 
 
-class Drained(Exception):  # a wish, not a fault
+class Drained(Exception):  # asked for, not an error
     """The worker shall end: the job is to be given back."""
 
 
@@ -77,7 +77,7 @@ class JobContext(LeaseHeartbeat):
     def flush(self) -> None:
         """Write all that was noted."""
         steps, progress = self._steps, self._progress
-        self._heard(self.write(lambda session: leases.record(session, self.lease, steps, progress)))
+        self._note_state(self.write(lambda session: leases.record(session, self.lease, steps, progress)))
         self._steps = []
         self._flushed_at = time.monotonic()
 
@@ -136,7 +136,7 @@ class JobContext(LeaseHeartbeat):
             self._announce()
 
     def _beat(self) -> None:
-        self._heard(self.write(lambda session: leases.heartbeat(session, self.lease)))
+        self._note_state(self.write(lambda session: leases.heartbeat(session, self.lease)))
         with self._lock:
             at_once = self._at_once
         if at_once and self._cancel.is_set():
@@ -146,7 +146,7 @@ class JobContext(LeaseHeartbeat):
             self._give_back()
             self._fenced.set()
 
-    def _heard(self, state: Held) -> None:
+    def _note_state(self, state: HeldState) -> None:
         if state == "cancelling":
             self._cancel.set()
 

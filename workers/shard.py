@@ -66,7 +66,7 @@ def run_shard(job_id: str, rank: int) -> None:
 
 
 class _ShardHeartbeat(LeaseHeartbeat):
-    """Signs of life of one shard."""
+    """The heartbeat of one shard."""
 
     def __init__(self, lease: ShardLease, claimed_at: float) -> None:
         super().__init__(lease.job_id, lease.attempt, claimed_at)

@@ -10,7 +10,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.config import settings
-from app.services import fleet
+from app.services import live_workers
 from app.services.sweeping import sweep, tidy
 from app.store.db import sessions
 from app.store.files import files
@@ -32,7 +32,7 @@ def start(worker: str, queue: str, processes: int) -> Callable[[], None]:
         stop.set()
         thread.join(_END_SECONDS)
         with contextlib.suppress(SQLAlchemyError), sessions()() as session:
-            fleet.leave(session, worker)
+            live_workers.leave(session, worker)
 
     return end
 
@@ -42,7 +42,7 @@ def _run(worker: str, queue: str, processes: int, stop: threading.Event) -> None
     while not stop.is_set():
         try:
             with _no_fork, sessions()() as session:
-                fleet.report(session, worker, queue, processes)
+                live_workers.report(session, worker, queue, processes)
                 swept = sweep(session)
                 if swept.requeued or swept.failed or swept.cancelled:
                     _log.warning("swept", requeued=swept.requeued, failed=swept.failed, cancelled=swept.cancelled)

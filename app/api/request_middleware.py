@@ -22,7 +22,7 @@ log = structlog.get_logger()
 class RequestMiddleware:
     """Gives each request an id (the client's own, if it is a plain word), logs it and counts it.
 
-    A prediction or a sign of life that succeeds is logged only where ``verbose``: a line each would cost a good part
+    A prediction or a health check that succeeds is logged only where ``verbose``: a line each would cost a good part
     of what the prediction costs.
     """
 

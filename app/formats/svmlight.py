@@ -83,9 +83,9 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
             data = as_array(unread)
             block = _Block(*_scan(data, end, line, sets))
             _add_values(data, block, rows, problems)
-            silent = block.costs[:, 0] == 0
-            weights.add_decimals(data, block.costs[:, 0], block.costs[:, 1], block.lines, problems, silent)
-            weighted |= not silent.all()
+            unweighted = block.costs[:, 0] == 0
+            weights.add_decimals(data, block.costs[:, 0], block.costs[:, 1], block.lines, problems, unweighted)
+            weighted |= not unweighted.all()
             codes, names = distinct(data, block.labels[:, 0], block.labels[:, 1])
             labels.add(codes, names, block.lines, problems)
             _note_errors(unread, block, problems)

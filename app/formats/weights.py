@@ -40,10 +40,10 @@ class Weights:
         ends: npt.NDArray[np.int64],
         rows: npt.NDArray[np.int64],
         problems: Problems,
-        silent: npt.NDArray[np.bool_] | None = None,
+        unweighted: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """As `add`, of the decimals at `data[starts[k]:ends[k]]`; rows that are `silent` have none and weigh 1."""
-        there = np.arange(len(rows)) if silent is None else np.flatnonzero(~silent)
+        """As `add`, of the decimals at `data[starts[k]:ends[k]]`; rows that are `unweighted` have none and weigh 1."""
+        there = np.arange(len(rows)) if unweighted is None else np.flatnonzero(~unweighted)
         found, codes = read_decimals(data, starts[there], ends[there])
         for at in np.flatnonzero(codes != EXACT).tolist():
             k = there[at]

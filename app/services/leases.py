@@ -16,8 +16,8 @@ from app.store import tables
 from app.store.db import db_now, reading, writing
 
 J = tables.Job
-Held = Literal["running", "cancelling"]
-HELD: tuple[Held, ...] = ("running", "cancelling")
+HeldState = Literal["running", "cancelling"]
+HELD_STATES: tuple[HeldState, ...] = ("running", "cancelling")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def claim(session: Session, job_id: str, worker: str) -> Lease | None:
         return None
 
 
-class _NoSlots(Exception):  # a reason to roll back, not a fault
+class _NoSlots(Exception):  # a reason to roll back, not an error
     pass
 
 
@@ -100,7 +100,7 @@ def _claim(session: Session, job_id: str, worker: str) -> Lease | None:
 
 
 @contextmanager
-def fenced(session: Session, lease: Lease) -> Iterator[Held]:
+def fenced(session: Session, lease: Lease) -> Iterator[HeldState]:
     """A transaction in which the job is surely this worker's; it extends the lease and yields the job's state.
 
     Raises
@@ -118,13 +118,15 @@ def fenced(session: Session, lease: Lease) -> Iterator[Held]:
         yield state
 
 
-def heartbeat(session: Session, lease: Lease) -> Held:
+def heartbeat(session: Session, lease: Lease) -> HeldState:
     """Extend the lease; the state tells whether the job shall be cancelled. Raises Fenced."""
     with fenced(session, lease) as state:
         return state
 
 
-def record(session: Session, lease: Lease, steps: Sequence[dict[str, Any]], progress: dict[str, Any] | None) -> Held:
+def record(
+    session: Session, lease: Lease, steps: Sequence[dict[str, Any]], progress: dict[str, Any] | None
+) -> HeldState:
     """Add points of the convergence curve (columns of ``steps`` but the job's id and attempt). Raises Fenced."""
     with fenced(session, lease) as state:
         if steps:
@@ -233,6 +235,6 @@ def lose(session: Session, lease: Lease) -> Literal["queued", "cancelled", "fail
 def _mine(lease: Lease) -> Any:
     return (
         update(J)
-        .where(J.id == lease.job_id, J.attempt == lease.attempt, J.state.in_(HELD))
+        .where(J.id == lease.job_id, J.attempt == lease.attempt, J.state.in_(HELD_STATES))
         .execution_options(synchronize_session=False)
     )

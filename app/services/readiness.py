@@ -7,7 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.health import Readiness
-from app.services import fleet
+from app.services import live_workers
 from app.store import tables
 from app.store.db import reading
 from app.store.queue import GENERAL, reachable
@@ -20,7 +20,7 @@ def check(sessions: sessionmaker[Session]) -> Readiness:
     queue = OK if reachable() else "Redis does not answer"
     try:
         with sessions() as session:
-            workers = OK if fleet.alive(session).get(GENERAL) else "no worker was heard of lately"
+            workers = OK if live_workers.alive(session).get(GENERAL) else "no worker was heard of lately"
         database = OK
     except SQLAlchemyError:
         database, workers = "the database does not answer", "unknown"

@@ -2,7 +2,7 @@
 
 A pool is all workers of one queue ``shard-N``; it has a slot for each of their processes. A job takes its slots in the
 transaction that claims it, in the order of the queues, so that two jobs neither deadlock nor hold a part of what they
-need. A slot is held by its shard's signs of life, and free again once those have stopped for longer than a lease.
+need. A slot is held by its shard's heartbeats, and free again once those have stopped for longer than a lease.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class ShardLease:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldSlot:
     """One slot of a gang: ``worker`` is who took it, None so far; ``lost`` says that its lease has run out."""
 
     rank: int
@@ -119,7 +119,7 @@ def reserve(session: Session, job_id: str, attempt: int, size: int) -> int | Non
     return size
 
 
-def held(session: Session, job_id: str, attempt: int) -> list[Held]:
+def held(session: Session, job_id: str, attempt: int) -> list[HeldSlot]:
     """The slots of a gang, by rank."""
     with reading(session):
         rows = session.execute(
@@ -127,7 +127,7 @@ def held(session: Session, job_id: str, attempt: int) -> list[Held]:
             .where(S.job_id == job_id, S.attempt == attempt)
             .order_by(S.rank)
         )
-        return [Held(row.rank, row.queue, row.worker, bool(row.lost)) for row in rows]
+        return [HeldSlot(row.rank, row.queue, row.worker, bool(row.lost)) for row in rows]
 
 
 def keep_waiting(session: Session, job_id: str, attempt: int) -> None:

@@ -218,7 +218,7 @@ class Idempotency(Table):
 
 
 class Worker(Table):
-    """A running worker's last sign of life."""
+    """A running worker's last report."""
 
     __tablename__ = "workers"
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import Job
-from app.services import fleet, jobs
+from app.services import jobs, live_workers
 
 Until = Callable[[str, Callable[[Job], bool]], Job]
 
@@ -62,7 +62,7 @@ def test_a_worker_may_start_before_redis(
     while not alive:
         assert time.monotonic() < deadline, "the worker does not report itself"
         with database() as session:
-            alive = fleet.alive(session)
+            alive = live_workers.alive(session)
     assert alive == {"general": 1}
     redis_server.start()
     until(job_id, lambda job: job.state == "succeeded")

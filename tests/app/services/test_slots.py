@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import TrainRequest
-from app.services import fleet, jobs, leases, slots
+from app.services import jobs, leases, live_workers, slots
 from app.services.fencing import Fenced
 from app.services.sweeping import sweep
 from app.store import tables
@@ -22,7 +22,7 @@ from app.store.queue import n_waiting, notify_worker
 def pools(session: Session) -> list[str]:
     """Three pools, of one, two and one processes."""
     for queue, processes in (("shard-10", 1), ("shard-0", 1), ("shard-2", 2), ("general", 4)):
-        fleet.report(session, f"host:{queue}", queue, processes)
+        live_workers.report(session, f"host:{queue}", queue, processes)
     return ["shard-0", "shard-2", "shard-10"]
 
 
@@ -125,7 +125,7 @@ def test_a_second_attempt_makes_do_with_the_pools_that_are_left(session: Session
     id = submit(3)
     lease = leases.claim(session, id, "w")
     assert lease is not None
-    fleet.leave(session, "host:shard-0")
+    live_workers.leave(session, "host:shard-0")
     leases.give_back(session, lease)
     again = leases.claim(session, id, "w")
     assert again is not None
@@ -134,7 +134,7 @@ def test_a_second_attempt_makes_do_with_the_pools_that_are_left(session: Session
 
 
 def test_pools_that_shrink_lose_their_free_slots(session: Session, pools: list[str]) -> None:
-    fleet.report(session, "host:shard-2", "shard-2", 1)
+    live_workers.report(session, "host:shard-2", "shard-2", 1)
     assert sorted(session.scalars(select(tables.Slot.queue))) == ["shard-0", "shard-10", "shard-2"]
 
 
@@ -146,7 +146,7 @@ def test_a_pool_that_is_gone_leaves_neither_slots_nor_messages_once_its_slot_is_
     assert lease is not None
     for queue in ("shard-0", "shard-10"):
         assert notify_worker(id, queue, 0)
-    fleet.leave(session, "host:shard-10")
+    live_workers.leave(session, "host:shard-10")
     sweep(session)
     assert (n_waiting("shard-0"), n_waiting("shard-10")) == (1, 1), "its slot is held"
     leases.give_back(session, lease)
@@ -159,7 +159,7 @@ def test_a_pool_that_is_gone_leaves_neither_slots_nor_messages_once_its_slot_is_
     sweep(session)
     assert (n_waiting("shard-0"), n_waiting("shard-10")) == (1, 0)
     assert set(session.scalars(select(tables.Slot.queue))) == {"shard-0", "shard-2"}
-    fleet.report(session, "host:shard-10", "shard-10", 1)
+    live_workers.report(session, "host:shard-10", "shard-10", 1)
     assert "shard-10" in session.scalars(select(tables.Slot.queue)).all()
 
 
