@@ -20,7 +20,8 @@ GENERATED = {
     "reference/parameters.md": "parameters",
     "explanation/mathematics/equations.md": "equations",
 }
-CLIENT = {"POLYMARGIN_URL", "POLYMARGIN_API_KEY"}
+# Not settings of the service: those of its clients and of the tests.
+OTHERS = {"POLYMARGIN_URL", "POLYMARGIN_API_KEY", "POLYMARGIN_TEST_POSTGRES_URL", "POLYMARGIN_TEST_REDIS_URL"}
 COMMANDS = dict(commands.walk())
 
 
@@ -40,7 +41,7 @@ def test_every_setting_says_what_it_means_and_what_it_is_by_default(name: str, f
 
 
 def test_every_documented_variable_is_known() -> None:
-    known = {f"POLYMARGIN_{name.upper()}" for name in Settings.model_fields} | CLIENT
+    known = {f"POLYMARGIN_{name.upper()}" for name in Settings.model_fields} | OTHERS
     for field in Settings.model_fields.values():
         known |= {str(alias) for alias in getattr(field.validation_alias, "choices", ())}
     for page in PAGES:
@@ -153,3 +154,19 @@ def test_a_decision_has_a_date_a_status_and_one_page(page: Path) -> None:
     assert "**Decision.**" in text
     assert len(text.splitlines()) <= 50
     assert f"]({page.name})" in (ROOT / "docs/adr/index.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.parent.name != "notes"],  # these speak of the code of their time
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_every_file_and_module_that_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text()
+    for path in re.findall(r"`((?:solvers|app|workers|benchmarks|migrations|tests|docs_site)/[\w/.-]*)`", text):
+        assert "NAME" in path or (ROOT / path).exists(), path
+    for name in re.findall(r"^(?:from|import|:::) ((?:solvers|app|workers)[\w.]*)", text, re.MULTILINE):
+        parts = name.split(".")
+        assert any((ROOT / Path(*parts[:length])).with_suffix(".py").exists() for length in range(2, len(parts) + 1)), (
+            name
+        )
