@@ -19,8 +19,9 @@ from app.store.queue import n_waiting, notify_worker
 
 
 @pytest.fixture
-def pools(session: Session) -> list[str]:
-    """Three pools, of one, two and one processes."""
+def pools(session: Session, configure: Callable[..., None]) -> list[str]:
+    """Three pools, of one, two and one processes, which do not go silent on a slow machine."""
+    configure(lease_seconds=600, sweep_seconds=600)
     for queue, processes in (("shard-10", 1), ("shard-0", 1), ("shard-2", 2), ("general", 4)):
         live_workers.report(session, f"host:{queue}", queue, processes)
     return ["shard-0", "shard-2", "shard-10"]
@@ -188,7 +189,7 @@ def test_jobs_that_are_claimed_at_once_never_share_a_slot_and_never_deadlock(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     assert not any(thread.is_alive() for thread in threads)
     pairs: list[Any] = list(zip(order[::2], order[1::2], strict=True))
     assert all(a == b for a, b in pairs)
