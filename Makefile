@@ -8,12 +8,13 @@ INPUTS := pyproject.toml constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
-.PHONY: help demo serve test test-slow test-all check coverage docs docs-serve bench clean
+.PHONY: help demo serve test test-slow test-all mutants check coverage docs docs-serve bench clean
 
 help:
 	@echo "make demo    train and query a classifier of docstrings, next to scikit-learn's"
 	@echo "make serve   run the service on http://127.0.0.1:8000 until Ctrl-C"
 	@echo "make test    run the tests, one method of each kind (make test-slow: the rest; make test-all: both)"
+	@echo "make mutants put faults into copies of the code, one after the other, and see that the tests catch them"
 	@echo "make check   formatting, lint, types, import rules, links and names of the documentation"
 	@echo "make docs    build the documentation into site/ (make docs-serve: and show it while you write)"
 	@echo "make coverage  run the tests, and tell which lines they never run"
@@ -33,6 +34,9 @@ test-slow: $(VENV)/installed-dev
 	$(PYTEST) -m slow $(PYTEST_ARGS)
 
 test-all: test test-slow
+
+mutants: $(VENV)/installed-dev
+	$(BIN)/python tests/mutants.py
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import psycopg
 import pytest
@@ -32,6 +33,12 @@ from workers.tasks import run
 POSTGRES = "POLYMARGIN_TEST_POSTGRES_URL"
 
 compile_in_children()
+
+# how long an example takes says nothing on a busy machine, or where code is compiled for the first one
+hypothesis.settings.register_profile(
+    "any_machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any_machine")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,6 +1,7 @@
 """Files: whole or not at all, and what was written is what is read."""
 
 import hashlib
+import os
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,25 @@ def test_a_folder_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="allow_pickle"):
         files.save_arrays("a", {"x": np.arange(3), "y": np.array([object()])}, {})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_gets_its_name_when_all_in_it_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    fsync, rename = os.fsync, os.rename
+
+    def noted_fsync(descriptor: int) -> None:
+        done.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        fsync(descriptor)
+
+    def noted_rename(source: Path, target: Path) -> None:
+        done.append(f"{source.name} is {target.name}")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(os, "rename", noted_rename)
+    Files(tmp_path).save_arrays("a", {"x": np.arange(3), "y": np.arange(4)}, {})
+    temporary, _, _ = done[4].partition(" ")
+    assert done == ["x.npy", "y.npy", "manifest.json", temporary, f"{temporary} is a", tmp_path.name]
 
 
 def test_a_folder_is_never_written_twice(tmp_path: Path) -> None:

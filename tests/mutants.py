@@ -1,0 +1,479 @@
+"""Deliberate faults, each of which a quick test must notice: ``python tests/mutants.py [NAME...]``.
+
+Each fault is put into a copy of the code, alone, and the tests that are named with it are run there. A fault has
+survived if they pass; it is broken if they cannot be run. Either makes the exit status 1.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+AT_ONCE = 2
+PARTS = ("app", "migrations", "solvers", "tests", "workers", "pyproject.toml")
+CAUGHT, SURVIVED, BROKEN = "caught", "SURVIVED", "BROKEN"
+
+
+class Mutant(NamedTuple):
+    """A fault: ``old``, which stands once in ``file``, becomes ``new``; ``tests`` notice it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+def mutant(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
+    """A mutant whose tests are given below ``tests/``."""
+    return Mutant(name, file, old, new, tuple(f"tests/{test}" for test in tests))
+
+
+LEASES, JOBS = "app/services/test_leases.py", "app/services/test_jobs_service.py"
+SWEEPING, KEYS = "app/services/test_sweeping.py", "app/services/test_keys_service.py"
+
+MUTANTS = (
+    # who holds a job
+    mutant(
+        "a lost fence: any attempt may write",
+        "app/services/leases.py",
+        "J.id == lease.job_id, J.attempt == lease.attempt, J.state.in_(HELD)",
+        "J.id == lease.job_id, J.state.in_(HELD)",
+        f"{LEASES}::test_a_stale_holders_writes_hit_nothing",
+    ),
+    mutant(
+        "an ended job takes writes",
+        "app/services/leases.py",
+        "J.id == lease.job_id, J.attempt == lease.attempt, J.state.in_(HELD)",
+        "J.id == lease.job_id, J.attempt == lease.attempt",
+        f"{LEASES}::test_a_job_that_has_ended_takes_no_writes",
+    ),
+    mutant(
+        "a job is claimed twice",
+        "app/services/leases.py",
+        '.where(J.id == job_id, J.state == "queued")\n            .values(\n',
+        ".where(J.id == job_id)\n            .values(\n",
+        f"{LEASES}::test_of_many_claims_at_once_one_wins",
+    ),
+    mutant(
+        "steps behind the checkpoint stay",
+        "app/services/leases.py",
+        "tables.Step.number > func.coalesce(reached, -1)",
+        "tables.Step.number > func.coalesce(reached, -1) + 1",
+        f"{LEASES}::test_a_claim_removes_the_steps_that_the_checkpoint_has_not_seen",
+    ),
+    mutant(
+        "steps written twice are kept twice",
+        "app/services/leases.py",
+        "tables.Step.number.in_(numbers)",
+        "tables.Step.number.in_([])",
+        f"{LEASES}::test_steps_written_twice_are_kept_once",
+    ),
+    mutant(
+        "a sweep takes jobs within their lease",
+        "app/services/sweeping.py",
+        "J.lease_until < db_now())",
+        "J.lease_until < db_now() + 86400.0)",
+        f"{SWEEPING}::test_a_job_within_its_lease_is_left_alone",
+    ),
+    mutant(
+        "a lost job that was being cancelled is queued again",
+        "app/services/sweeping.py",
+        'if state == "cancelling":',
+        'if state == "never":',
+        f"{SWEEPING}::test_a_lost_job_that_was_being_cancelled_is_cancelled",
+    ),
+    mutant(
+        "a job may be lost for ever",
+        "app/services/sweeping.py",
+        "elif losses + 1 >= settings().max_attempts:",
+        "elif losses - 9 >= settings().max_attempts:",
+        f"{SWEEPING}::test_a_job_that_is_lost_too_often_fails_and_may_be_retried",
+    ),
+    mutant(
+        "files that no row names stay",
+        "app/services/sweeping.py",
+        "kept = named(session, present)",
+        "kept = set(present)",
+        f"{SWEEPING}::test_files_that_no_row_names_are_removed_and_no_others",
+    ),
+    mutant(
+        "cancelling a running job does nothing",
+        "app/services/jobs.py",
+        '_set(session, id, state="cancelling")',
+        "pass",
+        f"{LEASES}::test_the_holder_learns_that_it_shall_cancel",
+    ),
+    mutant(
+        "a running job may be tried again",
+        "app/services/jobs.py",
+        'if job.state not in {"failed", "cancelled"}:',
+        "if False:",
+        f"{LEASES}::test_an_ended_job_cannot_be_cancelled_and_a_running_one_not_retried",
+    ),
+    mutant(
+        "jobs of all states are listed",
+        "app/services/jobs.py",
+        "if state is not None:",
+        "if False:",
+        f"{JOBS}::test_jobs_are_listed_by_state",
+    ),
+    mutant(
+        "a gang takes fewer slots than shards",
+        "app/services/slots.py",
+        "if len(chosen) < size:",
+        "if len(chosen) < 1:",
+        "app/services/test_slots.py::test_a_job_takes_one_slot_in_each_pool_or_none",
+    ),
+    # who may do what
+    mutant(
+        "every key has every role",
+        "app/api/auth.py",
+        "if _ROLES.index(principal.role) < _ROLES.index(role):",
+        "if False:",
+        "app/api/test_auth.py::test_a_role_reaches_its_routes_and_those_of_lesser_roles_only",
+    ),
+    mutant(
+        "a role does not reach its own routes",
+        "app/api/auth.py",
+        "if _ROLES.index(principal.role) < _ROLES.index(role):",
+        "if _ROLES.index(principal.role) <= _ROLES.index(role):",
+        "app/api/test_auth.py::test_a_viewer_reads_and_predicts",
+    ),
+    mutant(
+        "a revoked key opens",
+        "app/services/keys.py",
+        "tables.Key.digest == _digest(secret), tables.Key.revoked_at.is_(None)",
+        "tables.Key.digest == _digest(secret)",
+        f"{KEYS}::test_a_revoked_or_unknown_secret_opens_nothing",
+    ),
+    mutant(
+        "the last administrator goes",
+        "app/services/keys.py",
+        "if row.role == ADMIN and not session",
+        "if False and not session",
+        f"{KEYS}::test_the_last_administrators_key_stays",
+    ),
+    mutant(
+        "secrets are kept",
+        "app/services/keys.py",
+        "hashlib.sha256(secret.encode()).hexdigest()",
+        "secret",
+        f"{KEYS}::test_the_secret_is_not_kept",
+    ),
+    # what requests mean
+    mutant(
+        "If-Match is ignored",
+        "app/services/models.py",
+        "if if_match is not None and if_match != (current or 0):",
+        "if False:",
+        "app/services/test_models_service.py::test_an_alias_moves_and_its_revision_grows",
+    ),
+    mutant(
+        "an alias of another model is found",
+        "app/services/models.py",
+        "at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)\n        current",
+        "at = (tables.Alias.name == alias,)\n        current",
+        "app/services/test_models_service.py::test_aliases_of_two_models_do_not_mix",
+    ),
+    mutant(
+        "versions skip a number",
+        "app/services/versions.py",
+        "session.scalars(latest.where(tables.ModelVersion.model_id == owner.id)).one() + 1",
+        "session.scalars(latest.where(tables.ModelVersion.model_id == owner.id)).one() + 2",
+        "app/services/test_models_service.py::test_versions_are_numbered_from_one_and_the_latest_is_the_default",
+    ),
+    mutant(
+        "a page token is ignored",
+        "app/services/lookup.py",
+        "if page_token:",
+        "if False:",
+        f"{KEYS}::test_pages_follow_one_another",
+    ),
+    mutant(
+        "the last of a page stands on the next one too",
+        "app/services/lookup.py",
+        "table.id < _id_of(page_token)",
+        "table.id <= _id_of(page_token)",
+        f"{KEYS}::test_pages_follow_one_another",
+    ),
+    mutant(
+        "a name is preferred to an id",
+        "app/services/lookup.py",
+        "key=lambda row: row.id != ref)",
+        "key=lambda row: row.id == ref)",
+        "app/services/test_lookup.py",
+    ),
+    mutant(
+        "an Idempotency-Key goes for any request",
+        "app/services/idempotency.py",
+        "if found[0] != fingerprint:",
+        "if False:",
+        "app/api/test_replays.py::test_the_same_key_with_another_submission_is_refused",
+    ),
+    mutant(
+        "an Idempotency-Key does nothing",
+        "app/services/idempotency.py",
+        "if token is None:",
+        "if True:",
+        "app/api/test_replays.py::test_the_same_submission_again_gets_the_same_job",
+    ),
+    mutant(
+        "bodies may be nested as deep as they like",
+        "app/api/bodies.py",
+        "if _deeper_than(document, MAX_DEPTH):",
+        "if False:",
+        "app/api/test_errors.py::test_a_body_that_is_no_json_object_says_so",
+    ),
+    mutant(
+        "a body may be longer than it claims",
+        "app/api/limits.py",
+        "if self._n_bytes > self.limit:",
+        "if False:",
+        "app/api/test_uploads.py::test_a_body_that_grows_beyond_the_bound_is_refused_and_leaves_nothing",
+    ),
+    # what is on the disk
+    mutant(
+        "a folder has its name before it is on the disk",
+        "app/store/files.py",
+        "            _sync_folder(temporary)\n            os.rename(temporary, target)\n",
+        "            os.rename(temporary, target)\n            _sync_folder(target)\n",
+        "app/store/test_files.py::test_a_folder_gets_its_name_when_all_in_it_is_on_the_disk",
+    ),
+    mutant(
+        "arrays are not forced to the disk",
+        "app/store/files.py",
+        "allow_pickle=False)\n        _sync(file)\n",
+        "allow_pickle=False)\n",
+        "app/store/test_files.py::test_a_folder_gets_its_name_when_all_in_it_is_on_the_disk",
+    ),
+    mutant(
+        "changed bytes are read",
+        "app/store/files.py",
+        'if hashlib.file_digest(file, "sha256").hexdigest() != digest:',
+        "if False:",
+        "app/store/test_files.py::test_a_changed_byte_is_noticed",
+    ),
+    mutant(
+        "an upload is not hashed",
+        "app/store/files.py",
+        "self._hash.update(chunk)",
+        "pass",
+        "app/store/test_files.py::test_an_upload_is_hashed_while_it_comes",
+    ),
+    # what files say
+    mutant(
+        "svmlight indices are counted from one",
+        "app/formats/svmlight.py",
+        "indices[nnz] = index - 1",
+        "indices[nnz] = index",
+        "app/formats/test_svmlight.py::test_zeros_are_not_stored_but_count_as_columns",
+        "app/formats/test_svmlight.py::test_a_row_without_features_is_a_row_of_zeros",
+    ),
+    mutant(
+        "svmlight indices may repeat",
+        "app/formats/svmlight.py",
+        "if index <= before:",
+        "if index < before:",
+        "app/formats/test_svmlight.py::test_an_error_names_its_line",
+    ),
+    mutant(
+        "an svmlight cost loses its first digit",
+        "app/formats/svmlight.py",
+        "costs[n_rows, 0] = start + 5",
+        "costs[n_rows, 0] = start + 6",
+        "app/formats/test_svmlight.py::test_a_cost_is_the_weight_of_its_row_wherever_it_stands",
+    ),
+    mutant(
+        "decimals lose their sign",
+        "app/formats/decimals.py",
+        "(-value if negative else value)",
+        "value",
+        "app/formats/test_decimals.py",
+    ),
+    mutant(
+        "long decimals are rounded twice",
+        "app/formats/decimals.py",
+        "mantissa > 9007199254740992",
+        "mantissa > 900719925474099200",
+        "app/formats/test_decimals.py",
+    ),
+    mutant(
+        "CSV records may be ragged",
+        "app/formats/csv_cells.py",
+        "if code == EXACT and n_cells != n_columns:",
+        "if code == EXACT and n_cells < n_columns:",
+        "app/formats/test_csv_table.py::test_an_error_names_its_line_and_column",
+    ),
+    mutant(
+        "JSON lines take an index twice",
+        "app/formats/json_lines.py",
+        "if len(set(indices)) != len(indices):",
+        "if False:",
+        "app/formats/test_json_lines.py::test_an_error_in_features_names_its_line",
+    ),
+    mutant(
+        "a label of -0 is another than 0",
+        "app/formats/labels.py",
+        'if sign == "-" and digits != "0" else digits',
+        'if sign == "-" else digits',
+        "app/formats/test_labels.py::test_labels_that_are_the_same_number_are_the_same_label",
+    ),
+    mutant(
+        "a long record is read past the bound",
+        "app/formats/window.py",
+        "if left <= 0:",
+        "if left < 0:",
+        "app/formats/test_window.py",
+    ),
+    # features
+    mutant(
+        "an index as large as the number of features is taken",
+        "app/features/columns.py",
+        "max(indices) < self._n_features",
+        "max(indices) <= self._n_features",
+        "app/features/test_columns.py::test_an_instance_that_does_not_fit_says_why",
+    ),
+    mutant(
+        "terms are weighed by another idf",
+        "app/features/text.py",
+        "idf = np.log((1 + n_texts) / (1 + in_texts[kept])) + 1.0",
+        "idf = np.log((1 + n_texts) / (1 + in_texts[kept]))",
+        "app/features/test_text.py::test_features_are_those_of_scikit_learn",
+    ),
+    mutant(
+        "a class may lose all its rows to the test part",
+        "app/services/splits.py",
+        "np.maximum(counts - 1, 0)",
+        "counts",
+        "app/services/test_splits.py",
+    ),
+    # workers
+    mutant(
+        "a worker does not hear that it shall cancel",
+        "workers/job_context.py",
+        "if self._cancel.is_set():\n            raise Cancelled",
+        "if False:\n            raise Cancelled",
+        "workers/test_job_context.py::test_a_wish_to_cancel_is_heard",
+    ),
+    mutant(
+        "a heartbeat never cancels",
+        "workers/job_context.py",
+        "if at_once and self._cancel.is_set():",
+        "if False:",
+        "workers/test_job_context.py::test_work_that_cannot_be_interrupted_is_cancelled_in_its_stead",
+    ),
+    mutant(
+        "steps that come fast are lost",
+        "workers/job_context.py",
+        "self._steps.append(dict(step))",
+        "self._steps = [dict(step)]",
+        "workers/test_job_context.py::test_steps_that_come_fast_are_written_together_and_none_is_lost",
+    ),
+    mutant(
+        "a worker never gives up its lease",
+        "workers/lease_heartbeat.py",
+        "if time.monotonic() >= self._deadline:\n                    raise self._fence() from error",
+        "if False:\n                    raise self._fence() from error",
+        "workers/test_job_context.py::test_a_worker_that_cannot_write_for_its_lease_gives_the_job_up",
+    ),
+    mutant(
+        "bytes that are no frame are read",
+        "workers/frames.py",
+        "if magic != _MAGIC:",
+        "if False:",
+        "workers/test_frames.py::test_other_bytes_are_refused",
+    ),
+    mutant(
+        "a frame may end early",
+        "workers/frames.py",
+        "if at != len(frame):",
+        "if at > len(frame):",
+        "workers/test_frames.py::test_other_bytes_are_refused",
+    ),
+    mutant(
+        "objects are sent",
+        "workers/frames.py",
+        "if dtype.str.encode() not in _DTYPES:",
+        "if False:",
+        "workers/test_frames.py::test_objects_are_never_sent",
+    ),
+    mutant(
+        "the fraction done falls",
+        "workers/eta.py",
+        "self._fraction = max(self._fraction, min(_MOST, done))",
+        "self._fraction = min(_MOST, done)",
+        "workers/test_eta.py",
+    ),
+)
+
+
+def faults(mutants: Sequence[Mutant]) -> list[str]:
+    """What is wrong with the list itself: a name twice, or an old text that does not stand once in its file."""
+    found = [
+        f"{each.name}: the name is there twice" for each in mutants if sum(each.name == m.name for m in mutants) > 1
+    ]
+    for each in mutants:
+        path = ROOT / each.file
+        count = path.read_text().count(each.old) if path.is_file() else 0
+        if count != 1:
+            found.append(f"{each.name}: its old text stands {count} times in {each.file}, not once")
+        missing = [test for test in each.tests if not (ROOT / test.split("::")[0]).is_file()]
+        found += [f"{each.name}: there is no {test}" for test in missing]
+    return found
+
+
+def run(each: Mutant) -> tuple[str, float, str]:
+    """What became of a mutant, the seconds that took, and the end of what its tests said."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        copy = Path(folder)
+        for part in PARTS:
+            source = ROOT / part
+            if source.is_dir():
+                # with the compiled code, most of which the fault does not change
+                shutil.copytree(source, copy / part)
+            else:
+                shutil.copy(source, copy / part)
+        target = copy / each.file
+        target.write_text(target.read_text().replace(each.old, each.new))
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-m", "not slow", "-p", "no:cacheprovider", *each.tests],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy)},
+            capture_output=True,
+            text=True,
+        )
+    outcome = {0: SURVIVED, 1: CAUGHT}.get(done.returncode, BROKEN)
+    return outcome, time.monotonic() - started, done.stdout[-2000:]
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the mutants of these names, or all; 0 if every one of them is caught."""
+    wrong = faults(MUTANTS) + [
+        f"no mutant is called {name!r}" for name in names if name not in {m.name for m in MUTANTS}
+    ]
+    if wrong:
+        print("\n".join(wrong), file=sys.stderr)
+        return 1
+    chosen = [each for each in MUTANTS if not names or each.name in names]
+    left = []
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for each, (outcome, seconds, said) in zip(chosen, pool.map(run, chosen), strict=True):
+            print(f"{outcome:8}  {seconds:6.1f} s  {each.file:28}  {each.name}", flush=True)
+            if outcome != CAUGHT:
+                left.append(each.name)
+                print(said)
+    print(f"{len(chosen) - len(left)} of {len(chosen)} caught" + (f"; left are {', '.join(left)}" if left else ""))
+    return int(bool(left))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
