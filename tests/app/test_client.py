@@ -114,6 +114,13 @@ def test_an_upload_names_the_columns_of_labels_and_weights(canned: Canned, tmp_p
     assert canned.asked[0].query == {"name": "papers", "format": "csv", **columns}
 
 
+def test_an_option_that_no_upload_has_is_refused_before_anything_is_sent(canned: Canned, tmp_path: Path) -> None:
+    (tmp_path / "papers.csv").write_text("topic,x\n")
+    with Polymargin() as client, pytest.raises(TypeError, match=r"option.*lable_column; known are label_column"):
+        client.datasets.upload(tmp_path / "papers.csv", "papers", lable_column="topic")
+    assert canned.asked == []
+
+
 @pytest.mark.parametrize(
     ("name", "format"),
     [("tree.csv", "csv"), ("tree.JSON", "json"), ("cat_hier.txt", "lshtc"), ("rcv1.topics.hier.orig", "rcv1")],

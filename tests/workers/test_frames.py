@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -19,6 +19,7 @@ arrays = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(arrays)
 def test_arrays_come_back_with_their_shapes_types_and_bits(given):
     found = unpack(pack(given))
@@ -30,12 +31,14 @@ def test_arrays_come_back_with_their_shapes_types_and_bits(given):
         assert other.flags.writeable
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_other_bytes_are_refused(content):
     with pytest.raises(FrameError):
         unpack(content)
 
 
+@settings(deadline=None)
 @given(arrays.filter(bool), st.data())
 def test_a_frame_with_changed_or_missing_bytes_is_refused_or_read_as_numbers(given, data):
     frame = bytearray(pack(given))

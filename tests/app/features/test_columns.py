@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
@@ -16,6 +16,7 @@ NAMES = ["width", "height", "größe", "d"]
 dense = st.lists(st.floats(-1e9, 1e9) | st.integers(-3, 3), min_size=4, max_size=4)
 
 
+@settings(deadline=None)
 @given(dense, st.permutations(range(4)))
 def test_all_ways_to_write_an_instance_give_the_same_row(values: list[float], order: list[int]) -> None:
     features = SparseFeatures(4, NAMES)

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.services.splits import stratified
 
 
+@settings(deadline=None)
 @given(
     counts=st.lists(st.integers(0, 30), min_size=1, max_size=30),
     fraction=st.floats(0, 0.99),
