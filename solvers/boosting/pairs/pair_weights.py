@@ -64,14 +64,15 @@ def n_tiles(n: int) -> int:
 @njit(cache=True, nogil=True)
 def restart(F: NDArray[np.float64], omega: NDArray[np.float64], y: NDArray[np.int32], mu: PairWeights) -> None:
     """All factors afresh from the scores F (Lin et al. 2012, equation 15)."""
+    e, r, E = mu.e, mu.r, mu.E
     for i in range(len(y)):
         total, own = 0.0, F[y[i], i]
         for q in range(F.shape[0]):
             if q != y[i]:
-                mu.e[q, i] = omega[i] * np.exp(F[q, i] - own)
-                total += mu.e[q, i]
-        mu.r[i] = 1.0
-        mu.E[i] = total
+                e[q, i] = omega[i] * np.exp(F[q, i] - own)
+                total += e[q, i]
+        r[i] = 1.0
+        E[i] = total
     mu.since_sum[:] = 0.0
     mu.since_merge[:] = 0.0
 

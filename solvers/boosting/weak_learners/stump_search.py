@@ -65,14 +65,15 @@ def start(totals: NDArray[Any], n_searches: int) -> Best:
 @njit(cache=True, nogil=True)
 def unite(best: Best, learners: NDArray[np.int64], values: NDArray[np.int64]) -> None:
     """Number and value of the best stump that any search has found, by class; the first of equals."""
-    for block in range(best.size.shape[1]):
+    size, where, value = best.size, best.where, best.value
+    for block in range(size.shape[1]):
         for lane in range(LANES):
             top = 0
-            for j in range(1, len(best.size)):
-                if best.size[j, block, lane] > best.size[top, block, lane]:
+            for j in range(1, len(size)):
+                if size[j, block, lane] > size[top, block, lane]:
                     top = j
-            learners[block * LANES + lane] = best.where[top, block, lane]
-            values[block * LANES + lane] = best.value[top, block, lane]
+            learners[block * LANES + lane] = where[top, block, lane]
+            values[block * LANES + lane] = value[top, block, lane]
 
 
 @njit(cache=True, nogil=True)
@@ -136,7 +137,9 @@ def _search_part(
     begin, end = edges[group], edges[group + 1]
     stride = LANES * bins.n_bins[begin:end].max()
     H = scratch(4 * stride, U)
-    pointers, values = queries.pointers, queries.values
+    # fields are read once: in an inner loop each reading would count the references to the array
+    pointers, last, lanes, values = queries.pointers, queries.bins, queries.lanes, queries.values
+    n_bins, first = bins.n_bins, bins.first
     for block in range(part * n_blocks // n_parts, (part + 1) * n_blocks // n_parts):
         total = totals[block]
         size, where, value = best.size[group, block], best.where[group, block], best.value[group, block]
@@ -145,11 +148,10 @@ def _search_part(
             many = 4 if f + 4 <= min(end, n_dense) else 1
             histograms(bins, f, many, U[block], total, stride, H)
             for q in range(many):
-                scan_bins(H, q * stride, bins.n_bins[f + q] - 1, total, bins.first[f + q], size, where, value)
+                scan_bins(H, q * stride, n_bins[f + q] - 1, total, first[f + q], size, where, value)
                 for j in range(pointers[block, f + q], pointers[block, f + q + 1]):
-                    lane = queries.lanes[j]
-                    left = np.int64(H[q * stride + queries.bins[j] * LANES + lane])
-                    values[j] = 2 * left - np.int64(total[lane])
+                    left = np.int64(H[q * stride + last[j] * LANES + lanes[j]])
+                    values[j] = 2 * left - np.int64(total[lanes[j]])
             f += many
 
 
@@ -195,21 +197,22 @@ def add_values(
     votes on both sides would leave of the loss (Schapire and Singer 1999, section 4.1).
     """
     stride, n_dense = len(H) // 4, bins.dense.shape[0]
-    left = np.empty(LANES)
+    left, first, n_bins = np.empty(LANES), bins.first, bins.n_bins
     for block in range(U.shape[0]):
+        total = totals[block]
         f = begin
         while f < end:
             many = 4 if f + 4 <= min(end, n_dense) else 1
-            histograms(bins, f, many, U[block], totals[block], stride, H)
+            histograms(bins, f, many, U[block], total, stride, H)
             for q in range(many):
                 left[:] = 0.0
-                for b in range(bins.n_bins[f + q] - 1):
+                for b in range(n_bins[f + q] - 1):
                     h = H[q * stride + b * LANES : q * stride + (b + 1) * LANES]
-                    values[bins.first[f + q] + b] += _worth(h, totals[block], real, left)
+                    values[first[f + q] + b] += _worth(h, total, real, left)
             f += many
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _worth(h: NDArray[Any], total: NDArray[Any], real: bool, left: NDArray[np.float64]) -> float:
     """Add the next bin to the sums on the left, and say what a cut behind it is worth to all lanes."""
     worth, half = 0.0, LANES // 2
