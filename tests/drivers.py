@@ -1,11 +1,12 @@
 """Which methods share the code that drives them, so that one of them may stand for the others in the quick tests."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-# A method that stands in none of these lines is always tested itself.
+# The first of each stands for the others; a method that is in none of these lines is always tested itself.
 DRIVERS = (
     ("weston_watkins", "crammer_singer"),
     ("lee_lin_wahba", "absolute_sum", "maximum_margin_regression", "reinforced"),
@@ -14,33 +15,32 @@ DRIVERS = (
     ("orthogonal_transfer", "transfer", "tree_loss", "hierarchical_multiclass", "flat_multiclass"),
     ("hierarchical_svm", "node_svm"),
     ("adaboost_mh", "adaboost_ecc", "adaboost_mo"),
+    ("multiboost_cw", "multiboost"),
 )
-DRIVER = {method: methods[0] for methods in DRIVERS for method in methods}
+PLACE = {method: (driver, place) for driver, methods in enumerate(DRIVERS) for place, method in enumerate(methods)}
 
 
 def mark_slow(items: Iterable[pytest.Item]) -> None:
-    """Mark the cases of a test whose method's driver an earlier case of it has tested with the same other parameters.
+    """Mark the cases of a test for which another method of the same driver stands, all other parameters being equal.
 
     A test that is about the methods rather than what drives them, as one of their objectives is, says so by the
     marker ``each_method`` and keeps all its cases.
     """
-    tested: set[tuple[Any, ...]] = set()
+    alike: dict[Any, list[tuple[list[int], pytest.Item]]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("slow") or item.get_closest_marker("each_method"):
-            continue
-        params: dict[str, Any] = (
-            item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        )
-        names = {key: name for key, value in params.items() if (name := _method(value)) in DRIVER}
-        if not names:
-            continue
-        others = tuple((key, repr(value)) for key, value in params.items() if key not in names)
-        case = (item.nodeid.split("[")[0], tuple((key, DRIVER[name]) for key, name in names.items()), others)
-        if case in tested:
-            item.add_marker(pytest.mark.slow)
-        tested.add(case)
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        places = {key: PLACE[name] for key, value in params.items() if (name := _method(value)) in PLACE}
+        if places and not item.get_closest_marker("each_method"):
+            others = tuple(repr(value) for key, value in params.items() if key not in places)
+            drivers = tuple(driver for driver, _ in places.values())
+            alike[item.nodeid.split("[")[0], drivers, others].append(([place for _, place in places.values()], item))
+    for cases in alike.values():
+        stands = min(cases, key=lambda case: case[0])[0]
+        for place, item in cases:
+            if place != stands:
+                item.add_marker(pytest.mark.slow)
 
 
 def _method(value: Any) -> str:
-    """The method that a parameter names, an estimator has, or a case like 'reinforced, block ascent' begins with."""
-    return str(getattr(value, "method", value)).split(",")[0]
+    """The method that a parameter names or an estimator has."""
+    return str(getattr(value, "method", value))

@@ -71,6 +71,7 @@ def test_a_job_whose_process_is_killed_ends_the_same(
     _same_as_uninterrupted(database, long_job)
 
 
+@pytest.mark.slow
 def test_a_path_killed_after_a_version_has_each_version_once_and_the_same(
     workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_path_killed_after_a_version_has_each_version_once_and_the_same(
                 assert array.tobytes() == same.arrays()[name].tobytes()
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_a_job_along_a_tree_whose_process_is_killed_ends_the_same(
     workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
@@ -111,6 +113,7 @@ def test_a_job_along_a_tree_whose_process_is_killed_ends_the_same(
         assert _outcome(session, "m") == _outcome(session, "whole")
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_a_job_whose_main_process_is_killed_goes_to_another_worker(
     workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
@@ -150,6 +153,7 @@ def test_a_worker_that_is_told_to_end_gives_its_job_back_without_loss(
     _same_as_uninterrupted(database, long_job)
 
 
+@pytest.mark.slow
 def test_a_process_that_slept_through_its_lease_changes_nothing(
     workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
 ) -> None:
@@ -185,6 +189,7 @@ def _stop_between_transactions(pid: int, database: sessionmaker[Session]) -> Non
     raise AssertionError("the process was never between transactions")
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_a_job_that_loses_every_worker_fails_with_a_clear_error(
     workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until

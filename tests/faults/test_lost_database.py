@@ -39,7 +39,7 @@ class Gate:
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
-@pytest.mark.parametrize("lease_seconds", [2, 30])
+@pytest.mark.parametrize("lease_seconds", [2, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_job_survives_its_database_being_away_for_less_and_for_more_than_its_lease(
     lease_seconds: int,
     workers: Any,

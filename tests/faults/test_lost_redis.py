@@ -27,6 +27,7 @@ def test_a_flushed_redis_loses_nothing(
         assert until(id, lambda job: job.state == "succeeded").attempt == 1
 
 
+@pytest.mark.slow
 def test_jobs_submitted_while_redis_is_away_run_once_it_is_back(
     workers: Any, redis_server: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
 ) -> None:
@@ -41,6 +42,7 @@ def test_jobs_submitted_while_redis_is_away_run_once_it_is_back(
         assert until(id, lambda job: job.state == "succeeded").attempt == 1
 
 
+@pytest.mark.slow
 def test_a_running_job_does_not_notice_that_redis_is_gone(
     workers: Any, redis_server: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
 ) -> None:
@@ -51,6 +53,7 @@ def test_a_running_job_does_not_notice_that_redis_is_gone(
     assert until(job_id, lambda job: job.state == "succeeded").attempt == 1
 
 
+@pytest.mark.slow
 def test_a_worker_may_start_before_redis(
     workers: Any, redis_server: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
 ) -> None:

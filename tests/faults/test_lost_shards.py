@@ -202,7 +202,7 @@ def service(
     settings.cache_clear()
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_job_that_loses_a_shard_goes_on_from_the_last_checkpoint(service: Service, rank: int) -> None:
     id = service.submit(f"lost{rank}")
     service.until_saved(id)
@@ -210,12 +210,14 @@ def test_a_job_that_loses_a_shard_goes_on_from_the_last_checkpoint(service: Serv
     assert service.ends_the_same(id, f"lost{rank}").attempt == 2
 
 
+@pytest.mark.slow
 def test_a_job_that_loses_its_coordinator_goes_on(service: Service) -> None:
     id = service.submit("uncoordinated")
     os.kill(_pid(service.until_saved(id).worker), signal.SIGKILL)
     assert service.ends_the_same(id, "uncoordinated").attempt == 2
 
 
+@pytest.mark.slow
 def test_a_job_that_loses_all_its_processes_at_once_goes_on(service: Service) -> None:
     id = service.submit("bereft")
     gang = [_pid(service.until_saved(id).worker), *(service.shard(id, rank) for rank in (0, 1))]
@@ -225,6 +227,7 @@ def test_a_job_that_loses_all_its_processes_at_once_goes_on(service: Service) ->
     assert service.losses(id) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["shard", "coordinator"])
 def test_a_job_that_loses_a_process_while_its_shards_save_the_model_goes_on(service: Service, who: str) -> None:
     id = service.submit(f"unsaved-{who}")
@@ -244,6 +247,7 @@ def test_a_job_that_loses_a_process_while_its_shards_save_the_model_goes_on(serv
     assert service.ends_the_same(id, f"unsaved-{who}").attempt == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["flushed", "restarted", "away"])
 def test_a_job_whose_redis_forgets_everything_goes_on(service: Service, how: str) -> None:
     id = service.submit(how)
@@ -261,6 +265,7 @@ def test_a_job_whose_redis_forgets_everything_goes_on(service: Service, how: str
     assert service.losses(id) == 0
 
 
+@pytest.mark.slow
 def test_a_redis_that_stands_still_for_longer_than_a_lease_ends_no_attempt(service: Service) -> None:
     id = service.submit("still")
     service.until_saved(id)
@@ -269,6 +274,7 @@ def test_a_redis_that_stands_still_for_longer_than_a_lease_ends_no_attempt(servi
     assert service.ends_the_same(id, "still").attempt == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["shard", "coordinator"])
 def test_a_process_that_slept_through_its_lease_changes_nothing(service: Service, who: str) -> None:
     id = service.submit(f"asleep-{who}")
@@ -285,6 +291,7 @@ def test_a_process_that_slept_through_its_lease_changes_nothing(service: Service
         assert [version.version for version in models.versions(session, f"asleep-{who}")] == [1]
 
 
+@pytest.mark.slow
 def test_a_job_whose_pool_is_gone_for_good_goes_on_in_those_that_are_left(service: Service) -> None:
     problem = {"C": 1.0, "tol": TOL, "max_epochs": 10**6}
     alone, id = service.submit("alone", shards=None, **problem), service.submit("fewer", shards=3, **problem)
@@ -300,6 +307,7 @@ def test_a_job_whose_pool_is_gone_for_good_goes_on_in_those_that_are_left(servic
     assert fewer.primal == pytest.approx(whole.primal, rel=TOL)
 
 
+@pytest.mark.slow
 def test_a_cancelled_gang_ends_and_two_jobs_share_the_pools(service: Service) -> None:
     endless = service.submit("endless", max_epochs=10**6)
     service.until_saved(endless)

@@ -178,6 +178,7 @@ def test_features_of_another_scale_give_true_bounds(name, scale):
     assert ratio == pytest.approx(1.0 / scale**2, rel=2e-2)
 
 
+@pytest.mark.each_method
 @everywhere
 def test_labels_that_a_method_does_not_take_are_refused_by_name(name):
     method = SOLVERS[name](parse_params(name, {}))
@@ -193,6 +194,7 @@ def test_labels_that_a_method_does_not_take_are_refused_by_name(name):
             next(method.steps(with_tree(single)))
 
 
+@pytest.mark.each_method
 @everywhere
 def test_titles_papers_and_schemas_are_there_for_the_reader(name):
     method = SOLVERS[name]

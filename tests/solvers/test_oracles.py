@@ -10,6 +10,10 @@ from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
+# every method has an objective of its own
+pytestmark = pytest.mark.each_method
+slow = pytest.mark.slow
+
 
 def train(name, problem, **params):
     solver = SOLVERS[name](parse_params(name, settings(name, **params)))
@@ -18,7 +22,7 @@ def train(name, problem, **params):
     return last, solver.model(problem, last.state)
 
 
-@pytest.mark.parametrize("C", [0.05, 1.0, 5.0])
+@pytest.mark.parametrize("C", [pytest.param(0.05, marks=slow), 1.0, pytest.param(5.0, marks=slow)])
 @pytest.mark.parametrize("case", ORACLES)
 def test_the_bounds_enclose_the_optimum_and_meet_there(case, C):
     problem = small()
@@ -32,6 +36,7 @@ def test_the_bounds_enclose_the_optimum_and_meet_there(case, C):
     np.testing.assert_allclose(linear_map(model), W, atol=2e-3 * np.abs(W).max() + 1e-9)
 
 
+@slow
 @pytest.mark.parametrize("case", ORACLES)
 def test_weights_of_examples_multiply_their_losses(case):
     plain = small(n=30)
@@ -43,7 +48,7 @@ def test_weights_of_examples_multiply_their_losses(case):
     assert step.primal == pytest.approx(value, rel=1e-6)
 
 
-@pytest.mark.parametrize("class_weight", ["balanced", {"1": 3.0, "4": 0.25}])
+@pytest.mark.parametrize("class_weight", [pytest.param("balanced", marks=slow), {"1": 3.0, "4": 0.25}])
 @pytest.mark.parametrize(
     "case", [case for case in ORACLES if issubclass(SOLVERS[case.split(",")[0]].Params, SingleLabelParams)]
 )
@@ -63,7 +68,7 @@ def test_a_constant_feature_and_weights_of_classes_are_part_of_the_objective(cas
     np.testing.assert_allclose(intercept(model), 2.0 * W[:, -1], atol=4e-3 * np.abs(W).max())
 
 
-@pytest.mark.parametrize("C", [0.5, 20.0, 500.0])
+@pytest.mark.parametrize("C", [pytest.param(0.5, marks=slow), 20.0, pytest.param(500.0, marks=slow)])
 @pytest.mark.parametrize("name", BOOSTED)
 def test_boosting_reaches_the_optimum_over_all_weak_learners(name, C):
     plain = small(n=40, d=8)
