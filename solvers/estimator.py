@@ -15,15 +15,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.core.base import Params, Solver, State, Step, relative_gap
-from solvers.core.machine import Machine
-from solvers.core.model import LinearModel, Model
+from solvers.core.model import Model
 from solvers.core.path import ascending, follow
 from solvers.core.problem import Problem
-from solvers.hierarchical.kernel_taxonomy_model import KernelTaxonomyModel
-from solvers.hierarchical.subtree_model import SubtreeModel
-from solvers.hierarchical.taxonomy_model import TaxonomyModel
+from solvers.estimator_input import are_sets, kept_weights, node_labels, plain, tree_of
 from solvers.labels.label_sets import names_of, of_names
-from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS, find, parse_params
 
 
@@ -188,7 +184,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
         machines = ascending(find(self.method)(first._parsed(), seed=self.seed, threads=self.threads), wanted)
 
-        def train(_: int, at: Machine[Any], start: State | None) -> State:
+        def train(_: int, at: Solver[Any], start: State | None) -> State:
             return fitted[at.params.C]._train(at, problem, start)
 
         follow(machines, problem, train)
@@ -196,11 +192,11 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
         """The problem to be trained on; the classes are known afterwards."""
-        if _are_sets(y) and find(self.method).handles.multilabel:
+        if are_sets(y) and find(self.method).handles.multilabel:
             return self._problem_of_sets(X, y, sample_weight)
         X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
         check_classification_targets(labels)
-        keep, weights = _weights(sample_weight, labels.shape)
+        keep, weights = kept_weights(sample_weight, labels.shape)
         X, labels = X[keep], labels[keep]
         self.classes_, index = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -208,10 +204,10 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         names = [str(label) for label in self.classes_]
         if self.hierarchy is None:
             return Problem.check(X, index, names, weights)
-        tree = self._tree()
+        tree = tree_of(self.hierarchy)
         problem = Problem.check(X, index, names, weights, tree)
         if find(self.method).handles.tree:
-            self.classes_ = self._labels(tree, dict(zip(names, self.classes_.tolist(), strict=True)))
+            self.classes_ = node_labels(tree, self.hierarchy, dict(zip(names, self.classes_.tolist(), strict=True)))
         return problem
 
     def _problem_of_sets(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Problem:
@@ -221,26 +217,16 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             raise ValueError(f"y has {len(sets)} lists of labels; X has {X.shape[0]} rows")
         if self.hierarchy is None:
             raise ValueError(f"{self.method} learns sets of labels of a tree; give its edges as hierarchy")
-        keep, weights = _weights(sample_weight, (len(sets),))
-        tree = self._tree()
+        keep, weights = kept_weights(sample_weight, (len(sets),))
+        tree = tree_of(self.hierarchy)
         named = [[str(label) for label in labels] for labels, kept in zip(sets, keep, strict=True) if kept]
         labels, self.orphans_ = of_names(tree, named)
         problem = Problem.check_sets(X[keep], labels, tree, weights)
-        self.classes_ = self._labels(tree, {str(label): label for labels in sets for label in labels})
+        self.classes_ = node_labels(tree, self.hierarchy, {str(label): label for labels in sets for label in labels})
         return problem
 
-    def _tree(self) -> Taxonomy:
-        return Taxonomy.from_edges([(str(parent), str(child)) for parent, child in self.hierarchy or ()])
-
-    def _labels(self, tree: Taxonomy, known: Mapping[str, Any]) -> NDArray[Any]:
-        """The nodes as they were given, as labels or else in the tree."""
-        given = {str(node): node for edge in self.hierarchy or () for node in edge} | dict(known)
-        nodes = [given[name] for name in tree.names]
-        # labels of several kinds stay what they are
-        return np.array(nodes, None if len({type(node) for node in nodes}) == 1 else object)
-
     def _train(self, solver: Solver[Any], problem: Problem, start: State | None = None) -> State:
-        """Train to the end, from the start or another state; keep all that is told of it, and return the last state."""
+        """Train to the end, from the start or another state; keep its history, and return the last state."""
         began = time.perf_counter()
         self.history_: list[Record] = []
         last: Step | None = None
@@ -269,13 +255,12 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Methods over sets of labels return a list of lists, labels after those above them.
         """
         check_is_fitted(self)
-        if isinstance(self.model_, SubtreeModel):
+        if self.model_.tree is not None:
             X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
             sets = self.model_.predict_sets(X)
+            if sets is None:
+                return np.asarray(self.classes_[self.model_.predict(X)])
             return [self.classes_[sets.indices[a:b]].tolist() for a, b in itertools.pairwise(sets.indptr.tolist())]
-        if isinstance(self.model_, TaxonomyModel | KernelTaxonomyModel):
-            X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
-            return np.asarray(self.classes_[self.model_.predict(X)])
         scores = self.decision_function(X)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
@@ -283,10 +268,10 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The share of examples whose label, or whose set of labels with all above them, is predicted right."""
         check_is_fitted(self)
-        if not isinstance(self.model_, SubtreeModel):
-            return float(super().score(X, y, sample_weight))
         tree = self.model_.tree
-        sets = y if _are_sets(y) else [[label] for label in y]
+        if tree is None or not find(self.method).handles.multilabel:
+            return float(super().score(X, y, sample_weight))
+        sets = y if are_sets(y) else [[label] for label in y]
         true, _ = of_names(tree, [[str(label) for label in labels] for labels in sets])
         said = [[str(label) for label in labels] for labels in self.predict(X)]
         right = [a == b for a, b in zip(names_of(tree, true), said, strict=True)]
@@ -296,9 +281,9 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def coef_(self) -> NDArray[np.floating[Any]]:
         """Weights, one row a class; for two classes their difference in one row."""
         check_is_fitted(self)
-        if not isinstance(self.model_, LinearModel):
+        if not hasattr(self.model_, "coef"):
             raise AttributeError(f"{self.method} makes no linear model, so it has no coef_")
-        coef = self.model_.coef
+        coef = np.asarray(self.model_.coef)
         return coef[1:] - coef[:1] if self._is_binary else coef
 
     @property
@@ -330,8 +315,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     @property
     def _is_binary(self) -> bool:
-        over_tree = isinstance(self.model_, TaxonomyModel | KernelTaxonomyModel | SubtreeModel)
-        return len(self.classes_) == 2 and not over_tree
+        return len(self.classes_) == 2 and self.model_.tree is None
 
     def _parsed(self) -> Params:
         """The parameters given, checked, as the method takes them: labels by their names."""
@@ -340,7 +324,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if isinstance(weights, Mapping):
             # 1, 1.0 and True are one key of a mapping, as they are one label
             names = {label: str(label) for label in self.classes_.tolist()}
-            params["class_weight"] = {names.get(label, str(label)): _plain(weights[label]) for label in weights}
+            params["class_weight"] = {names.get(label, str(label)): plain(weights[label]) for label in weights}
         return parse_params(self.method, params)
 
     def _fields(self) -> dict[str, FieldInfo]:
@@ -355,33 +339,6 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return tags
 
 
-def _are_sets(y: Any) -> bool:
-    """Whether labels come as a collection for each example."""
-    if isinstance(y, np.ndarray) and (y.dtype != object or y.ndim != 1):
-        return False
-    given = list(y) if isinstance(y, np.ndarray | list | tuple) else []
-    return bool(given) and all(isinstance(labels, list | tuple | set | frozenset) for labels in given)
-
-
-def _weights(
-    sample_weight: ArrayLike | None, shape: tuple[int, ...]
-) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
-    """Which examples count, and the weights of those."""
-    if sample_weight is None:
-        return np.ones(shape, bool), None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != shape:
-        raise ValueError(f"sample_weight has shape {weights.shape}; y has {shape}")
-    keep = weights != 0
-    if not keep.any():
-        raise ValueError("every sample_weight is zero; at least two examples need a positive weight")
-    return keep, weights[keep]
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _record(step: Step, seconds: float) -> Record:
-    told = dict(step.measures)
-    return Record(step.epoch, step.primal, step.dual, step.gap, step.violation, step.converged, seconds, told)
+    bounds = step.primal, step.dual, step.gap
+    return Record(step.epoch, *bounds, step.violation, step.converged, seconds, dict(step.measures))

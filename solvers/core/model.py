@@ -16,6 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.labels.taxonomy import Taxonomy
+
 Floats = NDArray[np.floating[Any]]
 
 # The class of every kind of model that an artefact may hold, imported when a first model of its kind is met.
@@ -103,6 +105,8 @@ class Model(ABC):
         Columns that a matrix to be scored must have.
     report : mapping of str to float
         What the method has to tell of its model, finite numbers by name; saved and loaded with it.
+    tree : Taxonomy or None
+        The label tree whose nodes are the classes, of models over one.
     in_shards : bool
         The model stays in the files that its shards have written.
     output_code : OutputCode or None
@@ -112,6 +116,7 @@ class Model(ABC):
     classes: tuple[str, ...]
     n_features: int
     report: Mapping[str, float] = MappingProxyType({})
+    tree: Taxonomy | None = None
     in_shards: ClassVar[bool] = False
 
     @abstractmethod

@@ -32,6 +32,7 @@ class KernelTaxonomyModel(Model):
     """
 
     kind = "kernel_taxonomy"
+    tree: Taxonomy
 
     def __init__(self, tree: Taxonomy, parts: KernelModel, candidates: NDArray[np.int32] | None = None) -> None:
         self.classes = tree.names

@@ -32,6 +32,7 @@ class SubtreeModel(Model):
     """
 
     kind = "subtree"
+    tree: Taxonomy
 
     def __init__(self, tree: Taxonomy, parts: Model, rule: Rule) -> None:
         self.classes = tree.names

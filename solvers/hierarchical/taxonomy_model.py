@@ -33,6 +33,7 @@ class TaxonomyModel(LinearModel):
     """
 
     kind = "taxonomy"
+    tree: Taxonomy
 
     def __init__(
         self,
