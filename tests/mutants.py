@@ -37,6 +37,7 @@ def mutant(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
 
 
 LEASES, JOBS = "app/services/test_leases.py", "app/services/test_jobs_service.py"
+CONTRACT, ORACLES = "solvers/test_contract.py", "solvers/test_oracles.py"
 SWEEPING, KEYS = "app/services/test_sweeping.py", "app/services/test_keys_service.py"
 
 MUTANTS = (
@@ -44,15 +45,15 @@ MUTANTS = (
     mutant(
         "a lost fence: any attempt may write",
         "app/services/leases.py",
-        "J.id == lease.job_id, J.attempt == lease.attempt, J.state.in_(HELD)",
-        "J.id == lease.job_id, J.state.in_(HELD)",
+        "J.attempt == lease.attempt, J.state.in_(",
+        "J.state.in_(",
         f"{LEASES}::test_a_stale_holders_writes_hit_nothing",
     ),
     mutant(
         "an ended job takes writes",
         "app/services/leases.py",
-        "J.id == lease.job_id, J.attempt == lease.attempt, J.state.in_(HELD)",
-        "J.id == lease.job_id, J.attempt == lease.attempt",
+        "J.state.in_(HELD_STATES)",
+        "J.state.is_not(None)",
         f"{LEASES}::test_a_job_that_has_ended_takes_no_writes",
     ),
     mutant(
@@ -287,8 +288,8 @@ MUTANTS = (
     mutant(
         "an svmlight cost loses its first digit",
         "app/formats/svmlight.py",
-        "costs[n_rows, 0] = start + 5",
-        "costs[n_rows, 0] = start + 6",
+        "costs[row, 0] = start + 5",
+        "costs[row, 0] = start + 6",
         "app/formats/test_svmlight.py::test_a_cost_is_the_weight_of_its_row_wherever_it_stands",
     ),
     mutant(
@@ -411,6 +412,119 @@ MUTANTS = (
         "self._fraction = max(self._fraction, min(_MOST, done))",
         "self._fraction = min(_MOST, done)",
         "workers/test_eta.py",
+    ),
+    # solvers
+    mutant(
+        "a linear machine stops at a gap a hundred times as large",
+        "solvers/linear/ascent.py",
+        "converged = gap <= params.tol",
+        "converged = gap <= 100.0 * params.tol",
+        f"{CONTRACT}::test_a_tighter_tolerance_gives_a_smaller_gap",
+    ),
+    mutant(
+        "a kernel machine stops whenever it has measured",
+        "solvers/kernel_svm/kernel_machine.py",
+        "converged = measured and relative_gap(primal, dual) <= params.tol",
+        "converged = measured",
+        f"{CONTRACT}::test_a_tighter_tolerance_gives_a_smaller_gap",
+    ),
+    mutant(
+        "a block step with a wrong sign",
+        "solvers/linear/steps/block_step.py",
+        "b[t] = g / K + old[t] + S0",
+        "b[t] = g / K - old[t] + S0",
+        f"{CONTRACT}::test_a_tighter_tolerance_gives_a_smaller_gap",
+    ),
+    mutant(
+        "weights of classes are ignored",
+        "solvers/core/machine.py",
+        "np.asarray(problem.weights * class_weights(problem, given)[problem.y])",
+        "problem.weights",
+        f"{ORACLES}::test_a_constant_feature_and_weights_of_classes_are_part_of_the_objective",
+    ),
+    mutant(
+        "the intercept is not that of the constant feature",
+        "solvers/core/machine.py",
+        "model.with_last_as_intercept(self.params.bias)",
+        "model.with_last_as_intercept(1.0)",
+        f"{ORACLES}::test_a_constant_feature_and_weights_of_classes_are_part_of_the_objective",
+    ),
+    mutant(
+        "weights by label go to the classes in another order",
+        "solvers/core/class_weights.py",
+        "for label in problem.classes])",
+        "for label in problem.classes[::-1]])",
+        f"{ORACLES}::test_a_constant_feature_and_weights_of_classes_are_part_of_the_objective",
+    ),
+    mutant(
+        "a path in C goes too far",
+        "solvers/core/dual_variables.py",
+        "min(linear / square, most)",
+        "max(linear / square, most)",
+        "solvers/core/test_path.py",
+    ),
+    mutant(
+        "a damaged model is loaded",
+        "solvers/core/model.py",
+        "if verify and _digest(path) != digest:",
+        "if False:",
+        "solvers/core/test_model.py::test_changed_bytes_and_strange_folders_are_refused",
+    ),
+    mutant(
+        "the best classes are told in rising order",
+        "solvers/core/model.py",
+        'np.argsort(-scores[above], kind="stable")',
+        'np.argsort(scores[above], kind="stable")',
+        "solvers/core/test_model.py",
+    ),
+    mutant(
+        "examples that rest wake all at once",
+        "solvers/numerics/orders.py",
+        "(i + epoch) & (every - 1) == 0",
+        "epoch & (every - 1) == 0",
+        "solvers/numerics/test_orders.py",
+    ),
+    mutant(
+        "F1 is half of what it is",
+        "solvers/metrics/accuracy.py",
+        "f1 = 2 * correct[seen]",
+        "f1 = correct[seen]",
+        "solvers/metrics/test_accuracy.py",
+    ),
+    mutant(
+        "a bound counts a class with itself",
+        "solvers/metrics/bounds.py",
+        "pairs = n_classes * (n_classes - 1) // 2",
+        "pairs = n_classes * (n_classes + 1) // 2",
+        "solvers/metrics/test_bounds.py",
+    ),
+    mutant(
+        "nodes in a cycle are passed over",
+        "solvers/labels/taxonomy.py",
+        "if len(names) < len(above) or not names:",
+        "if not names:",
+        "solvers/labels/test_taxonomy.py::test_what_is_no_tree_is_refused_by_name",
+    ),
+    mutant(
+        "labels with their parents are called orphans",
+        "solvers/labels/label_sets.py",
+        "(above >= 0) & ~np.isin(",
+        "(above >= 0) & np.isin(",
+        "solvers/labels/test_label_sets.py",
+    ),
+    mutant(
+        "a node out of the best set forgets its parent",
+        "solvers/hierarchical/subtrees.py",
+        "else f[j] + min(0.0, margin)",
+        "else f[j]",
+        "solvers/hierarchical/test_subtree_model.py",
+    ),
+    mutant(
+        "both classes of a pair stand on one side",
+        "solvers/output_codes/code_families.py",
+        "code[first, columns], code[second, columns] = 1, -1",
+        "code[first, columns], code[second, columns] = 1, 1",
+        "solvers/output_codes/test_codes.py",
     ),
 )
 
