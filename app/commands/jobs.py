@@ -7,9 +7,9 @@ import orjson
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, number, print_json, table
+from app.commands.output import Json, console, number, option, print_json, table
 from app.commands.watching import watch as watch_job
-from app.schemas.jobs import Job, JobResult, JobState
+from app.schemas.jobs import Job, JobResult, JobState, TrainRequest
 from app.schemas.models import ModelVersion
 from app.schemas.plans import JobPlan, Span
 
@@ -20,9 +20,9 @@ Id = Annotated[str, typer.Argument(metavar="JOB", help="Id.")]
 
 def train(
     dataset: Annotated[str, typer.Argument(help="Name or id.")],
-    model: Annotated[str, typer.Option(help="The model gets a new version under this name.")],
+    model: Annotated[str, option(TrainRequest, "model")],
     solver: Annotated[str, typer.Option(help="See `polymargin solvers`.")] = "weston_watkins",
-    hierarchy: Annotated[str | None, typer.Option(help="Name or id of the label tree to train along.")] = None,
+    hierarchy: Annotated[str | None, option(TrainRequest, "hierarchy")] = None,
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A solver's parameter.")
     ] = None,
@@ -30,15 +30,11 @@ def train(
         str | None,
         typer.Option(metavar="C,C,...", help="A version for each of these C, each trained from the one before."),
     ] = None,
-    shards: Annotated[
-        int | None, typer.Option(help="Train in so many class shards, each in a pool of its own.", min=1)
-    ] = None,
-    exchange: Annotated[
-        str | None, typer.Option(help="What shards exchange, where not what suits the method: weights.", metavar="WHAT")
-    ] = None,
+    shards: Annotated[int | None, option(TrainRequest, "shards", min=1)] = None,
+    exchange: Annotated[str | None, option(TrainRequest, "exchange", metavar="WHAT")] = None,
     seed: Annotated[int, typer.Option(help="Of the split and of the solver; the same seed gives the same model.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads of the solver; they change no bit of the model.")] = 1,
-    test_fraction: Annotated[float, typer.Option(help="Held out where the dataset has no split of its own.")] = 0.2,
+    test_fraction: Annotated[float, option(TrainRequest, "test_fraction")] = 0.2,
     watch: Annotated[bool, typer.Option("--watch", help="Show the progress until the job ends.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Show what the shards would take, and submit nothing.")] = False,
     json: Json = False,
@@ -63,13 +59,8 @@ def train(
         if watch:
             job = watch_job(job, console(json))
             result = cast(JobResult, job.result)
-            found = [
-                client.models.version(model, version) for version in result.versions or [cast(int, result.version)]
-            ]
-            columns = [_summary(version) for version in found]
-            names = list(dict.fromkeys(name for column in columns for name in column))
-            rows = [(name, *(column.get(name) for column in columns)) for name in names]
-            console(json).print(table(["model", *(version.model for version in found)], rows))
+            numbers = result.versions or [cast(int, result.version)]
+            _show_versions([client.models.version(model, number) for number in numbers], json)
     _show(job, json)
 
 
@@ -113,6 +104,13 @@ def retry(job: Id, json: Json = False) -> None:
     """Queue a failed or cancelled job again."""
     with Polymargin() as client:
         _show(client.jobs.get(job).retry(), json)
+
+
+def _show_versions(versions: list[ModelVersion], json: bool) -> None:
+    columns = [_summary(version) for version in versions]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    rows = [(name, *(column.get(name) for column in columns)) for name in names]
+    console(json).print(table(["model", *(version.model for version in versions)], rows))
 
 
 def _summary(version: ModelVersion) -> dict[str, object]:
