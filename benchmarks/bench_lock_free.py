@@ -20,12 +20,12 @@ from benchmarks import sets
 from benchmarks.results import write
 from solvers.core.base import relative_gap
 from solvers.core.problem import Problem
-from solvers.linear.ascent import Task
 from solvers.linear.layouts.hybrid_weights import Weights
 from solvers.linear.relative_margins import RelativeMargins
 from solvers.linear.sharded.score_exchange import train
 from solvers.linear.sharded.task import Plan
 from solvers.linear.steps import joint
+from solvers.linear.visits import STATISTICS, Progress, Task, Visits
 from solvers.numerics import coefficients, scaling_search
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.rows import arrange, square_norm, weights
@@ -34,7 +34,7 @@ from solvers.sharding.exchange import Hub
 
 GAPS = {"debian-section": 4.5e-3, "debian-maintainer": 4.1e-2, "usps": 1e-2, "letter": 5e-2, "synthetic": 5e-2}
 MACHINES = ("weston_watkins", "crammer_singer")
-REST_AFTER, REFINEMENTS = 3, 4
+REST_AFTER, INNER_PASSES = 3, 4
 
 
 def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Iterator[tuple[int, float]]:
@@ -49,30 +49,32 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
     pools = [coefficients.empty(n, 1 << 17) for _ in range(threads)]
     parts = [np.arange(t, n, threads, dtype=np.int32) for t in range(threads)]
     parts = [part[rows.squares[part] > 0] for part in parts]
-    tallies, gaps, certified = np.zeros((threads, 4)), np.zeros(n), 0
+    statistics, gaps, certified = np.zeros((threads, 1), STATISTICS), np.zeros(n), 0
     gains = np.zeros(n, np.float32)
 
     def work(t: int, epoch: int) -> None:
         rng, awake = np.random.default_rng([0, epoch, t]), parts[t][rest[parts[t]] < REST_AFTER]
-        tallies[t] = 0.0
-        for turn in range(1 + REFINEMENTS):
+        statistics[t] = 0.0
+        progress = Progress(rest, gains, statistics[t])
+        for turn in range(1 + INNER_PASSES):
             order, at = rng.permutation(awake), 0
             while at < len(order):
                 pools[t] = coefficients.with_room(pools[t], 1 << 16)
-                at = solver.visit(task, order, at, len(order), turn == 0, k, shared, pools[t], rest, gains, tallies[t])
+                visits = Visits(order, at, len(order), turn == 0, k)
+                at = joint.visit(task, visits, solver.largest_loss, *shared, pools[t], progress)
 
     with ThreadPoolExecutor(threads) as thread_pool:
         for epoch in range(1, 1000):
             list(thread_pool.map(work, range(threads), [epoch] * threads))
-            tally = tallies.sum(axis=0)
-            promising = tally[0] <= tol * (tally[1] + 0.5 * square_norm(W, k))
+            gap, losses = (statistics[name].sum() for name in ("gap", "losses"))
+            promising = gap <= tol * (losses + 0.5 * square_norm(W, k))
             if not (promising or 10 * certified < epoch):
                 continue
             certified += 1
             whole = _united(pools)
             coefficients.rebuild(rows, whole, W)
             terms = scaling_search.blank()
-            loss, total = joint.certify(*task, solver.largest_loss, *shared, whole, gaps, terms)
+            loss, total = joint.certify(task, solver.largest_loss, *shared, whole, gaps, terms)
             half = 0.5 * square_norm(W, k)
             primal, _ = scaling_search.best_point(half, loss, terms, scaling_search.ONE)
             yield epoch, relative_gap(primal, total - half)

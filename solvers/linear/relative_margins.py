@@ -1,6 +1,7 @@
-"""The flat machines with relative margins: one kernel; each method says how an example's violations become its loss."""
+"""The flat machines with relative margins: one driver; each method says how an example's violations become its loss."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,47 +9,91 @@ from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
 from solvers.core.dual_variables import filled, share
-from solvers.core.memory import limit_bytes
+from solvers.core.machine import Machine
+from solvers.core.memory import limit_bytes, refuse
 from solvers.core.model import LinearModel
 from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
-from solvers.linear.ascent import LIVE_SHARE, WORTH, A, DualAscent, Run, Task, order_of_classes, precision
+from solvers.linear.ascent import (
+    LIVE_SHARE,
+    WORTH,
+    A,
+    Ascent,
+    AscentParams,
+    fitted,
+    most_inner_passes,
+    order_of_classes,
+    precision,
+    weights_bytes,
+)
 from solvers.linear.layouts import hybrid_weights
 from solvers.linear.layouts.dense_simd import DenseRows
 from solvers.linear.layouts.hybrid_layout import DENSE_SHARE, HybridLayout
 from solvers.linear.layouts.layouts import DenseLayout, Layout
+from solvers.linear.run import Run
 from solvers.linear.sharded import score_exchange, tournament
 from solvers.linear.sharded.linear_shards import LinearShards, Part
 from solvers.linear.sharded.task import Plan
 from solvers.linear.steps import conjugate, joint, joint_dense
-from solvers.linear.steps.bounds_snapping import settle
+from solvers.linear.steps.bounds_snapping import snap_to_bounds
+from solvers.linear.steps.joint_dense import Inner
+from solvers.linear.visits import Task, Visits
 from solvers.numerics import coefficients, scaling_search
 from solvers.numerics.coefficients import Coefficients
+from solvers.numerics.orders import live
 from solvers.sharding.exchange import Exchange, ExchangeKind
 
-CLIMB_FROM, CLIMB_EVERY, LONGEST_WAIT = 10, 4, 31
-LIST_BYTES = 12
+GRADIENTS_FROM, GRADIENTS_EVERY, LONGEST_WAIT = 10, 4, 31
 FEWEST_PRODUCTS, MOST_PRODUCTS, REDUCTION = 8, 40, 1e-3
+LIST_BYTES, ENTRY_BYTES = 12, 12
+ROOM = 1 << 16
 
 
-class RelativeMargins(DualAscent[A], LinearShards):
-    """A machine of this family takes the largest violation ``1 - f_y + f_c`` of an example, or sums them."""
+@dataclass(frozen=True)
+class RelativeLoss:
+    """The violations ``1 - f_y + f_c`` of an example: the largest, or their sum."""
 
-    largest_loss: ClassVar[bool]
+    largest: bool
+    params: AscentParams
+    seed: int
+    name: str
 
-    def loss_at_zero(self, n_classes: int) -> float:
-        return 1.0 if self.largest_loss else n_classes - 1.0
-
-    def multiply(self, task: Task, duals: Coefficients, factor: float) -> None:
-        super().multiply(task, duals, factor)
-        if not self.largest_loss:
-            settle(duals.start, duals.length, duals.values, task.bounds)
+    def at_zero(self, n_classes: int) -> float:
+        return 1.0 if self.largest else n_classes - 1.0
 
     def layout(self, problem: Problem) -> Layout:
         dtype = precision(self.params)
         if DenseLayout.suits(problem.X):
             return DenseLayout.of(problem.X, problem.n_classes, dtype)
         return HybridLayout.within(problem.X, problem.n_classes, dtype, self.params.memory_mb)
+
+    def duals(self, task: Task) -> Coefficients:
+        return coefficients.empty(len(task.y), max(ROOM, 4 * task.n_classes))
+
+    def with_room(self, task: Task, duals: Coefficients) -> Coefficients:
+        room = max(ROOM, 2 * task.n_classes)
+        if duals.used[0] + room > len(duals.classes):
+            copies = (len(duals.classes) + coefficients.size_of_copy(duals, room)) * ENTRY_BYTES
+            held, all_of_them = int(duals.length.sum()), f"{len(task.y):,} x {task.n_classes:,}"
+            what = f"{self.name} has {held:,} dual variables of {all_of_them} so far, and"
+            refuse(what, copies, self.params.memory_mb)
+        return coefficients.with_room(duals, room)
+
+    def visit(self, task: Task, run: Run, visits: Visits) -> int:
+        if isinstance(task.rows, DenseRows):
+            return int(joint_dense.visit(task, visits, self.largest, run.W, run.duals, run.progress))
+        return int(joint.visit(task, visits, self.largest, *run.W, run.duals, run.progress))
+
+    def measure(self, task: Task, run: Run, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
+        terms = scaling_search.blank()
+        if isinstance(task.rows, DenseRows):
+            losses, total = joint_dense.certify(task, self.largest, run.W, run.duals, gaps, terms)
+        else:
+            losses, total = joint.certify(task, self.largest, *run.W, run.duals, gaps, terms)
+        half = 0.5 * run.layout.square_norm(run.W)
+        # what violates no margin at W violates none at a larger multiple: smaller ones would take all margins
+        primal, multiple = scaling_search.best_point(half, losses, terms, scaling_search.ONE)
+        return primal, total - half, multiple
 
     def rebuild(self, task: Task, duals: Coefficients, W: Any) -> None:
         if isinstance(task.rows, DenseRows):
@@ -58,17 +103,101 @@ class RelativeMargins(DualAscent[A], LinearShards):
         elif not hybrid_weights.rebuild(task.rows, duals, W.hot, W.lists):
             raise RuntimeError("weights made afresh take more room than before")
 
+    def linear_part(self, task: Task, duals: Coefficients) -> float:
+        # the sum of an example's dual variables is the own class's coefficient
+        return float(duals.values[duals.start[duals.length > 0]].sum())
+
+    def multiply(self, task: Task, duals: Coefficients, factor: float) -> None:
+        np.multiply(duals.values, factor, out=duals.values)
+        if not self.largest:
+            snap_to_bounds(duals.start, duals.length, duals.values, task.bounds)
+
+    def inner_pass(self, task: Task, run: Run, budget: float) -> float:
+        """Begin an inner pass, of the examples whose last visit gained much; on dense rows, make passes while they pay.
+
+        Now and then conjugate gradients go before. Returns what has been done has cost.
+        """
+        counters, schedule, layout = run.counters, run.schedule, run.layout
+        if isinstance(task.rows, DenseRows):
+            inner = Inner(
+                self.seed, counters.epoch, counters.inner_passes, most_inner_passes(counters.epoch), LIVE_SHARE,
+                WORTH * schedule.full_rate, budget,
+            )  # fmt: skip
+            order, cost, spent, passes = joint_dense.inner_passes(
+                task, self.largest, run.W, run.duals, run.progress, layout.listed, inner, run.mean_gain
+            )
+            run.order, counters.position, schedule.cost = order, len(order), cost
+            counters.inner_passes += passes
+            return float(spent)
+        number = counters.inner_passes
+        spent = self._conjugate_gradients(task, run, budget) if number and number % GRADIENTS_EVERY == 0 else 0.0
+        counters.inner_passes += 1
+        draw = (LIVE_SHARE * run.mean_gain, self.seed, counters.epoch, counters.inner_passes)
+        run.start(*live(run.progress.gains, run.duals.length, layout.listed, *draw))
+        return spent
+
+    def _conjugate_gradients(self, task: Task, run: Run, budget: float) -> float:
+        """Conjugate gradients on the examples that gain more than the mean; where that did not pay, less often."""
+        epoch, schedule = run.counters.epoch, run.schedule
+        if epoch < max(GRADIENTS_FROM, schedule.gradients_epoch):
+            return 0.0
+        some = np.flatnonzero((run.duals.length > 0) & (run.progress.gains > run.mean_gain)).astype(np.int32)
+        price = 2.0 * float((run.layout.listed[some] * run.duals.length[some]).sum())
+        most = int(min(MOST_PRODUCTS, budget // max(price, 1.0)))
+        if len(some) == 0 or most < FEWEST_PRODUCTS:
+            return 0.0
+        assert isinstance(run.layout, HybridLayout)
+        run.no_change = run.layout.no_change(run.W, run.no_change)
+        gain, products = conjugate.projected_conjugate_gradients(
+            some, task, self.largest, *run.W, run.duals, *run.no_change, most, REDUCTION
+        )
+        cost = price * (products + 1)
+        paid = gain > WORTH * schedule.full_rate * cost
+        schedule.gradients_wait = 0.0 if paid else min(2 * schedule.gradients_wait + 1, LONGEST_WAIT)
+        schedule.gradients_epoch = epoch + schedule.gradients_wait
+        return float(cost)
+
+
+class RelativeMargins(Machine[A], LinearShards):
+    """A machine of this family takes the largest violation ``1 - f_y + f_c`` of an example, or sums them."""
+
+    largest_loss: ClassVar[bool]
+
+    @property
+    def _loss(self) -> RelativeLoss:
+        return RelativeLoss(self.largest_loss, self.params, self.seed, self.name)
+
+    @property
+    def ascent(self) -> Ascent:
+        """The driver."""
+        return Ascent(self._loss, self.params, self.seed, self._loss.inner_pass)
+
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
+        return self.ascent.steps(problem, state)
+
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        return self.ascent.rescaled(problem, state, ratio)
+
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        # each list begins with the own class, whose coefficient is no dual variable
+        named = np.maximum(state["dual_length"].astype(np.int64) - 1, 0).sum()
+        return share(named, int(filled(problem).sum()) * (problem.n_classes - 1))
+
+    @property
+    def weight_bytes(self) -> int:
+        return precision(self.params).itemsize
+
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
-        dense = super().bytes_needed(n_samples, n_features, n_classes)
+        dense = weights_bytes(n_samples, n_features, n_classes, precision(self.params))
         if dense <= DENSE_SHARE * limit_bytes(self.params.memory_mb):
             return dense
         # how long the lists become shows only in training
         return LIST_BYTES * n_features + 16 * n_samples
 
     def fitted(self, problem: Problem, state: State) -> LinearModel | SparseLinearModel:
-        layout = self.layout(problem)
+        layout = self._loss.layout(problem)
         if not isinstance(layout, HybridLayout) or len(state["W"]) == len(layout.features):
-            return super().fitted(problem, state)
+            return fitted(problem, layout, state)
         W = layout.csr(state, problem.n_features, order_of_classes(problem))
         W.data *= W.dtype.type(state["scale"][0])
         return SparseLinearModel(problem.classes, W)
@@ -77,7 +206,7 @@ class RelativeMargins(DualAscent[A], LinearShards):
         self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
     ) -> Iterator[Step]:
         problem, params = self.prepared(problem), self.params
-        zero = self.loss_at_zero(problem.n_classes)
+        zero = self._loss.at_zero(problem.n_classes)
         plan = Plan(
             params.C, params.tol, params.max_epochs, precision(params), self.seed, zero, largest_loss=self.largest_loss
         )
@@ -94,65 +223,3 @@ class RelativeMargins(DualAscent[A], LinearShards):
         named = np.maximum(state["pool_length"].astype(np.int64) - 1, 0).sum()
         duals = share(named, int(filled(prepared).sum()) * (prepared.n_classes - 1))
         return Part(features[ascending], own, W, self.params.bias, duals)
-
-    def refine(self, task: Task, run: Run, budget: float) -> float:
-        if not isinstance(task.rows, DenseRows):
-            spent = self._climb(task, run, budget) if run.refined and run.refined % CLIMB_EVERY == 0 else 0.0
-            return spent + super().refine(task, run, budget - spent)
-        clock = (self.seed, run.epoch, run.refined, self.most_refinements(run.epoch))
-        rule = (LIVE_SHARE, WORTH * float(run.pace[0]), budget)
-        order, cost, spent, passes = joint_dense.refine(
-            *task, self.largest_loss, run.W, run.duals, run.rest, run.gains, run.tally, run.layout.listed, clock, rule,
-            run.mean_gain,
-        )  # fmt: skip
-        run.order, run.position, run.pace[1] = order, len(order), cost
-        run.refined += passes
-        return float(spent)
-
-    def _climb(self, task: Task, run: Run, budget: float) -> float:
-        """Conjugate gradients on the examples that gain more than the mean; where that did not pay, less often."""
-        if run.epoch < max(CLIMB_FROM, run.pace[2]):
-            return 0.0
-        some = np.flatnonzero((run.duals.length > 0) & (run.gains > run.mean_gain)).astype(np.int32)
-        price = 2.0 * float((run.layout.listed[some] * run.duals.length[some]).sum())
-        most = int(min(MOST_PRODUCTS, budget // max(price, 1.0)))
-        if len(some) == 0 or most < FEWEST_PRODUCTS:
-            return 0.0
-        assert isinstance(run.layout, HybridLayout)
-        run.blank = run.layout.no_change(run.W, run.blank)
-        gain, products = conjugate.climb(some, *task, self.largest_loss, *run.W, run.duals, *run.blank, most, REDUCTION)
-        cost = price * (products + 1)
-        run.pace[3] = 0.0 if gain > WORTH * run.pace[0] * cost else min(2 * run.pace[3] + 1, LONGEST_WAIT)
-        run.pace[2] = run.epoch + run.pace[3]
-        return float(cost)
-
-    def visit(
-        self,
-        task: Task,
-        order: NDArray[np.int32],
-        begin: int,
-        end: int,
-        full: bool,
-        most: int,
-        W: Any,
-        duals: Coefficients,
-        rest: NDArray[np.uint8],
-        gains: NDArray[np.float32],
-        tally: NDArray[np.float64],
-    ) -> int:
-        fixed = (*task, order, begin, end, full, most, self.largest_loss)
-        changing = (duals, rest, gains, tally)
-        if isinstance(task.rows, DenseRows):
-            return int(joint_dense.visit(*fixed, W, *changing))
-        return int(joint.visit(*fixed, *W, *changing))
-
-    def measure(self, task: Task, run: Run, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
-        terms = scaling_search.blank()
-        if isinstance(task.rows, DenseRows):
-            loss, total = joint_dense.certify(*task, self.largest_loss, run.W, run.duals, gaps, terms)
-        else:
-            loss, total = joint.certify(*task, self.largest_loss, *run.W, run.duals, gaps, terms)
-        half = 0.5 * run.layout.square_norm(run.W)
-        # what violates no margin at W violates none at a larger multiple: smaller ones would take all margins
-        primal, multiple = scaling_search.best_point(half, loss, terms, scaling_search.ONE)
-        return primal, total - half, multiple

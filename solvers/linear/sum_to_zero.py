@@ -1,12 +1,13 @@
-"""The flat machines with absolute margins and sum_c w_c = 0: one kernel; each method chooses the constraints.
+"""The flat machines with absolute margins and sum_c w_c = 0: one driver; each method chooses the constraints.
 
 Where an example sums its losses, a second algorithm is at hand: block ascent needs epochs in proportion to C on data
 that cannot be separated, an interior point method some dozens of iterations for any C, each in O(k (n d^2 + d^3)).
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,16 +16,19 @@ from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
 from solvers.core.dual_variables import filled, share, snapped_to_bounds
+from solvers.core.machine import Machine
 from solvers.core.model import LinearModel
 from solvers.core.problem import Problem
-from solvers.core.sparse_linear_model import SparseLinearModel
-from solvers.linear.ascent import A, AscentParams, DualAscent, Run, Task, precision
+from solvers.linear.ascent import A, Ascent, AscentParams, fitted, precision, weights_bytes
 from solvers.linear.interior import interior_point
+from solvers.linear.layouts.layouts import Layout, SparseLayout
+from solvers.linear.run import Run
 from solvers.linear.sharded.linear_shards import LinearShards, Part
 from solvers.linear.sharded.sum_to_zero import train
 from solvers.linear.sharded.task import Plan
 from solvers.linear.steps import absolute
 from solvers.linear.steps.absolute import Alpha, Margins
+from solvers.linear.visits import Task, Visits
 from solvers.numerics import scaling_search
 from solvers.numerics.rows import arrange
 from solvers.sharding.exchange import Exchange, ExchangeKind
@@ -34,33 +38,53 @@ CHUNK = 256
 NEXT_TO_NOTHING = 1e-6
 
 
-class ZeroSum(DualAscent[A]):
-    """A machine of this family is no more than its margins (Dogan et al. 2016, Table 1)."""
+class SummedParams(AscentParams):
+    """What the machines have in common that sum the losses of an example."""
 
-    refines = False
-    lead = 2.0
+    algorithm: Literal["auto", "ascent", "interior"] = Field(
+        default="auto",
+        description=f"Block ascent or interior point; auto takes the latter up to {AUTO_FEATURES} features.",
+    )
+    interior_mb: int = Field(default=4096, ge=1, description="Memory that the interior point method may use, MB.")
 
-    @abstractmethod
-    def margins(self, n_classes: int) -> Margins:
-        """The constraints of one example."""
 
-    def loss_at_zero(self, n_classes: int) -> float:
+@dataclass(frozen=True)
+class AbsoluteLoss:
+    """The violations of absolute margins: their weighted sum, or the largest."""
+
+    margins: Callable[[int], Margins]
+    params: AscentParams
+
+    def at_zero(self, n_classes: int) -> float:
         own, other, own_share, other_share, shared = self.margins(n_classes)
         if shared:
             return max(own if own_share > 0 else 0.0, other if other_share > 0 else 0.0)
         return own_share * own + other_share * other * (n_classes - 1)
 
+    def layout(self, problem: Problem) -> Layout:
+        return SparseLayout.of(problem.X, problem.n_classes, precision(self.params))
+
     def duals(self, task: Task) -> Alpha:
-        dtype = task.rows.data.dtype
-        return Alpha(np.zeros((len(task.y), task.n_classes), dtype))
+        return Alpha(np.zeros((len(task.y), task.n_classes), task.rows.data.dtype))
 
     def with_room(self, task: Task, duals: Alpha) -> Alpha:
         return duals
 
+    def visit(self, task: Task, run: Run, visits: Visits) -> int:
+        absolute.visit(task, visits, self.margins(task.n_classes), run.W, run.duals.values, run.progress)
+        return visits.end
+
+    def measure(self, task: Task, run: Run, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
+        margins, terms = self.margins(task.n_classes), scaling_search.blank()
+        losses, total = absolute.certify(task, margins, run.W, run.duals.values, gaps, terms)
+        half = 0.5 * run.layout.square_norm(run.W)
+        primal, multiple = (half + losses, 1.0) if margins.shared else scaling_search.best_point(half, losses, terms)
+        return primal, total - half, multiple
+
     def rebuild(self, task: Task, duals: Alpha, W: NDArray[Any]) -> None:
         absolute.rebuild(task.rows, task.y, task.n_classes, duals.values, W)
 
-    def total(self, task: Task, duals: Alpha) -> float:
+    def linear_part(self, task: Task, duals: Alpha) -> float:
         own, other, *_ = self.margins(task.n_classes)
         true = duals.values[np.arange(len(task.y)), task.y].sum(dtype=np.float64)
         return float(own * true + other * (duals.values.sum(dtype=np.float64) - true))
@@ -74,63 +98,29 @@ class ZeroSum(DualAscent[A]):
                 true = task.y[i : i + CHUNK, None] == np.arange(task.n_classes)
                 part[:] = snapped_to_bounds(part, bounds * np.where(true, own_share, other_share))
 
-    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
-        duals = n_samples * n_classes * precision(self.params).itemsize
-        return super().bytes_needed(n_samples, n_features, n_classes) + duals
 
-    def nonzero_duals(self, problem: Problem, state: State) -> float:
-        _, _, own_share, other_share, _ = self.margins(problem.n_classes)
-        each = (own_share > 0) + (other_share > 0) * (problem.n_classes - 1)
-        return share(self._count(problem, state), int(filled(problem).sum()) * each)
+class SumToZero(Machine[A], LinearShards):
+    """A machine of this family is no more than its margins (Dogan et al. 2016, Table 1).
 
-    def _count(self, problem: Problem, state: State) -> int:
-        """How many dual variables are not zero."""
-        return int(np.count_nonzero(state["dual_values"]))
-
-    def visit(
-        self,
-        task: Task,
-        order: NDArray[np.int32],
-        begin: int,
-        end: int,
-        full: bool,
-        most: int,
-        W: NDArray[Any],
-        duals: Alpha,
-        rest: NDArray[np.uint8],
-        gains: NDArray[np.float32],
-        tally: NDArray[np.float64],
-    ) -> int:
-        margins = self.margins(task.n_classes)
-        absolute.visit(*task, margins, order, begin, end, W, duals.values, rest, tally)
-        return end
-
-    def measure(self, task: Task, run: Run, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
-        margins, terms = self.margins(task.n_classes), scaling_search.blank()
-        loss, total = absolute.certify(*task, margins, run.W, run.duals.values, gaps, terms)
-        half = 0.5 * run.layout.square_norm(run.W)
-        primal, multiple = (half + loss, 1.0) if margins.shared else scaling_search.best_point(half, loss, terms)
-        return primal, total - half, multiple
-
-
-class SummedParams(AscentParams):
-    """What the machines have in common that sum the losses of an example."""
-
-    algorithm: Literal["auto", "ascent", "interior"] = Field(
-        default="auto",
-        description=f"Block ascent or interior point; auto takes the latter up to {AUTO_FEATURES} features.",
-    )
-    interior_mb: int = Field(default=4096, ge=1, description="Memory that the interior point method may use, MB.")
-
-
-S = TypeVar("S", bound=SummedParams)
-
-
-class SummedZeroSum(ZeroSum[S], LinearShards):
-    """A machine of this family that sums its losses, by block ascent or by interior point; in shards by the former."""
+    One that sums the losses of an example trains by block ascent or by interior point; in shards by the former.
+    """
 
     columns = ("W", "alpha")
     exchange_kinds = ("sums",)
+    lead = 2.0
+
+    @abstractmethod
+    def margins(self, n_classes: int) -> Margins:
+        """The constraints of one example."""
+
+    @property
+    def _loss(self) -> AbsoluteLoss:
+        return AbsoluteLoss(self.margins, self.params)
+
+    @property
+    def ascent(self) -> Ascent:
+        """The driver of block ascent."""
+        return Ascent(self._loss, self.params, self.seed)
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """Train; ``max_epochs`` bounds the iterations of the interior point method too, which may also stall.
@@ -143,41 +133,41 @@ class SummedZeroSum(ZeroSum[S], LinearShards):
         features = _used(problem)
         if self._interior(problem, features):
             return self._interior_steps(problem, features, state)
-        return super().train(problem, state)
+        return self.ascent.steps(problem, state)
 
-    def fitted(self, problem: Problem, state: State) -> LinearModel | SparseLinearModel:
+    def fitted(self, problem: Problem, state: State) -> LinearModel:
         features = _used(problem)
         if not self._interior(problem, features):
-            return super().fitted(problem, state)
+            return fitted(problem, self._loss.layout(problem), state)
         return LinearModel(problem.classes, problem.n_features, features, np.array(state["W"], precision(self.params)))
+
+    @property
+    def weight_bytes(self) -> int:
+        return precision(self.params).itemsize
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         if self._suits_interior(n_samples, n_features, n_classes):
             return interior_point.estimate_bytes(n_samples, n_features, n_classes, density=0.0)
-        return super().bytes_needed(n_samples, n_features, n_classes)
+        dtype = precision(self.params)
+        return weights_bytes(n_samples, n_features, n_classes, dtype) + n_samples * n_classes * dtype.itemsize
 
-    def _interior(self, problem: Problem, features: NDArray[np.int64]) -> bool:
-        return self._suits_interior(problem.n_samples, len(features), problem.n_classes)
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        _, _, own_share, other_share, _ = self.margins(problem.n_classes)
+        each = (own_share > 0) + (other_share > 0) * (problem.n_classes - 1)
+        return share(self._count(problem, state), int(filled(problem).sum()) * each)
 
-    def _suits_interior(self, n: int, d: int, k: int) -> bool:
-        if self.params.algorithm != "auto":
-            return self.params.algorithm == "interior"
-        allowed = min(self.params.interior_mb, self.params.memory_mb or self.params.interior_mb)
-        return 0 < d <= AUTO_FEATURES and interior_point.estimate_bytes(n, d, k) <= allowed << 20
-
-    def _count(self, problem: Problem, state: State) -> int:
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        """As for all machines by block ascent; the interior point method begins anew around the W that it has."""
         features = _used(problem)
         if not self._interior(problem, features):
-            return super()._count(problem, state)
-        # the method stays within the box: what is next to nothing of the bound would vanish
-        _, losses = self._interior_problem(problem, features)
-        return int(np.count_nonzero((state["alpha"] > NEXT_TO_NOTHING * losses.bounds)[filled(problem)]))
+            return self.ascent.rescaled(problem, state, ratio)
+        return interior_point.around(*self._interior_problem(problem, features), state["W"])
 
     def sharded(
         self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
     ) -> Iterator[Step]:
         problem, params, k = self.prepared(problem), self.params, problem.n_classes
-        zero = self.loss_at_zero(k)
+        zero = self._loss.at_zero(k)
         plan = Plan(params.C, params.tol, params.max_epochs, precision(params), self.seed, zero)
         return train(problem, plan, self.margins(k), exchange, self.threads, state)
 
@@ -192,12 +182,26 @@ class SummedZeroSum(ZeroSum[S], LinearShards):
         duals = share(np.count_nonzero(state["alpha"][:, : len(own)]), float(each.sum()))
         return Part(np.sort(features), own, W, self.params.bias, duals)
 
-    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
-        """As for all machines by block ascent; the interior point method begins anew around the W that it has."""
+    def _interior(self, problem: Problem, features: NDArray[np.int64]) -> bool:
+        return self._suits_interior(problem.n_samples, len(features), problem.n_classes)
+
+    def _suits_interior(self, n: int, d: int, k: int) -> bool:
+        params = self.params
+        if not isinstance(params, SummedParams):
+            return False
+        if params.algorithm != "auto":
+            return params.algorithm == "interior"
+        allowed = min(params.interior_mb, params.memory_mb or params.interior_mb)
+        return 0 < d <= AUTO_FEATURES and interior_point.estimate_bytes(n, d, k) <= allowed << 20
+
+    def _count(self, problem: Problem, state: State) -> int:
+        """How many dual variables are not zero."""
         features = _used(problem)
         if not self._interior(problem, features):
-            return super().rescale(problem, state, ratio)
-        return interior_point.around(*self._interior_problem(problem, features), state["W"])
+            return int(np.count_nonzero(state["dual_values"]))
+        # the method stays within the box: what is next to nothing of the bound would vanish
+        _, losses = self._interior_problem(problem, features)
+        return int(np.count_nonzero((state["alpha"] > NEXT_TO_NOTHING * losses.bounds)[filled(problem)]))
 
     def _interior_problem(
         self, problem: Problem, features: NDArray[np.int64]
@@ -210,10 +214,10 @@ class SummedZeroSum(ZeroSum[S], LinearShards):
         return sp.csr_matrix(problem.X[:, features]), losses
 
     def _interior_steps(self, problem: Problem, features: NDArray[np.int64], state: State | None) -> Iterator[Step]:
+        assert isinstance(self.params, SummedParams)
+        limit = self.params.interior_mb << 20
         X, losses = self._interior_problem(problem, features)
-        iterates = interior_point.iterations(
-            X, losses, zero_sum=True, state=state, limit_bytes=self.params.interior_mb << 20
-        )
+        iterates = interior_point.iterations(X, losses, sum_to_zero=True, state=state, limit_bytes=limit)
         for iterate in iterates:
             converged = relative_gap(iterate.primal, iterate.dual) <= self.params.tol
             dual = min(iterate.dual, iterate.primal)

@@ -8,10 +8,10 @@ Dogan et al. 2016. It is one-vs-rest with hinge loss under the constraint.
 
 from solvers.core.base import Handles
 from solvers.linear.steps.absolute import Margins
-from solvers.linear.sum_to_zero import SummedParams, SummedZeroSum
+from solvers.linear.sum_to_zero import SummedParams, SumToZero
 
 
-class AbsoluteSum(SummedZeroSum[SummedParams]):
+class AbsoluteSum(SumToZero[SummedParams]):
     """Sums the violations of the absolute margins of all classes."""
 
     name = "absolute_sum"

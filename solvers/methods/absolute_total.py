@@ -9,10 +9,10 @@ Dogan et al. 2016. W = 0 is often optimal where the classes overlap; a gap of 0 
 from solvers.core.base import Handles
 from solvers.linear.ascent import AscentParams
 from solvers.linear.steps.absolute import Margins
-from solvers.linear.sum_to_zero import ZeroSum
+from solvers.linear.sum_to_zero import SumToZero
 
 
-class AbsoluteTotal(ZeroSum[AscentParams]):
+class AbsoluteTotal(SumToZero[AscentParams]):
     """Takes the largest violation of the absolute margins of all classes."""
 
     name = "absolute_total"

@@ -9,10 +9,10 @@ the classes and their mean; here all variables of one example move together on W
 
 from solvers.core.base import Handles
 from solvers.linear.steps.absolute import Margins
-from solvers.linear.sum_to_zero import SummedParams, SummedZeroSum
+from solvers.linear.sum_to_zero import SummedParams, SumToZero
 
 
-class LeeLinWahba(SummedZeroSum[SummedParams]):
+class LeeLinWahba(SumToZero[SummedParams]):
     """All-in-one machine that keeps the scores of the wrong classes below -1; Fisher consistent."""
 
     name = "lee_lin_wahba"

@@ -8,10 +8,10 @@ Szedmak, Shawe-Taylor and Parado-Hernandez 2006; as a member of the family, Doga
 
 from solvers.core.base import Handles
 from solvers.linear.steps.absolute import Margins
-from solvers.linear.sum_to_zero import SummedParams, SummedZeroSum
+from solvers.linear.sum_to_zero import SummedParams, SumToZero
 
 
-class MaximumMarginRegression(SummedZeroSum[SummedParams]):
+class MaximumMarginRegression(SumToZero[SummedParams]):
     """The cheapest machine of the family: one constraint an example."""
 
     name = "maximum_margin_regression"

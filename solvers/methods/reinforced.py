@@ -10,7 +10,7 @@ from pydantic import Field
 
 from solvers.core.base import Handles
 from solvers.linear.steps.absolute import Margins
-from solvers.linear.sum_to_zero import SummedParams, SummedZeroSum
+from solvers.linear.sum_to_zero import SummedParams, SumToZero
 
 
 class ReinforcedParams(SummedParams):
@@ -19,7 +19,7 @@ class ReinforcedParams(SummedParams):
     g: float = Field(default=0.5, ge=0, le=1, description="Share of the own class's margin in the loss.")
 
 
-class Reinforced(SummedZeroSum[ReinforcedParams]):
+class Reinforced(SumToZero[ReinforcedParams]):
     """Blends the machines of Lee, Lin and Wahba (g = 0) and of maximum margin regression (g = 1)."""
 
     name = "reinforced"

@@ -1,4 +1,4 @@
-"""The objective along the ray from 0 through W: at many multiples of W, for the price of one look at the margins.
+"""The scaling line search: the objective at many multiples of W, for the price of one look at the margins.
 
 A hinge ``max(0, margin + s pull)`` is linear in s up to where it vanishes. So each is noted once, at the last point of
 the grid where it is above zero, and the sums from the end of the grid down are the losses at its points, exactly.
@@ -16,33 +16,33 @@ WORTH_SCALING = 1e-9
 
 
 def blank(*parts: int) -> NDArray[np.float64]:
-    """A ray with nothing noted, shape (2, points); or as many as ``parts`` say, one behind the other."""
+    """No term noted, shape (2, points); or as many as ``parts`` say, one behind the other."""
     return np.zeros((*parts, 2, LARGEST * ONE + 1))
 
 
 @njit(cache=True, nogil=True)
-def note(margin: float, pull: float, top: float, ray: NDArray[np.float64]) -> None:
+def note(margin: float, pull: float, top: float, terms: NDArray[np.float64]) -> None:
     """Note the term ``top max(0, margin + s pull)``."""
-    last = ray.shape[1] - 1
+    last = terms.shape[1] - 1
     if pull < 0.0:
         last = int(min(ONE * margin / -pull, float(last)))
-    ray[0, last] += top * margin
-    ray[1, last] += top * pull
+    terms[0, last] += top * margin
+    terms[1, last] += top * pull
 
 
 @njit(cache=True, nogil=True)
-def along(ray: NDArray[Any]) -> NDArray[np.float64]:
+def along(terms: NDArray[Any]) -> NDArray[np.float64]:
     """The sum of all terms noted, at the points of the grid."""
-    values = np.empty(ray.shape[1])
+    values = np.empty(terms.shape[1])
     at_zero, slope = 0.0, 0.0
-    for t in range(ray.shape[1] - 1, -1, -1):
-        at_zero += ray[0, t]
-        slope += ray[1, t]
+    for t in range(terms.shape[1] - 1, -1, -1):
+        at_zero += terms[0, t]
+        slope += terms[1, t]
         values[t] = at_zero + t / ONE * slope
     return values
 
 
-def best_point(half: float, loss: float, ray: NDArray[np.float64], least: int = 0) -> tuple[float, float]:
+def best_point(half: float, loss: float, terms: NDArray[np.float64], least: int = 0) -> tuple[float, float]:
     """The objective at the best multiple of W, and that multiple.
 
     Parameters
@@ -51,12 +51,12 @@ def best_point(half: float, loss: float, ray: NDArray[np.float64], least: int = 
         Half the squared norm of W.
     loss : float
         The losses at W itself.
-    ray : float64 array, shape (2, points)
+    terms : float64 array, shape (2, points)
         With all terms noted that are above zero at some multiple from ``least / ONE`` on.
     least : int
         The first point of the grid to look at.
     """
-    values = (np.arange(ray.shape[1]) / ONE) ** 2 * half + along(ray)
+    values = (np.arange(terms.shape[1]) / ONE) ** 2 * half + along(terms)
     best = least + int(values[least:].argmin())
     if values[best] < (half + loss) * (1.0 - WORTH_SCALING):
         return float(values[best]), best / ONE

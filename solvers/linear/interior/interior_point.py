@@ -113,7 +113,7 @@ def iterations(
     X: sp.csr_matrix,
     losses: Losses,
     *,
-    zero_sum: bool,
+    sum_to_zero: bool,
     state: Mapping[str, NDArray[Any]] | None = None,
     limit_bytes: int = 4 << 30,
 ) -> Iterator[Iterate]:
@@ -124,7 +124,7 @@ def iterations(
     X : csr_matrix of float64, shape (n_samples, n_features)
         Indices sorted within a row; made dense inside when a quarter of it or more is not zero.
     losses : Losses
-    zero_sum : bool
+    sum_to_zero : bool
         Constrain the weights of the classes to sum to zero.
     state : mapping of str to array, optional
         That of an earlier iterate of the same problem.
@@ -143,7 +143,7 @@ def iterations(
             f"the interior point method needs {needed / 2**30:.1f} GiB for {n} examples, {d} features and {k} classes; "
             f"the limit is {limit_bytes / 2**30:.1f} GiB"
         )
-    return _iterate(X, losses, zero_sum, state)
+    return _iterate(X, losses, sum_to_zero, state)
 
 
 def around(X: sp.csr_matrix, losses: Losses, W: Array) -> dict[str, NDArray[Any]]:
@@ -176,9 +176,9 @@ def _centred(bounds: Array, margins: Array, target: float) -> Array:
 
 
 def _iterate(
-    X: sp.csr_matrix, losses: Losses, zero_sum: bool, state: Mapping[str, NDArray[Any]] | None
+    X: sp.csr_matrix, losses: Losses, sum_to_zero: bool, state: Mapping[str, NDArray[Any]] | None
 ) -> Iterator[Iterate]:
-    newton = _Newton(X, losses, zero_sum)
+    newton = _Newton(X, losses, sum_to_zero)
     point = _start(X.shape[1], losses) if state is None else _Point(*(np.array(state[f]) for f in _Point._fields))
     told = state is not None
     while True:
@@ -220,9 +220,9 @@ def _start(n_features: int, losses: Losses) -> _Point:
 class _Newton:
     """One problem, with the work space of its iterations."""
 
-    def __init__(self, X: sp.csr_matrix, losses: Losses, zero_sum: bool) -> None:
+    def __init__(self, X: sp.csr_matrix, losses: Losses, sum_to_zero: bool) -> None:
         self.spec = (losses.signs, losses.margins, losses.bounds)
-        self.equations = NormalEquations(X, losses.bounds, zero_sum)
+        self.equations = NormalEquations(X, losses.bounds, sum_to_zero)
         self.X = self.equations.X
         self.transposed = self.X.T
         self.count = int(np.count_nonzero(losses.bounds))

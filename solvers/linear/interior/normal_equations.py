@@ -27,15 +27,15 @@ class NormalEquations:
         Indices sorted within a row. The attribute ``X`` holds it dense if a quarter of it or more is not zero.
     bounds : float64 array, shape (n_samples, n_classes)
         Where it vanishes, so will D.
-    zero_sum : bool
+    sum_to_zero : bool
         Whether the solutions shall sum to zero.
     """
 
-    def __init__(self, X: sp.csr_matrix, bounds: Array, zero_sum: bool) -> None:
+    def __init__(self, X: sp.csr_matrix, bounds: Array, sum_to_zero: bool) -> None:
         n, self.d = X.shape
         self.rows = X
         self.X: Any = X.toarray() if X.nnz >= DENSE * n * self.d else X
-        self.zero_sum = zero_sum
+        self.sum_to_zero = sum_to_zero
         # One pass over pairs of features for all classes beats BLAS on sparse or narrow X, unless most of D is zero.
         mostly = 8 * np.count_nonzero(bounds) > bounds.size
         self.by_rows = sp.issparse(self.X) or (self.d <= NARROW and mostly)
@@ -50,9 +50,9 @@ class NormalEquations:
             if L is None:
                 return False
             self.factors.append(L)
-            if self.zero_sum:
+            if self.sum_to_zero:
                 inverses += dpotri(L, lower=1)[0]
-        if self.zero_sum:
+        if self.sum_to_zero:
             joint = _cholesky(inverses)
             if joint is None:
                 return False
@@ -64,7 +64,7 @@ class NormalEquations:
         Z = np.empty_like(right)
         for c, L in enumerate(self.factors):
             Z[:, c] = dpotrs(L, right[:, c], lower=1)[0]
-        if not self.zero_sum:
+        if not self.sum_to_zero:
             return Z
         shift = dpotrs(self.joint, Z.sum(axis=1), lower=1)[0]
         for c, L in enumerate(self.factors):
@@ -73,7 +73,7 @@ class NormalEquations:
 
     def centred(self, W: Array) -> Array:
         """W (n_features, n_classes), made to sum to zero over the classes if asked for."""
-        return W - W.mean(axis=1, keepdims=True) if self.zero_sum else W
+        return W - W.mean(axis=1, keepdims=True) if self.sum_to_zero else W
 
     def _grams(self, D: Array) -> Iterator[Array]:
         """``I + X' D_c X`` of one class after the other; the lower triangle counts."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from solvers.linear.sharded.task import Shard
 from solvers.linear.steps import joint
+from solvers.linear.visits import STATISTICS, Progress, Task, Visits
 from solvers.numerics import coefficients
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.rows import Rows
@@ -40,14 +41,12 @@ def visit(
     n, n_own = len(y), len(shard.own)
     own, rest_bounds = coefficients.empty(n, int(pool.length[order].sum()) + n_own), bounds.copy()
     _take(pool, shard, order, largest_loss, own, rest_bounds)
-    tally, nobody = np.zeros(4), np.zeros(n, np.uint8)
-    labels = shard.local[y]
-    joint.visit(
-        rows, labels, rest_bounds, n_own, order, 0, len(order), False, n_own, largest_loss, shard.W, None, own,
-        nobody, gains, tally,
-    )  # fmt: skip
+    task = Task(rows, shard.local[y], rest_bounds, n_own)
+    progress = Progress(np.zeros(n, np.uint8), gains, np.zeros(1, STATISTICS))
+    visits = Visits(order, 0, len(order), False, n_own)
+    joint.visit(task, visits, largest_loss, shard.W, None, own, progress)
     lengths, classes, values = _lists(pool, shard, order, own)
-    return [order, gains[order], lengths, classes, values], float(tally[3])
+    return [order, gains[order], lengths, classes, values], float(progress.statistics["gain"][0])
 
 
 def worthwhile(

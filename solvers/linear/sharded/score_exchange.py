@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
 from solvers.core.problem import Problem
-from solvers.linear.ascent import FIRST_CANDIDATES, FIRST_REFINEMENTS, LIVE_SHARE, MOST_REFINEMENTS, WORTH
+from solvers.linear.ascent import FIRST_CANDIDATES, LIVE_SHARE, WORTH, most_inner_passes
 from solvers.linear.sharded import inner_pass
 from solvers.linear.sharded.batch_walk import BatchWalk, largest_batch
 from solvers.linear.sharded.schedule_state import Pace, Phase
@@ -127,7 +127,7 @@ class ScoreTraining(RelativeTraining):
     def _worth_an_inner_pass(self) -> bool:
         """Whether what was gained by the last pass, for its cost, promises that another one is worth its time."""
         pace, done = self.batches.pace, self.progress.inner_passes
-        if not self.plan.inner_passes or done >= min(FIRST_REFINEMENTS + self.progress.epoch, MOST_REFINEMENTS):
+        if not self.plan.inner_passes or done >= most_inner_passes(self.progress.epoch):
             return False
         if done > 0:
             return pace.gain > WORTH * pace.gain_per_cost * pace.cost

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from solvers.linear.visits import Progress, Task, Visits
 from solvers.numerics.rows import Rows, score
 from solvers.numerics.scaling_search import note
 
@@ -39,21 +40,12 @@ class Alpha(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def visit(
-    rows: Rows,
-    labels: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    n_classes: int,
-    margins: Margins,
-    order: NDArray[np.int32],
-    begin: int,
-    end: int,
-    W: NDArray[Any],
-    alpha: NDArray[Any],
-    rest: NDArray[np.uint8],
-    tally: NDArray[np.float64],
+    task: Task, visits: Visits, margins: Margins, W: NDArray[Any], alpha: NDArray[Any], progress: Progress
 ) -> None:
-    """Exact block steps on order[begin:end]; W, alpha, rest and tally change in place."""
-    k = n_classes
+    """Exact block steps on the examples of ``visits``; W, alpha and progress change in place."""
+    rows, labels, bounds, k = task
+    order, begin, end, _, _ = visits
+    unchanged, statistics = progress.unchanged, progress.statistics[0]
     f, step = np.zeros(W.shape[1], W.dtype), np.zeros(W.shape[1], W.dtype)
     g, b, new = np.empty(k), np.empty(k), np.empty(k)
     trifle = 4.0 * np.finfo(W.dtype).eps
@@ -70,7 +62,10 @@ def visit(
             b[c] = g[c] / K + a[c] + T0 / k
         g[y] = margins.own - f[y]
         b[y] = g[y] / K + a[y] - T0 / k
-        measure(g, a, y, k, own, other, margins.shared, bounds[i], tally)
+        gap, loss, violation = measure(g, a, y, k, own, other, margins.shared, bounds[i])
+        statistics.gap += gap
+        statistics.losses += loss
+        statistics.violation = max(statistics.violation, violation)
         _solve(b, y, k, own, other, margins.shared, bounds[i], T0, new)
         mean, changed = 0.0, False
         for c in range(k):
@@ -81,9 +76,9 @@ def visit(
             step[c] = d
             mean += d
         if not changed:
-            rest[i] = min(rest[i] + 1, 255)
+            unchanged[i] = min(unchanged[i] + 1, 255)
             continue
-        rest[i] = 0
+        unchanged[i] = 0
         mean /= k
         for c in range(k):
             step[c] -= mean
@@ -95,23 +90,19 @@ def visit(
 
 @njit(cache=True, nogil=True)
 def certify(
-    rows: Rows,
-    labels: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    n_classes: int,
+    task: Task,
     margins: Margins,
     W: NDArray[Any],
     alpha: NDArray[Any],
     gaps: NDArray[np.float64],
-    ray: NDArray[np.float64],
+    terms: NDArray[np.float64],
 ) -> tuple[float, float]:
     """Weighted losses and sum_c m_c alpha_c over all examples that are not empty; their parts of the gap in gaps.
 
-    Where examples sum their losses, ``ray`` has on return the terms of all multiples of W.
+    Where examples sum their losses, ``terms`` notes them at all multiples of W for the scaling line search.
     """
-    k = n_classes
+    rows, labels, bounds, k = task
     f, g = np.zeros(W.shape[1], W.dtype), np.empty(k)
-    part = np.zeros(3)
     losses, total = 0.0, 0.0
     for i in range(labels.shape[0]):
         if rows.squares[i] == 0.0:
@@ -123,16 +114,14 @@ def certify(
             total += margins.other * alpha[i, c]
         g[y] = margins.own - f[y]
         total += (margins.own - margins.other) * alpha[i, y]
-        part[:] = 0.0
         own, other = margins.own_share * bounds[i], margins.other_share * bounds[i]
-        measure(g, alpha[i], y, k, own, other, margins.shared, bounds[i], part)
-        gaps[i] = part[0]
-        losses += part[1]
+        gaps[i], loss, _ = measure(g, alpha[i], y, k, own, other, margins.shared, bounds[i])
+        losses += loss
         if not margins.shared:
             for c in range(k):
                 if c != y:
-                    note(margins.other, f[c], other, ray)
-            note(margins.own, -f[y], own, ray)
+                    note(margins.other, f[c], other, terms)
+            note(margins.own, -f[y], own, terms)
     return losses, total
 
 
@@ -167,11 +156,10 @@ def measure(
     other: float,
     shared: bool,
     bound: float,
-    tally: NDArray[np.float64],
-) -> None:
-    """Add this example's part of the gap and its weighted loss; raise the largest violation seen."""
+) -> tuple[float, float, float]:
+    """An example's part of the gap, its weighted loss, and how far it is from its optimality conditions."""
     worst, summed, held, used, low = 0.0, 0.0, 0.0, 0.0, np.inf
-    violation = tally[2]
+    violation = 0.0
     for c in range(k):
         top = own if c == y else other
         if top == 0.0:
@@ -191,9 +179,7 @@ def measure(
         if low < worst:
             violation = max(violation, worst - low)
         summed = bound * worst
-    tally[0] += summed - held
-    tally[1] += summed
-    tally[2] = violation
+    return summed - held, summed, violation
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""Block steps of the machines with absolute margins where the classes are dealt to parts, each with its own weights.
+"""Block steps of the machines with absolute margins where the classes are partitioned, each with its own weights.
 
 The notation is that of :mod:`solvers.linear.steps.absolute`. All that the step of an example takes from other parts is
 T = sum_c s_c alpha_c: before the step, and at its root. Labels are columns of the part, -1 where another part has the
@@ -30,7 +30,7 @@ def prepare(
     examples: NDArray[np.int32],
     f: NDArray[Any],
     b: NDArray[np.float64],
-    tallies: NDArray[np.float64],
+    measures: NDArray[np.float64],
     begin: int,
     end: int,
 ) -> None:
@@ -46,9 +46,9 @@ def prepare(
         if y >= 0:
             g[y] = margins.own - np.float64(f[e, y])
             b[e, y] = g[y] / K + a[y] - shift
-        tallies[e] = 0.0
         own, other = margins.own_share * bounds[i], margins.other_share * bounds[i]
-        measure(g, a, y, n_own, own, other, False, bounds[i], tallies[e])
+        gap, loss, violation = measure(g, a, y, n_own, own, other, False, bounds[i])
+        measures[e, 0], measures[e, 1], measures[e, 2] = gap, loss, violation
 
 
 @njit(cache=True, nogil=True)
@@ -255,13 +255,13 @@ def certify(
     W: NDArray[Any],
     alpha: NDArray[Any],
     gaps: NDArray[np.float64],
-    ray: NDArray[np.float64],
+    terms: NDArray[np.float64],
     sums: NDArray[np.float64],
     begin: int,
     end: int,
 ) -> None:
-    """The part's share of losses and of sum_c m_c alpha_c in sums, of examples begin to end; gaps, and ray as of W."""
-    f, g, tally = np.zeros(W.shape[1], W.dtype), np.empty(n_own), np.zeros(3)
+    """The part's share of losses and of sum_c m_c alpha_c in sums, of examples begin to end; gaps and terms as of W."""
+    f, g = np.zeros(W.shape[1], W.dtype), np.empty(n_own)
     losses, total = 0.0, 0.0
     for i in range(begin, end):
         if rows.squares[i] == 0.0:
@@ -273,13 +273,11 @@ def certify(
             g[c] = margins.other + np.float64(f[c])
             total += margins.other * a[c]
             if c != y:
-                note(margins.other, f[c], other, ray)
+                note(margins.other, f[c], other, terms)
         if y >= 0:
             g[y] = margins.own - np.float64(f[y])
             total += (margins.own - margins.other) * a[y]
-            note(margins.own, -f[y], own, ray)
-        tally[:] = 0.0
-        measure(g, a, y, n_own, own, other, False, bounds[i], tally)
-        gaps[i] = tally[0]
-        losses += tally[1]
+            note(margins.own, -f[y], own, terms)
+        gaps[i], loss, _ = measure(g, a, y, n_own, own, other, False, bounds[i])
+        losses += loss
     sums[0], sums[1] = losses, total

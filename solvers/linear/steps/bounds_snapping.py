@@ -8,7 +8,7 @@ NEAR = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
 
 
 @njit(cache=True, nogil=True)
-def settle(
+def snap_to_bounds(
     start: NDArray[np.int64], length: NDArray[np.int32], values: NDArray[np.float64], bounds: NDArray[np.float64]
 ) -> None:
     """In the lists of a pool, whose first entry is the sum of the others with its sign turned; values in place."""

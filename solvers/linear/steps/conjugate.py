@@ -1,4 +1,4 @@
-"""Conjugate gradients on the dual variables of a few examples, for the machines with relative margins.
+"""Projected conjugate gradients on the dual variables of a few examples, for the machines with relative margins.
 
 Steps of single examples creep where rows are nearly parallel: near-duplicates with different labels trade tiny amounts.
 Here the listed variables of all given examples move together, by preconditioned conjugate gradients on the face of the
@@ -17,20 +17,17 @@ from numpy.typing import NDArray
 
 from solvers.linear.layouts import class_lists
 from solvers.linear.layouts.class_lists import BITS, Lists
+from solvers.linear.visits import Task
 from solvers.numerics.coefficients import Coefficients
-from solvers.numerics.rows import Rows
 
 Vector = NDArray[np.float64]
 NEGLIGIBLE = 1e-12
 
 
 @njit(cache=True, nogil=True)
-def climb(
+def projected_conjugate_gradients(
     some: NDArray[np.int32],
-    rows: Rows,
-    labels: NDArray[np.int32],
-    bounds: Vector,
-    n_classes: int,
+    task: Task,
     largest_loss: bool,
     W: NDArray[Any],
     lists: Lists | None,
@@ -46,6 +43,7 @@ def climb(
     Ends after ``most`` products with the Hessian, or where the squared gradient has fallen to ``reduction`` of what it
     was. Returns what the dual has gained, and the products.
     """
+    rows, labels, bounds, _ = task
     indptr, indices, data = rows.indptr, rows.indices, rows.data
     cells, moved, width = W.reshape(-1), blank.reshape(-1), np.uint64(W.shape[1])
     begin, classes, at = _variables(some, pool)

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from solvers.linear.layouts import class_lists, hybrid_weights
 from solvers.linear.layouts.class_lists import BITS, END, LACKING, LIMIT, Lists
 from solvers.linear.steps.block_step import candidates, changes, load, solve, store, violation_of, weighted_loss
+from solvers.linear.visits import Progress, Task, Visits
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.row_sums import sum_rows
-from solvers.numerics.rows import PARTS, Rows
+from solvers.numerics.rows import PARTS
 from solvers.numerics.simd import prefetch
 
 AHEAD = 4
@@ -20,29 +21,18 @@ SLOTS = 1 << 14
 
 @njit(cache=True, nogil=True)
 def visit(
-    rows: Rows,
-    labels: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    n_classes: int,
-    order: NDArray[np.int32],
-    begin: int,
-    end: int,
-    full: bool,
-    most: int,
-    largest_loss: bool,
-    W: NDArray[Any],
-    lists: Lists | None,
-    pool: Coefficients,
-    rest: NDArray[np.uint8],
-    gains: NDArray[np.float32],
-    tally: NDArray[np.float64],
-) -> int:
-    """Block steps on order[begin:end], over all classes or over those listed in the pool; all else changes in place.
+    task: Task, visits: Visits, largest_loss: bool, W: NDArray[Any], lists: Lists | None, pool: Coefficients,
+    progress: Progress,
+) -> int:  # fmt: skip
+    """Block steps on the examples of ``visits``; W, lists, pool and progress change in place.
 
-    ``most`` bounds the candidates of one step: fewer than all is an exact step on a part of the variables. Returns
-    where it stopped, before ``end`` when a pool is full. Everything is unpacked once and inlined: passing arrays on
-    within tuples costs reference counts that took half the time of a visit.
+    ``visits.most`` bounds the candidates of one step: fewer than all is an exact step on a part of the variables.
+    Returns where it stopped, before the end when a pool is full. Everything is unpacked once and inlined: passing
+    arrays on within tuples costs reference counts that took half the time of a visit.
     """
+    rows, labels, bounds, n_classes = task
+    order, begin, end, full, most = visits
+    unchanged, gains, statistics = progress.unchanged, progress.gains, progress.statistics[0]
     indptr, indices, data, squares = rows.indptr, rows.indices, rows.data, rows.squares
     start, length, capacity = pool.start, pool.length, pool.capacity
     listed, values, used = pool.classes, pool.values, pool.used
@@ -113,18 +103,18 @@ def visit(
                 clock[LACKING] = need
                 return at
         if full:
-            tally[0] += C * loss - held
-            tally[1] += C * loss
-            tally[2] = max(tally[2], violation)
+            statistics.gap += C * loss - held
+            statistics.losses += C * loss
+            statistics.violation = max(statistics.violation, violation)
         gains[i] = 0.0
         if count == 0:
             if full:
-                rest[i] = min(rest[i] + 1, 255)
+                unchanged[i] = min(unchanged[i] + 1, 255)
             continue
-        rest[i] = 0
+        unchanged[i] = 0
         gain = 0.5 * K * (square + own * own)
         gains[i] = gain
-        tally[3] += gain
+        statistics.gain += gain
         moved[count], steps[count] = y, own
         _add(indices, data, low, mid, cells, width, moved, steps, count + 1)
         if lists is not None:
@@ -145,21 +135,19 @@ def visit(
 
 @njit(cache=True, nogil=True)
 def certify(
-    rows: Rows,
-    labels: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    n_classes: int,
+    task: Task,
     largest_loss: bool,
     W: NDArray[Any],
     lists: Lists | None,
     pool: Coefficients,
     gaps: NDArray[np.float64],
-    ray: NDArray[np.float64],
+    terms: NDArray[np.float64],
 ) -> tuple[float, float]:
     """Weighted losses and dual variables summed over all examples that are not empty; each one's gap in gaps.
 
-    ``ray`` is told the terms that are above zero at W or at a larger multiple.
+    ``terms`` notes, for the scaling line search, those that are above zero at W or at a larger multiple.
     """
+    rows, labels, bounds, n_classes = task
     f = np.zeros(W.shape[1], W.dtype)
     losses, total = 0.0, 0.0
     for i in range(labels.shape[0]):
@@ -169,7 +157,7 @@ def certify(
         f_y = np.float64(f[labels[i]])
         f[labels[i]] = -np.inf
         f[n_classes:] = -np.inf
-        gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, ray)
+        gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, terms)
         losses += gaps[i]
         first = pool.start[i]
         for t in range(first + 1, first + pool.length[i]):

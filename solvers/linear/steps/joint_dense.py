@@ -1,9 +1,9 @@
 """The block steps of ``joint`` for dense rows: weights one row a class, scores as inner products.
 
-With few features a visit costs about as much as the bookkeeping around it, so the passes that refine run in here too.
+With few features a visit costs about as much as the bookkeeping around it, so the inner passes run in here too.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -12,30 +12,36 @@ from numpy.typing import NDArray
 from solvers.linear.layouts import dense_simd
 from solvers.linear.layouts.dense_simd import DenseRows, dot, dots
 from solvers.linear.steps.block_step import candidates, changes, load, solve, store, violation_of, weighted_loss
+from solvers.linear.visits import Progress, Task, Visits
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.orders import live
 from solvers.numerics.rows import PARTS
 
 
+class Inner(NamedTuple):
+    """Which inner passes to make: ``passes`` of an epoch have ended, and there may be ``most``.
+
+    A pass visits the examples whose last visit gained more than ``share`` of the mean. Another follows where the last
+    gained more than ``rate`` by cost, and all have not cost the budget.
+    """
+
+    seed: int
+    epoch: int
+    passes: int
+    most: int
+    share: float
+    rate: float
+    budget: float
+
+
 @njit(cache=True, nogil=True)
 def visit(
-    rows: DenseRows,
-    labels: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    n_classes: int,
-    order: NDArray[np.int32],
-    begin: int,
-    end: int,
-    full: bool,
-    most: int,
-    largest_loss: bool,
-    W: NDArray[Any],
-    pool: Coefficients,
-    rest: NDArray[np.uint8],
-    gains: NDArray[np.float32],
-    tally: NDArray[np.float64],
+    task: Task, visits: Visits, largest_loss: bool, W: NDArray[Any], pool: Coefficients, progress: Progress
 ) -> int:
     """As ``joint.visit``."""
+    rows, labels, bounds, n_classes = task
+    order, begin, end, full, most = visits
+    unchanged, gains, statistics = progress.unchanged, progress.gains, progress.statistics[0]
     X, squares = rows.data, rows.squares
     start, length, capacity = pool.start, pool.length, pool.capacity
     listed, values, used = pool.classes, pool.values, pool.used
@@ -55,9 +61,9 @@ def visit(
             f_y = np.float64(f[y])
             f[y] = -np.inf
             n, loss, held = candidates(f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
-            tally[0] += C * loss - held
-            tally[1] += C * loss
-            tally[2] = max(tally[2], violation_of(b, old, n, S0, K, C, largest_loss))
+            statistics.gap += C * loss - held
+            statistics.losses += C * loss
+            statistics.violation = max(statistics.violation, violation_of(b, old, n, S0, K, C, largest_loss))
         else:
             n = m
             f_y, inverse = dot(W, y, X, i), 1.0 / K
@@ -71,12 +77,12 @@ def visit(
         gains[i] = 0.0
         if count == 0:
             if full:
-                rest[i] = min(rest[i] + 1, 255)
+                unchanged[i] = min(unchanged[i] + 1, 255)
             continue
-        rest[i] = 0
+        unchanged[i] = 0
         gain = 0.5 * K * (square + own * own)
         gains[i] = gain
-        tally[3] += gain
+        statistics.gain += gain
         if own != 0.0:
             dense_simd.add(W, y, W.dtype.type(own), X, i)
         store(start, length, capacity, listed, values, used, i, y, classes, new, kept, total)
@@ -84,70 +90,47 @@ def visit(
 
 
 @njit(cache=True, nogil=True)
-def refine(
-    rows: DenseRows,
-    labels: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    n_classes: int,
+def inner_passes(
+    task: Task,
     largest_loss: bool,
     W: NDArray[Any],
     pool: Coefficients,
-    rest: NDArray[np.uint8],
-    gains: NDArray[np.float32],
-    tally: NDArray[np.float64],
+    progress: Progress,
     costs: NDArray[np.float64],
-    clock: tuple[int, int, int, int],
-    rule: tuple[float, float, float],
+    inner: Inner,
     mean_gain: float,
 ) -> tuple[NDArray[np.int32], float, float, int]:
-    """Passes that refine, one after the other while they pay.
+    """Inner passes, one after the other while they pay; costs[i] is what a visit of example i takes a coefficient.
 
     Returns the order and the cost of the last one, the cost of all, and how many they were.
     """
-    seed, epoch, refined, most = clock
-    share, floor, budget = rule
+    statistics = progress.statistics[0]
     passes, spent = 0, 0.0
     while True:
-        order, cost = live(gains, pool.length, costs, share * mean_gain, seed, epoch, refined + passes + 1)
-        tally[3] = 0.0
-        visit(
-            rows,
-            labels,
-            bounds,
-            n_classes,
-            order,
-            0,
-            order.shape[0],
-            False,
-            0,
-            largest_loss,
-            W,
-            pool,
-            rest,
-            gains,
-            tally,
-        )
+        number = inner.passes + passes + 1
+        threshold = inner.share * mean_gain
+        order, cost = live(progress.gains, pool.length, costs, threshold, inner.seed, inner.epoch, number)
+        statistics.gain = 0.0
+        visit(task, Visits(order, 0, order.shape[0], False, 0), largest_loss, W, pool, progress)
         passes += 1
         spent += cost
-        mean_gain = tally[3] / max(1, order.shape[0])
-        pays = order.shape[0] > 0 and tally[3] > floor * cost
-        if not pays or refined + passes >= most or spent > budget:
+        mean_gain = statistics.gain / max(1, order.shape[0])
+        pays = order.shape[0] > 0 and statistics.gain > inner.rate * cost
+        if not pays or inner.passes + passes >= inner.most or spent > inner.budget:
             return order, cost, spent, passes
 
 
 @njit(cache=True, nogil=True)
 def certify(
-    rows: DenseRows,
-    labels: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    n_classes: int,
+    task: Task,
     largest_loss: bool,
     W: NDArray[Any],
     pool: Coefficients,
     gaps: NDArray[np.float64],
-    ray: NDArray[np.float64],
+    terms: NDArray[np.float64],
 ) -> tuple[float, float]:
     """As ``joint.certify``."""
+    rows, labels, bounds, n_classes = task
     f = np.full(-(-W.shape[0] // 16) * 16, -np.inf, W.dtype)
     losses, total = 0.0, 0.0
     for i in range(labels.shape[0]):
@@ -157,7 +140,7 @@ def certify(
         f_y = np.float64(f[labels[i]])
         f[labels[i]] = -np.inf
         f[n_classes:] = -np.inf
-        gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, ray)
+        gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, terms)
         losses += gaps[i]
         first = pool.start[i]
         for t in range(first + 1, first + pool.length[i]):

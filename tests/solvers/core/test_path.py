@@ -7,16 +7,16 @@ from problems import settings, small
 from solvers.core import path
 from solvers.core.machine import Machine, SingleLabelParams
 from solvers.core.problem import Problem
-from solvers.linear.ascent import DualAscent
 from solvers.linear.interior.interior_point import Losses, around
-from solvers.linear.sum_to_zero import SummedZeroSum
+from solvers.linear.relative_margins import RelativeMargins
+from solvers.linear.sum_to_zero import SummedParams, SumToZero
 from solvers.methods.one_vs_rest import OneVsRest
 from solvers.registry import SOLVERS, parse_params
 
 CS = [float(C) for C in np.logspace(-2, 0.5, 6)]
 CASES = [
     (name, {}) for name, kind in SOLVERS.items() if issubclass(kind.Params, SingleLabelParams) and kind.handles.flat
-] + [(name, {"algorithm": "ascent"}) for name, kind in SOLVERS.items() if issubclass(kind, SummedZeroSum)]
+] + [(name, {"algorithm": "ascent"}) for name, kind in SOLVERS.items() if issubclass(kind.Params, SummedParams)]
 CASES += [("one_vs_rest", {"loss": "squared_hinge"}), ("spoc", {"kernel": "rbf"}), ("weston_watkins", {"bias": 1.0})]
 everywhere = pytest.mark.parametrize(("name", "params"), CASES)
 
@@ -111,11 +111,13 @@ def test_a_path_gone_on_with_in_the_middle_ends_the_same(name, params):
             np.testing.assert_array_equal(other.state[key], value, err_msg=key)
 
 
-@pytest.mark.parametrize("name", [name for name, kind in SOLVERS.items() if issubclass(kind, DualAscent | OneVsRest)])
+@pytest.mark.parametrize(
+    "name", [name for name, kind in SOLVERS.items() if issubclass(kind, RelativeMargins | SumToZero | OneVsRest)]
+)
 def test_where_all_variables_stand_at_their_bounds_the_jump_is_the_solution(name):
     problem = small(n=60)
     made = machine(name, tol=1e-6, C=1e-7)
-    if isinstance(made, SummedZeroSum):
+    if isinstance(made.params, SummedParams):
         made = machine(name, tol=1e-6, C=1e-7, algorithm="ascent")
     end = last_of(made.steps(problem))
     start = made.at(1e-6).rescaled(problem, end.state, 1e-7)

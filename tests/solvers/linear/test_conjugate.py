@@ -19,17 +19,16 @@ def begun(name, problem, epochs):
     """A run after so many epochs, in float64: task, W and dual variables."""
     method = SOLVERS[name](parse_params(name, {"tol": 1e-12, "dtype": "float64", "max_epochs": epochs, "C": 3.0}))
     *_, last = method.steps(problem)
-    layout = method.layout(problem)
+    driver = method.ascent
+    task, layout = driver.task(problem)
     assert isinstance(layout, SparseLayout)
-    task = method._task(problem, layout)
-    run = method._resume(task, layout, last.state)
-    return method, task, run
+    return method, task, driver.resumed(task, layout, last.state)
 
 
 def dual(method, task, run):
     W = np.zeros_like(run.W.hot)
     coefficients.rebuild(task.rows, run.duals, W)
-    return method.total(task, run.duals) - 0.5 * (W**2).sum(), W
+    return method.ascent.loss.linear_part(task, run.duals) - 0.5 * (W**2).sum(), W
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -38,7 +37,9 @@ def test_the_dual_rises_by_what_is_said_and_everything_stays_feasible_and_consis
     method, task, run = begun(name, small(n=150, d=60, k=7, seed=seed, density=0.15), 1 + seed)
     blank, before = run.layout.no_change(run.W, None), dual(method, task, run)[0]
     some = np.flatnonzero(run.duals.length > 0).astype(np.int32)[seed::2]
-    gain, products = conjugate.climb(some, *task, method.largest_loss, *run.W, run.duals, *blank, 60, 1e-12)
+    gain, products = conjugate.projected_conjugate_gradients(
+        some, task, method.largest_loss, *run.W, run.duals, *blank, 60, 1e-12
+    )
     after, W = dual(method, task, run)
     assert 0 < products <= 61
     assert gain > 0
@@ -61,7 +62,9 @@ def test_nothing_is_gained_at_the_optimum(name):
     method, task, run = begun(name, small(n=60, d=60, k=4, density=0.15), 3000)
     some = np.flatnonzero(run.duals.length > 0).astype(np.int32)
     blank = run.layout.no_change(run.W, None)
-    gain, _ = conjugate.climb(some, *task, method.largest_loss, *run.W, run.duals, *blank, 50, 1e-9)
+    gain, _ = conjugate.projected_conjugate_gradients(
+        some, task, method.largest_loss, *run.W, run.duals, *blank, 50, 1e-9
+    )
     assert 0 <= gain < 1e-9
 
 
@@ -74,7 +77,7 @@ def test_it_saves_epochs_where_rows_are_nearly_parallel_and_their_labels_differ(
     problem = Problem.check(sp.csr_matrix(X), y)
     epochs = []
     for first in (10, 10**9):
-        monkeypatch.setattr(solvers.linear.relative_margins, "CLIMB_FROM", first)
+        monkeypatch.setattr(solvers.linear.relative_margins, "GRADIENTS_FROM", first)
         method = SOLVERS["crammer_singer"](parse_params("crammer_singer", {"tol": 1e-8, "C": 10.0, "max_epochs": 3000}))
         *_, last = method.steps(problem)
         assert last.converged

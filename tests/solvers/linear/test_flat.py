@@ -15,15 +15,19 @@ from solvers.core.memory import TooLargeError
 from solvers.core.model import LinearModel, load_model
 from solvers.core.problem import Problem, ProblemError
 from solvers.kernel_svm.kernel_machine import KernelMachine
-from solvers.linear.ascent import DualAscent
-from solvers.linear.sum_to_zero import SummedZeroSum, ZeroSum
+from solvers.linear.relative_margins import RelativeMargins
+from solvers.linear.sum_to_zero import SummedParams, SumToZero
 from solvers.methods.one_vs_rest import OneVsRest
 from solvers.registry import SOLVERS, parse_params
 
-FLAT = [name for name, method in SOLVERS.items() if issubclass(method, DualAscent | OneVsRest | KernelMachine)]
-LINEAR = [name for name in FLAT if issubclass(SOLVERS[name], DualAscent | OneVsRest)]
-ZERO_SUM = [name for name in LINEAR if hasattr(SOLVERS[name], "margins")]
-SUMMED = [name for name in FLAT if issubclass(SOLVERS[name], SummedZeroSum)]
+FLAT = [
+    name
+    for name, method in SOLVERS.items()
+    if issubclass(method, RelativeMargins | SumToZero | OneVsRest | KernelMachine)
+]
+LINEAR = [name for name in FLAT if issubclass(SOLVERS[name], RelativeMargins | SumToZero | OneVsRest)]
+SUM_TO_ZERO = [name for name in LINEAR if hasattr(SOLVERS[name], "margins")]
+SUMMED = [name for name in FLAT if issubclass(SOLVERS[name].Params, SummedParams)]
 everywhere = pytest.mark.parametrize("name", FLAT)
 
 
@@ -133,7 +137,7 @@ def test_a_model_without_a_constant_feature_writes_no_intercept(name):
     assert not intercept(model).any()
 
 
-@pytest.mark.parametrize("name", ZERO_SUM)
+@pytest.mark.parametrize("name", SUM_TO_ZERO)
 def test_intercepts_sum_to_zero_where_the_weights_do(name):
     _, model = trained(name, small(n=60), bias=1.0, tol=1e-5)
     assert abs(intercept(model).sum()) < 1e-9
@@ -304,7 +308,7 @@ def test_the_memory_that_is_estimated_is_that_of_weights_and_dual_variables(name
     state = next(iter(method.steps(problem))).state
     counted = ("W", "beta", "dual_start", "dual_length", "dual_capacity", "F", "alpha")
     held = sum(state[key].nbytes for key in counted if key in state)
-    if issubclass(SOLVERS[name], ZeroSum):
+    if issubclass(SOLVERS[name], SumToZero):
         held += state["dual_values"].nbytes
     if name not in LINEAR:
         held += 8 * 300 * 300

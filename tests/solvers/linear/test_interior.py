@@ -26,10 +26,10 @@ def losses_of(problem, name: str, C: float) -> Losses:
     return Losses.of_classes(problem.y, problem.n_classes, C * problem.weights, own, rest)
 
 
-def run(X, losses: Losses, tol: float, *, zero_sum: bool = True, state=None) -> list[Iterate]:
+def run(X, losses: Losses, tol: float, *, sum_to_zero: bool = True, state=None) -> list[Iterate]:
     """All iterates until the gap is at most tol, their states copied."""
     seen = []
-    for it in itertools.islice(iterations(X, losses, zero_sum=zero_sum, state=state), 150):
+    for it in itertools.islice(iterations(X, losses, sum_to_zero=sum_to_zero, state=state), 150):
         copied = {name: np.array(array) for name, array in it.state.items()}
         seen.append(Iterate(it.number, it.primal, it.dual, it.violation, it.stalled, copied))
         if relative_gap(it.primal, it.dual) <= tol:
@@ -41,14 +41,14 @@ def objective(X, losses: Losses, W) -> float:
     return 0.5 * (W**2).sum() + (losses.bounds * np.maximum(losses.margins - losses.signs * (X @ W), 0)).sum()
 
 
-def optimum(X, losses: Losses, C: float, zero_sum: bool) -> float:
+def optimum(X, losses: Losses, C: float, sum_to_zero: bool) -> float:
     """The optimal value; a general solver needs numbers near 1, so C = 1e8 is tried as it is and divided out."""
     values = []
     for scale in {1.0, max(C, 1.0)}:
         V = cp.Variable((X.shape[1], losses.bounds.shape[1]))
         hinge = cp.pos(losses.margins - cp.multiply(losses.signs, X.toarray() @ V))
         total = 0.5 / scale * cp.sum_squares(V) + cp.sum(cp.multiply(losses.bounds / scale, hinge))
-        task = cp.Problem(cp.Minimize(total), [cp.sum(V, axis=1) == 0] if zero_sum else [])
+        task = cp.Problem(cp.Minimize(total), [cp.sum(V, axis=1) == 0] if sum_to_zero else [])
         try:
             value = task.solve(solver="CLARABEL", tol_gap_rel=1e-11, tol_gap_abs=1e-11, tol_feas=1e-11)
         except cp.SolverError:
@@ -63,7 +63,7 @@ def optimum(X, losses: Losses, C: float, zero_sum: bool) -> float:
 def test_the_optimum_is_that_of_a_general_solver(name, C):
     problem = small()
     losses = losses_of(problem, name, C)
-    value = optimum(problem.X, losses, C, zero_sum=True)
+    value = optimum(problem.X, losses, C, sum_to_zero=True)
     last = run(problem.X, losses, 1e-8)[-1]
     assert not last.stalled
     assert last.primal == pytest.approx(value, rel=1e-7)
@@ -74,8 +74,8 @@ def test_the_optimum_is_that_of_a_general_solver(name, C):
 def test_without_the_constraint_it_solves_one_machine_a_class(C):
     problem = small()
     losses = losses_of(problem, "ATS", C)
-    last = run(problem.X, losses, 1e-8, zero_sum=False)[-1]
-    assert last.primal == pytest.approx(optimum(problem.X, losses, C, zero_sum=False), rel=1e-7)
+    last = run(problem.X, losses, 1e-8, sum_to_zero=False)[-1]
+    assert last.primal == pytest.approx(optimum(problem.X, losses, C, sum_to_zero=False), rel=1e-7)
     assert np.abs(last.state["W"].sum(axis=1)).max() > 1e-3
 
 
@@ -156,7 +156,7 @@ def test_signs_margins_and_bounds_may_differ_from_pair_to_pair():
         rng.choice([-1, 1], shape).astype(np.int8), rng.uniform(0, 3, shape), rng.integers(0, 3, shape) * 0.5
     )
     last = run(problem.X, losses, 1e-9)[-1]
-    assert last.primal == pytest.approx(optimum(problem.X, losses, 1.0, zero_sum=True), rel=1e-7)
+    assert last.primal == pytest.approx(optimum(problem.X, losses, 1.0, sum_to_zero=True), rel=1e-7)
 
 
 def test_an_unreachable_gap_ends_with_a_flag_and_the_best_point():
@@ -179,7 +179,7 @@ def test_too_large_a_problem_is_refused_at_once_and_told_why():
     problem = small()
     losses = losses_of(problem, "LLW", 1.0)
     with pytest.raises(TooLargeError, match=r"GiB for 50 examples, 12 features and 5 classes; the limit is 0\.0 GiB"):
-        iterations(problem.X, losses, zero_sum=True, limit_bytes=1000)
+        iterations(problem.X, losses, sum_to_zero=True, limit_bytes=1000)
 
 
 @pytest.mark.parametrize(("n", "d", "k"), [(4000, 20, 8), (1500, 150, 6)])
@@ -190,7 +190,7 @@ def test_memory_stays_within_the_estimate_and_not_far_below(n, d, k):
     losses = Losses.of_classes(y, k, np.ones(n), *INSTANCES["LLW"])
     tracemalloc.start()
     try:
-        list(itertools.islice(iterations(X, losses, zero_sum=True), 3))
+        list(itertools.islice(iterations(X, losses, sum_to_zero=True), 3))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

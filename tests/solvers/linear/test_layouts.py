@@ -25,7 +25,7 @@ def test_both_layouts_reach_the_same_optimum(name, k, monkeypatch):
     values, weights = [], []
     for threshold, kind in ((0.0, DenseLayout), (2.0, SparseLayout)):
         monkeypatch.setattr(solvers.linear.layouts.layouts, "DENSE_FROM", threshold)
-        assert isinstance(SOLVERS[name](parse_params(name, {})).layout(problem), kind)
+        assert isinstance(SOLVERS[name](parse_params(name, {})).ascent.loss.layout(problem), kind)
         last, model = trained(name, problem, tol=1e-8, max_epochs=100_000)
         assert last.converged
         values.append(last.primal)
@@ -40,7 +40,7 @@ def test_sparse_rows_resume_bit_for_bit_too(name, slices, monkeypatch):
     monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", slices)
     problem = small(n=80, d=40, density=0.1)
     method = SOLVERS[name](parse_params(name, {"tol": 1e-3}))
-    assert isinstance(method.layout(problem), SparseLayout)
+    assert isinstance(method.ascent.loss.layout(problem), SparseLayout)
     steps = [
         (step.epoch, {key: np.array(value) for key, value in step.state.items()}) for step in method.steps(problem)
     ]

@@ -65,13 +65,13 @@ def test_a_resumed_run_takes_up_the_multiple(monkeypatch):
         np.testing.assert_array_equal(last.state[name], array)
 
 
-def test_the_objective_along_the_ray_is_exact_at_every_point_of_the_grid():
+def test_the_objective_of_the_scaling_search_is_exact_at_every_point_of_the_grid():
     problem, solver = small(n=40), machine("reinforced", dtype="float64")
     *_, last = solver.steps(problem)
-    layout = solver.layout(problem)
-    task, run = solver._task(problem, layout), solver._resume(solver._task(problem, layout), layout, last.state)
+    task, layout = solver.ascent.task(problem)
+    run = solver.ascent.resumed(task, layout, last.state)
     terms = scaling_search.blank()
-    absolute.certify(*task, solver.margins(task.n_classes), run.W, run.duals.values, np.zeros(40), terms)
+    absolute.certify(task, solver.margins(task.n_classes), run.W, run.duals.values, np.zeros(40), terms)
     losses = scaling_search.along(terms)
     W = solver.model(problem, copied(last.state) | {"scale": np.ones(1)}).coef
     for t in (0, 1, 2500, 4096, 8192):
