@@ -16,7 +16,7 @@ help:
 	@echo "make test    run the tests, one method of each kind (make test-slow: the rest; make test-all: both)"
 	@echo "make mutants put faults into copies of the code, one after the other, and see that the tests catch them"
 	@echo "make check   formatting, lint, types, import rules, links and names of the documentation"
-	@echo "make docs    build the documentation into site/ (make docs-serve: and show it while you write)"
+	@echo "make docs    build the documentation into site/ (make docs-serve: and show it, with its search, while you write)"
 	@echo "make coverage  run the tests, and tell which lines they never run"
 	@echo "make bench   run the benchmarks (some install reference libraries, which takes a C++ compiler)"
 	@echo "make clean   remove .venv and the demonstration's data"
@@ -50,7 +50,7 @@ coverage: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	$(MKDOCS) build --strict --quiet
-	@echo "Open site/index.html"
+	@echo "Open site/index.html; make docs-serve has the search, too"
 
 docs-serve: $(VENV)/installed-dev
 	$(MKDOCS) serve --strict --dev-addr 127.0.0.1:8001

@@ -1,10 +1,12 @@
 """What the site's generator calls while it builds: pages from the code, links, formulas."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
@@ -17,6 +19,7 @@ from docs_site.routes import routes
 from docs_site.settings import settings
 
 ROOT = Path(__file__).parents[1]
+_FETCHED = re.compile(r"""<(?:script|img|link rel="stylesheet")[^>]*(?:src|href)=["']?(https?://[^"'\s>]*)""")
 # A page says where such a part belongs by a comment: <!-- generated: settings -->
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
@@ -52,6 +55,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Draw formulas."""
     return drawn(html)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Refuse a page that would fetch scripts, styles or pictures from other servers."""
+    fetched = _FETCHED.search(output)
+    if fetched:
+        raise PluginError(f"{page.file.src_uri} would fetch {fetched[1]} from another server")
+    return output
 
 
 def _expanded(items: list[Any], docs: Path) -> list[Any]:

@@ -11,7 +11,10 @@ from running import running
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r'^```(\w+)(?: title="([\w.]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes through /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes through /proc"),
+]
 
 
 def test_the_tutorial_works_as_it_is_pasted(tmp_path: Path) -> None:
