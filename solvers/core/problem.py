@@ -65,7 +65,7 @@ class Problem:
         """
         if self.labels is not None:
             raise ProblemError("one label an example was expected, and sets of labels were given")
-        return self._tree().find(self.classes)[self.y]
+        return self.tree.find(self.classes)[self.y]
 
     def label_sets(self) -> sp.csr_matrix:
         """The set of labels of every example, bool, shape (n_samples, n_nodes); of one label the path that leads to it.
@@ -75,9 +75,17 @@ class Problem:
         ProblemError
             There is no label tree.
         """
-        return of_nodes(self._tree(), self.nodes()) if self.labels is None else self.labels
+        return of_nodes(self.tree, self.nodes()) if self.labels is None else self.labels
 
-    def _tree(self) -> Taxonomy:
+    @property
+    def tree(self) -> Taxonomy:
+        """The label tree.
+
+        Raises
+        ------
+        ProblemError
+            There is none.
+        """
         if self.taxonomy is None:
             raise ProblemError("the method needs a label tree (hierarchy), and none was given")
         return self.taxonomy

@@ -1,39 +1,76 @@
-"""What machines over sets of labels share: the sets of a problem, a constant feature, and the model of node weights."""
+"""What machines over sets of labels share: the sets of a problem, and the model of node weights."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import Field
 
-from solvers.core.base import State
+from solvers.core.base import State, Step
 from solvers.core.machine import Machine, MachineParams
-from solvers.core.model import LinearModel
+from solvers.core.model import LinearModel, Model
 from solvers.core.problem import Problem
+from solvers.hierarchical.driver import Driver
 from solvers.hierarchical.subtree_model import Rule, SubtreeModel
+from solvers.kernel_svm.kernel_map import KernelMap, KernelMapParams
 
-S = TypeVar("S", bound=MachineParams)
+
+class SetParams(MachineParams):
+    """What the machines over sets of labels have in common."""
+
+    tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
+    max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Stop after so many passes, converged or not.")
+
+
+S = TypeVar("S", bound=SetParams)
 
 
 class SetMachine(Machine[S]):
-    """A machine that learns sets of labels; single labels on a tree stand for their paths."""
+    """A machine that learns sets of labels; single labels on a tree stand for their paths.
 
-    def prepared(self, problem: Problem) -> Problem:
-        """The problem of sets that is solved; with a bias it has one more feature."""
-        problem = super().prepared(problem)
-        tree = problem.taxonomy
-        assert tree is not None
-        return replace(problem, y=np.empty(0, np.int32), classes=tree.names, labels=problem.label_sets())
+    Attributes
+    ----------
+    rule : {"best_set", "path"}
+        How the scores of nodes make a set.
+    kernel_map : KernelMap
+        Of the linear kernel; a method that takes others has its own.
+    """
 
-    def shown(self, problem: Problem, features: NDArray[np.int64], W: NDArray[np.float64], rule: Rule) -> SubtreeModel:
-        """The model of weights (n_used, n_nodes) in the order of ``features``."""
-        assert problem.taxonomy is not None
-        ascending = np.argsort(features)
-        parts = LinearModel(
-            problem.classes, problem.n_features, features[ascending], np.ascontiguousarray(W[ascending])
-        )
-        return SubtreeModel(problem.taxonomy, parts, rule)
+    rule: ClassVar[Rule] = "path"
+    kernel_map = KernelMap(KernelMapParams())
 
     @abstractmethod
-    def fitted(self, problem: Problem, state: State) -> SubtreeModel: ...
+    def driver(self, problem: Problem) -> Driver:
+        """What trains the prepared problem."""
+
+    @property
+    def appends_constant(self) -> bool:
+        return self.kernel_map.is_linear
+
+    def prepared(self, problem: Problem) -> Problem:
+        problem = super().prepared(problem)
+        self.kernel_map.check(problem)
+        return replace(problem, y=np.empty(0, np.int32), classes=problem.tree.names, labels=problem.label_sets())
+
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
+        return self.driver(problem).train(self.params.tol, self.params.max_epochs, self.seed, state)
+
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        return self.driver(problem).rescaled(state, ratio)
+
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        return self.driver(problem).nonzero_duals(state)
+
+    def fitted(self, problem: Problem, state: State) -> SubtreeModel:
+        driver = self.driver(problem)
+        parts: Model
+        if self.kernel_map.is_linear:
+            features, W = driver.weights(state)
+            order = np.argsort(features)
+            W = np.ascontiguousarray(W[order])
+            parts = LinearModel(problem.classes, problem.n_features, features[order], W)
+        else:
+            parts = self.kernel_map.model(problem, problem.classes, driver.coefficients(state))
+        return SubtreeModel(problem.tree, parts, self.rule)

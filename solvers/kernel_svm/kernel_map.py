@@ -5,16 +5,81 @@ optimum over vectors in the space of the kernel is one over combinations of the 
 so the same over vectors as long as the rows of Phi.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
+from pydantic import Field
 
-from solvers.core.problem import ProblemError
+from solvers.core.machine import MachineParams
+from solvers.core.problem import Problem, ProblemError
 from solvers.kernel_svm.gram import Gram
-from solvers.kernel_svm.kernel_function import KernelFunction
+from solvers.kernel_svm.kernel_function import KernelFunction, KernelName, scale_of
+from solvers.kernel_svm.kernel_machine import check_gram
+from solvers.kernel_svm.kernel_model import KernelModel
 
 LEFT = 1e-12
+
+
+class KernelMapParams(MachineParams):
+    """Which kernel a machine for vectors takes in place of the inner product."""
+
+    kernel: KernelName = Field(
+        default="linear",
+        description="linear x.z; poly (gamma x.z + coef0)^degree; rbf exp(-gamma |x - z|^2); precomputed: X is the "
+        "Gram matrix of the training examples, and later rows hold kernel values against them.",
+    )
+    degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
+    gamma: Literal["scale"] | Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default="scale", description="Of poly and rbf; scale takes 1 / (n_features * variance of X)."
+    )
+    coef0: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="Constant of the polynomial kernel.")
+
+
+class KernelMap:
+    """The vectors on which a machine with these parameters trains, and the model of what they come to.
+
+    The square of ``bias`` is added to every kernel value; with the linear kernel, where vectors are the examples
+    themselves, the bias is one more feature, and not of this class.
+    """
+
+    def __init__(self, params: KernelMapParams) -> None:
+        self._params = params
+        self._mapped: tuple[sp.csr_matrix, sp.csr_matrix] | None = None
+
+    @property
+    def is_linear(self) -> bool:
+        return self._params.kernel == "linear"
+
+    def check(self, problem: Problem) -> None:
+        """Raise ProblemError if a precomputed kernel is no Gram matrix."""
+        if self._params.kernel == "precomputed":
+            check_gram(problem)
+
+    def mapped(self, problem: Problem) -> Problem:
+        """The prepared problem over vectors in the space of the kernel, which are made once for a training."""
+        if self.is_linear:
+            return problem
+        if self._mapped is None or self._mapped[0] is not problem.X:
+            vectors = kernel_map(problem.X, self._function(problem), self._params.bias**2)
+            self._mapped = problem.X, sp.csr_matrix(vectors)
+        return replace(problem, X=self._mapped[1])
+
+    def model(self, problem: Problem, classes: Sequence[str], coefficients: NDArray[np.float64]) -> KernelModel:
+        """The model of what each example of the prepared problem adds, shape (n_samples, n_classes)."""
+        support = np.flatnonzero((coefficients != 0).any(axis=1))
+        function, offset = self._function(problem), self._params.bias**2
+        return KernelModel.of_training(classes, problem.X, function, support, coefficients[support], offset)
+
+    def _function(self, problem: Problem) -> KernelFunction:
+        """The kernel with its numbers, on the prepared problem."""
+        params = self._params
+        gamma = scale_of(problem.X) if params.gamma == "scale" and params.kernel in ("poly", "rbf") else params.gamma
+        return KernelFunction(params.kernel, params.degree, 1.0 if gamma == "scale" else float(gamma), params.coef0)
 
 
 def kernel_map(X: sp.csr_matrix, function: KernelFunction, offset: float = 0.0) -> NDArray[np.float64]:

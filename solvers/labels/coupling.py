@@ -1,10 +1,10 @@
 """How strongly the weights of a label tree's nodes are coupled: the matrix K of the regulariser, checked and repaired.
 
-Zhou et al. 2011: ``Omega(W) = 1/2 sum_ij K_ij |w_i . w_j|`` is strongly convex where the comparison matrix of K,
-its entries off the diagonal negative, is positive definite (Theorem 1 and Corollary 2).
+Zhou et al. 2011, equation 5: ``Omega(W) = 1/2 sum_ij K_ij |w_i . w_j|`` is strongly convex where the comparison matrix
+of K, its entries off the diagonal negative, is positive definite (their Theorem 1 and Corollary 2).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -25,7 +25,7 @@ class CouplingError(ValueError):
 
 
 def by_size(tree: Taxonomy, alpha: float) -> NDArray[np.float64]:
-    """K of equation 6: the size of each node's subtree on the diagonal, alpha between nodes and their ancestors.
+    """K of Zhou et al. 2011, equation 6: subtree sizes on the diagonal, alpha between nodes and their ancestors.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def with_entries(
 
 
 def comparison(tree: Taxonomy, K: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The comparison matrix: K with all entries off its diagonal negative."""
+    """The comparison matrix of Zhou et al. 2011, section 3.1: K with all entries off its diagonal negative."""
     compared = -K
     compared[diagonal(tree)] *= -1.0
     return compared
@@ -94,15 +94,7 @@ def smallest_eigenvalue(tree: Taxonomy, matrix: NDArray[np.float64]) -> float:
     if low == high:
         return high
     scratch = np.empty_like(matrix)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high or high - low <= 1e-14 * max(abs(low), abs(high)):
-            break
-        if tree_factor.factor(tree.path_start, tree.path_nodes, matrix, middle, scratch):
-            low = middle
-        else:
-            high = middle
-    return low
+    return _bisected(lambda shift: tree_factor.factor(tree.arrays, matrix, shift, scratch), low, high, 1e-14)
 
 
 def convex(tree: Taxonomy, K: NDArray[np.float64], repair: Repair) -> NDArray[np.float64]:
@@ -131,20 +123,29 @@ def convex(tree: Taxonomy, K: NDArray[np.float64], repair: Repair) -> NDArray[np
             f"the smallest eigenvalue of the comparison matrix of K is {least:.4g}; the regulariser is strongly convex "
             "only where it is positive: take a smaller alpha or larger diagonal entries, or ask for a repair"
         )
-    target, repaired = ROOM * float(K[own].min()), K.copy()
+    target = ROOM * float(K[own].min())
     if repair == "raise":
-        repaired[own] += target - least
-        return repaired
-    low, high = 0.0, 1.0
+        raised = K.copy()
+        raised[own] += target - least
+        return raised
     scratch = np.empty_like(K)
+
+    def scaled(share: float) -> NDArray[np.float64]:
+        tried = K * share
+        tried[own] = K[own]
+        return tried
+
+    def is_convex(share: float) -> bool:
+        return bool(tree_factor.factor(tree.arrays, comparison(tree, scaled(share)), target, scratch))
+
+    return scaled(_bisected(is_convex, 0.0, 1.0))
+
+
+def _bisected(holds: Callable[[float], bool], low: float, high: float, precision: float = 0.0) -> float:
+    """The largest number found between ``low``, where a condition holds, and ``high``, above which it does not."""
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        tried = K * middle
-        tried[own] = K[own]
-        if tree_factor.factor(tree.path_start, tree.path_nodes, comparison(tree, tried), target, scratch):
-            low = middle
-        else:
-            high = middle
-    repaired *= low
-    repaired[own] = K[own]
-    return repaired
+        if not low < middle < high or high - low <= precision * max(abs(low), abs(high)):
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

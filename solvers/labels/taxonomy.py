@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.labels import tree_paths
+from solvers.labels.tree_paths import TreeArrays
 
 ROOT = "root"
 NAMED = 5
@@ -178,6 +179,11 @@ class Taxonomy:
     def path_nodes(self) -> Ints:
         """The paths of all nodes, end to end: from a child of the root down to the node itself."""
         return np.asarray(tree_paths.paths(self.parent, self.path_start))
+
+    @cached_property
+    def arrays(self) -> TreeArrays:
+        """The tree for compiled code."""
+        return TreeArrays(self.parent, self.first_child, self.level, self.path_start, self.path_nodes)
 
     def path(self, node: int) -> Ints:
         """The nodes from a child of the root down to ``node``, itself the last."""

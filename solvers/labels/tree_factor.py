@@ -1,9 +1,9 @@
-"""Matrices over a tree that couple a node with its ancestors alone: factors, inverses and products, without fill-in.
+"""Matrices that couple the nodes of a label tree with their ancestors alone: factors, inverses and products.
 
 Such a matrix is kept along the paths: the entries of node i with the nodes of its path, itself the last, stand where
 the path does. Eliminating nodes from the leaves upwards only changes entries between ancestors of the eliminated node,
-which are ancestors of one another; so the factor and its inverse have the same pattern, and all costs are those of
-the pattern.
+which are ancestors of one another; so the factor and its inverse have the same pattern, nothing is filled in, and all
+costs are those of the pattern.
 
 ``K = U D U'`` with U unit and column i on the path of i. ``B = U^{-T} D^{-1/2}``, kept along the paths as well, gives
 ``K^{-1} = B B'``: weights W = V K^{-1} are R B' with R = V B, and their norm ``tr(V K^{-1} V')`` is ``|R|^2``.
@@ -15,12 +15,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from solvers.labels.tree_paths import TreeArrays
+
+Floats = NDArray[np.float64]
+
 
 @njit(cache=True, nogil=True)
-def factor(
-    start: NDArray[np.int64], nodes: NDArray[np.int32], K: NDArray[np.float64], shift: float, B: NDArray[np.float64]
-) -> bool:
+def factor(tree: TreeArrays, K: Floats, shift: float, B: Floats) -> bool:
     """Make B from ``K - shift I``; False, and B of no use, where that is not positive definite."""
+    start, nodes = tree.path_start, tree.path_nodes
     A = B
     A[:] = K
     for i in range(start.shape[0] - 2, -1, -1):
@@ -52,8 +55,9 @@ def factor(
 
 
 @njit(inline="always")
-def inverse(start: NDArray[np.int64], nodes: NDArray[np.int32], B: NDArray[np.float64], i: int, j: int) -> float:
+def inverse(tree: TreeArrays, B: Floats, i: int, j: int) -> float:
     """Entry (i, j) of ``K^{-1}``: the product of rows i and j of B, over the common part of their paths."""
+    start, nodes = tree.path_start, tree.path_nodes
     p, q, total = start[i], start[j], 0.0
     n = min(start[i + 1] - p, start[j + 1] - q)
     for t in range(n):
@@ -64,13 +68,13 @@ def inverse(start: NDArray[np.int64], nodes: NDArray[np.int32], B: NDArray[np.fl
 
 
 @njit(cache=True, nogil=True)
-def to_factor(start: NDArray[np.int64], nodes: NDArray[np.int32], B: NDArray[np.float64], V: NDArray[Any]) -> None:
-    """V becomes V B in place, row by row."""
-    m = start.shape[0] - 1
+def times_factor(tree: TreeArrays, B: Floats, V: NDArray[Any]) -> None:
+    """V becomes R = V B in place, row by row."""
+    start, nodes = tree.path_start, tree.path_nodes
     for f in range(V.shape[0]):
         row = V[f]
         # a node's own entry is read last by itself, and only added to by its descendants, which have larger numbers
-        for i in range(m):
+        for i in range(start.shape[0] - 1):
             v = row[i]
             if v != 0.0:
                 begin, last = start[i], start[i + 1] - 1
@@ -79,25 +83,28 @@ def to_factor(start: NDArray[np.int64], nodes: NDArray[np.int32], B: NDArray[np.
                 row[i] = B[last] * v
 
 
+@njit(inline="always")
+def _weight(tree: TreeArrays, B: Floats, row: NDArray[Any], i: int) -> float:
+    """The entry of node i in a row of W = R B', from that row of R."""
+    total = 0.0
+    for p in range(tree.path_start[i], tree.path_start[i + 1]):
+        total += B[p] * row[tree.path_nodes[p]]
+    return total
+
+
 @njit(cache=True, nogil=True)
-def to_weights(
-    start: NDArray[np.int64], nodes: NDArray[np.int32], B: NDArray[np.float64], R: NDArray[Any], W: NDArray[Any]
-) -> None:
+def to_weights(tree: TreeArrays, B: Floats, R: NDArray[Any], W: NDArray[Any]) -> None:
     """W = R B', row by row; W may be narrower than R, and must not be R."""
     for f in range(R.shape[0]):
-        for i in range(start.shape[0] - 1):
-            total = 0.0
-            for p in range(start[i], start[i + 1]):
-                total += B[p] * R[f, nodes[p]]
-            W[f, i] = total
+        for i in range(tree.parent.shape[0]):
+            W[f, i] = _weight(tree, B, R[f], i)
 
 
 @njit(cache=True, nogil=True)
-def products(
-    start: NDArray[np.int64], nodes: NDArray[np.int32], B: NDArray[np.float64], R: NDArray[Any], G: NDArray[np.float64]
-) -> None:
+def inner_products(tree: TreeArrays, B: Floats, R: NDArray[Any], G: Floats) -> None:
     """G, along the paths: ``w_i . w_a`` of every node i with each node a of its path, for W = R B'."""
-    m = start.shape[0] - 1
+    start, nodes = tree.path_start, tree.path_nodes
+    m = tree.parent.shape[0]
     G[:] = 0.0
     w = np.empty(m)
     for f in range(R.shape[0]):
@@ -108,57 +115,40 @@ def products(
         if not some:
             continue
         for i in range(m):
-            total = 0.0
-            for p in range(start[i], start[i + 1]):
-                total += B[p] * row[nodes[p]]
-            w[i] = total
-            if total != 0.0:
+            w[i] = _weight(tree, B, row, i)
+            if w[i] != 0.0:
                 for p in range(start[i], start[i + 1]):
-                    G[p] += total * w[nodes[p]]
+                    G[p] += w[i] * w[nodes[p]]
 
 
 @njit(cache=True, nogil=True)
-def newton(
-    start: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-    K: NDArray[np.float64],
-    B: NDArray[np.float64],
-    G: NDArray[np.float64],
-    S: NDArray[np.float64],
-    new: NDArray[np.float64],
-) -> float:
-    """A diagonal Newton step on the signs S of the couplings, cut to [-1, 1]; returns the largest violation.
+def sign_step(tree: TreeArrays, K: Floats, B: Floats, G: Floats, S: Floats, new: Floats) -> None:
+    """A diagonal Newton step on the signs S of the couplings ``S o K``, cut to [-1, 1].
 
     The dual has the slope ``K_ia w_i . w_a`` in S_ia and, taken alone, the curvature
-    ``K_ia^2 (|w_i|^2 Kinv_aa + |w_a|^2 Kinv_ii + 2 w_i . w_a Kinv_ia)``. The violation is ``K_ia |w_i . w_a|`` times
-    how far S_ia is from where that slope drives it.
+    ``K_ia^2 (|w_i|^2 Kinv_aa + |w_a|^2 Kinv_ii + 2 w_i . w_a Kinv_ia)``.
     """
-    worst = 0.0
+    start, nodes = tree.path_start, tree.path_nodes
     for i in range(start.shape[0] - 1):
         last = start[i + 1] - 1
         new[last] = S[last]
-        own = inverse(start, nodes, B, i, i)
+        own = inverse(tree, B, i, i)
         for p in range(start[i], last):
             new[p] = S[p]
             if K[p] <= 0.0:
                 continue
             a = nodes[p]
             end = start[a + 1] - 1
-            curve = (
-                G[last] * inverse(start, nodes, B, a, a) + G[end] * own + 2.0 * G[p] * inverse(start, nodes, B, i, a)
-            )
+            curve = G[last] * inverse(tree, B, a, a) + G[end] * own + 2.0 * G[p] * inverse(tree, B, i, a)
             curve *= K[p]
             if curve > 0.0:
                 new[p] = min(1.0, max(-1.0, S[p] + G[p] / curve))
-            worst = max(worst, K[p] * (abs(G[p]) - S[p] * G[p]))
-    return worst
 
 
 @njit(cache=True, nogil=True)
-def add_product(
-    start: NDArray[np.int64], nodes: NDArray[np.int32], A: NDArray[np.float64], W: NDArray[Any], out: NDArray[Any]
-) -> None:
+def add_product(tree: TreeArrays, A: Floats, W: NDArray[Any], out: NDArray[Any]) -> None:
     """out += W A, row by row, for a symmetric matrix along the paths."""
+    start, nodes = tree.path_start, tree.path_nodes
     for f in range(W.shape[0]):
         for i in range(start.shape[0] - 1):
             last = start[i + 1] - 1

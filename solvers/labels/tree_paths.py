@@ -1,8 +1,20 @@
-"""Paths, levels and distances of a tree whose parents come before their children."""
+"""Paths, levels and distances of a label tree whose parents come before their children."""
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+
+class TreeArrays(NamedTuple):
+    """A label tree as compiled code takes it; the fields are those of :class:`solvers.labels.taxonomy.Taxonomy`."""
+
+    parent: NDArray[np.int32]
+    first_child: NDArray[np.int32]
+    level: NDArray[np.int32]
+    path_start: NDArray[np.int64]
+    path_nodes: NDArray[np.int32]
 
 
 @njit(cache=True, nogil=True)

@@ -3,16 +3,17 @@
     minimise  1/2 sum_i |w_i|^2
               + C sum_k sum_{i on the path to y_k} max(0, max_{j sibling of i} 1 - w_i . x_k + w_j . x_k)
 
-Zhou et al. 2011, section 5 (HIERMULT), after Dumais and Chen 2000: each is that of Crammer and Singer, on the examples
-whose path passes its node; prediction goes down the tree. An example labelled with an inner node says nothing about
-what is below.
+Zhou et al. 2011, section 5 (HIERMULT), equation 12 at every inner node, after Dumais and Chen 2000: each machine is
+that of Crammer and Singer, on the examples whose path passes its node; prediction goes down the tree. An example
+labelled with an inner node says nothing about what is below.
 """
 
 import numpy as np
 
 from solvers.core.base import Handles
 from solvers.core.problem import Problem
-from solvers.hierarchical.tree_machine import Design, TreeMachine, TreeParams
+from solvers.hierarchical.design import Design
+from solvers.hierarchical.tree_machine import TreeMachine, TreeParams
 from solvers.labels.coupling import diagonal
 
 
@@ -26,7 +27,7 @@ class HierarchicalMulticlass(TreeMachine[TreeParams]):
     handles = Handles(flat=False, tree=True, kernels=True)
 
     def design(self, problem: Problem) -> Design:
-        assert problem.taxonomy is not None
-        K = np.zeros(len(problem.taxonomy.path_nodes))
-        K[diagonal(problem.taxonomy)] = 1.0
-        return Design(problem.taxonomy, problem.nodes(), K, each_level=True)
+        tree = problem.tree
+        K = np.zeros(len(tree.path_nodes))
+        K[diagonal(tree)] = 1.0
+        return Design(tree, problem.nodes(), K, each_level=True)

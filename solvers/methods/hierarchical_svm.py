@@ -6,14 +6,15 @@
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import Handles
 from solvers.core.problem import Problem
-from solvers.hierarchical.node_machine import NodeMachine, NodeParams, signs, under_parents
+from solvers.hierarchical.driver import Driver
+from solvers.hierarchical.node_columns import NodeColumns, NodeParams, bytes_needed, signs, under_parents
+from solvers.hierarchical.set_machine import SetMachine
 
 
-class HierarchicalSVM(NodeMachine):
+class HierarchicalSVM(SetMachine[NodeParams]):
     """A binary SVM a node, among its parent's examples."""
 
     name = "hierarchical_svm"
@@ -22,5 +23,8 @@ class HierarchicalSVM(NodeMachine):
     Params = NodeParams
     handles = Handles(flat=False, tree=True, multilabel=True)
 
-    def sides(self, problem: Problem) -> NDArray[np.int8]:
-        return np.where(under_parents(problem), signs(problem), 0).astype(np.int8)
+    def driver(self, problem: Problem) -> Driver:
+        return NodeColumns(self, problem, np.where(under_parents(problem), signs(problem), 0).astype(np.int8))
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        return bytes_needed(self, n_samples, n_features, n_classes)

@@ -6,15 +6,14 @@ The flat rival of Rousu et al. 2005, section 4 ("SVM"). Prediction goes down the
 which is their breadth-first repair to a consistent labeling.
 """
 
-import numpy as np
-from numpy.typing import NDArray
-
 from solvers.core.base import Handles
 from solvers.core.problem import Problem
-from solvers.hierarchical.node_machine import NodeMachine, NodeParams, signs
+from solvers.hierarchical.driver import Driver
+from solvers.hierarchical.node_columns import NodeColumns, NodeParams, bytes_needed, signs
+from solvers.hierarchical.set_machine import SetMachine
 
 
-class NodeSVM(NodeMachine):
+class NodeSVM(SetMachine[NodeParams]):
     """A binary SVM a node."""
 
     name = "node_svm"
@@ -23,5 +22,8 @@ class NodeSVM(NodeMachine):
     Params = NodeParams
     handles = Handles(flat=False, tree=True, multilabel=True)
 
-    def sides(self, problem: Problem) -> NDArray[np.int8]:
-        return signs(problem)
+    def driver(self, problem: Problem) -> Driver:
+        return NodeColumns(self, problem, signs(problem))
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        return bytes_needed(self, n_samples, n_features, n_classes)

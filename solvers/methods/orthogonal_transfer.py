@@ -4,26 +4,22 @@
               + C sum_k max(0, max_{i on the path to y_k, j sibling of i} 1 - w_i . x_k + w_j . x_k)
 
 Zhou et al. 2011, equation 4, whose C is n_samples times this one; prediction goes down the tree (equation 1). The
-default algorithm ascends on the dual of the saddle form (``solvers/hierarchical/tree_machine.py``); the paper's
+default algorithm ascends on the dual of the saddle form (``solvers/hierarchical/hinges``); the paper's
 Algorithm 1 is kept beside it.
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
-import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from solvers.core.base import Handles, State, Step
+from solvers.core.base import Handles
 from solvers.core.problem import Problem, ProblemError
-from solvers.hierarchical import dual_averaging
-from solvers.hierarchical.dual_averaging import Objective
-from solvers.hierarchical.kernel_taxonomy_model import KernelTaxonomyModel
-from solvers.hierarchical.taxonomy_model import TaxonomyModel
-from solvers.hierarchical.tree_machine import Design, TreeMachine, TreeParams
+from solvers.hierarchical.design import Design
+from solvers.hierarchical.driver import Driver
+from solvers.hierarchical.dual_averaging import DualAveraging
+from solvers.hierarchical.tree_machine import TreeMachine, TreeParams
 from solvers.labels import coupling
 from solvers.labels.taxonomy import TaxonomyError
-from solvers.numerics.rows import arrange
 
 
 class OrthogonalTransferParams(TreeParams):
@@ -68,8 +64,7 @@ class OrthogonalTransfer(TreeMachine[OrthogonalTransferParams]):
     handles = Handles(flat=False, tree=True, kernels=True)
 
     def design(self, problem: Problem) -> Design:
-        tree = problem.taxonomy
-        assert tree is not None
+        tree = problem.tree
         try:
             K = coupling.with_entries(tree, coupling.by_size(tree, self.params.alpha), self.params.K)
             K = coupling.convex(tree, K, self.params.repair)
@@ -77,29 +72,7 @@ class OrthogonalTransfer(TreeMachine[OrthogonalTransferParams]):
             raise ProblemError(str(error)) from error
         return Design(tree, problem.nodes(), K, absolute=True)
 
-    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
+    def driver(self, problem: Problem, design: Design) -> Driver:
         if self.params.algorithm == "ascent":
-            return super().train(problem, state)
-        objective = self.objective(problem)
-        return dual_averaging.descend(objective, self.params.tol, self.params.max_epochs, state)
-
-    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
-        if self.params.algorithm == "ascent":
-            return super().rescale(problem, state, ratio)
-        return dual_averaging.start(self.objective(problem))
-
-    def nonzero_duals(self, problem: Problem, state: State) -> float:
-        return super().nonzero_duals(problem, state) if self.params.algorithm == "ascent" else float("nan")
-
-    def fitted(self, problem: Problem, state: State) -> TaxonomyModel | KernelTaxonomyModel:
-        if self.params.algorithm == "ascent":
-            return super().fitted(problem, state)
-        _, features = arrange(problem.X, np.dtype(np.float64))
-        return self.shown(problem, self.design(problem), features, np.array(state["best_W"]))
-
-    def objective(self, problem: Problem) -> Objective:
-        """The objective of a prepared problem, over the features that some example has, frequent ones first."""
-        design = self.design(problem)
-        rows, features = arrange(problem.X, np.dtype(np.float64))
-        blocks = design.blocks(self.params.C * problem.weights)
-        return Objective(design.tree, design.K, rows, blocks, len(features))
+            return super().driver(problem, design)
+        return DualAveraging(design, problem, self.params.C)

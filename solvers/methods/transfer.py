@@ -10,7 +10,8 @@ import numpy as np
 
 from solvers.core.base import Handles
 from solvers.core.problem import Problem
-from solvers.hierarchical.tree_machine import Design, TreeMachine, TreeParams
+from solvers.hierarchical.design import Design
+from solvers.hierarchical.tree_machine import TreeMachine, TreeParams
 from solvers.labels.coupling import diagonal
 
 
@@ -24,8 +25,7 @@ class Transfer(TreeMachine[TreeParams]):
     handles = Handles(flat=False, tree=True, kernels=True)
 
     def design(self, problem: Problem) -> Design:
-        tree = problem.taxonomy
-        assert tree is not None
+        tree = problem.tree
         own = diagonal(tree)
         K = np.zeros(len(tree.path_nodes))
         K[own] = 1.0 + np.diff(tree.first_child)[1:] + (tree.parent >= 0)

@@ -8,12 +8,11 @@ nodes. All other nodes are rivals, inner ones as well; prediction is the node wi
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import Handles
 from solvers.core.problem import Problem
-from solvers.hierarchical.taxonomy_model import TaxonomyModel
-from solvers.hierarchical.tree_machine import Design, TreeMachine, TreeParams
+from solvers.hierarchical.design import Design
+from solvers.hierarchical.tree_machine import TreeMachine, TreeParams
 from solvers.labels.coupling import diagonal
 
 
@@ -27,18 +26,11 @@ class TreeLoss(TreeMachine[TreeParams]):
     handles = Handles(flat=False, tree=True, kernels=True)
 
     def design(self, problem: Problem) -> Design:
-        tree = problem.taxonomy
-        assert tree is not None
+        tree = problem.tree
         own = diagonal(tree)
         K = np.zeros(len(tree.path_nodes))
         # sum of |w_i - w_parent(i)|^2, whose inverse has B of ones
         K[own] = 1.0 + np.diff(tree.first_child)[1:]
         K[own[tree.parent >= 0] - 1] = -1.0
-        return Design(tree, problem.nodes(), K, all_rival=True)
-
-    def shown(
-        self, problem: Problem, design: Design, features: NDArray[np.int64], W: NDArray[np.float64]
-    ) -> TaxonomyModel:
-        model = super().shown(problem, design, features, W)
-        model.candidates = np.arange(design.tree.n_nodes, dtype=np.int32)
-        return model
+        every = np.arange(tree.n_nodes, dtype=np.int32)
+        return Design(tree, problem.nodes(), K, all_rival=True, candidates=every)

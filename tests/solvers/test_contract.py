@@ -5,8 +5,7 @@ import pytest
 from problems import SCALING, OnTree, linear_map, settings, shape_of, small, small_sets, with_tree
 
 import solvers.boosting.boosting
-import solvers.hierarchical.markov_ascent
-import solvers.hierarchical.tree_machine
+import solvers.hierarchical.epochs
 import solvers.kernel_svm.kernel_machine
 import solvers.linear.ascent
 from solvers.boosting.boosting import Boosting
@@ -76,8 +75,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, slices, m
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "SLICE_PRODUCTS", slices)
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "WORKING_SET", 8)
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "REPORT_EVERY", 1)
-    monkeypatch.setattr(solvers.hierarchical.tree_machine, "SLICE_OPERATIONS", slices)
-    monkeypatch.setattr(solvers.hierarchical.markov_ascent, "SLICE_OPERATIONS", slices)
+    monkeypatch.setattr(solvers.hierarchical.epochs, "SLICE_OPERATIONS", slices)
     problem = small(n=80)
     steps = [(s.epoch, s.primal, copied(s.state)) for s in solver(name, tol=1e-3).steps(problem)]
     assert len(steps) > 4

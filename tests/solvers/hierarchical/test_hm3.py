@@ -13,7 +13,7 @@ from problems import closed_sets, random_sets, random_tree, small, small_sets, w
 from solvers.core.memory import TooLargeError
 from solvers.core.path import ascending, follow
 from solvers.core.problem import Problem, ProblemError
-from solvers.hierarchical.markov_ascent import Task
+from solvers.hierarchical.marginals.ascent import MarkovAscent
 from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.kernel_svm.kernel_function import KernelFunction
 from solvers.kernel_svm.kernel_map import kernel_map
@@ -108,13 +108,13 @@ def test_the_most_violating_labeling_equals_a_search_over_all(n_nodes, seed, lab
     sets = random_sets(rng, tree, 3)
     sets[0, 0] = True
     problem = Problem.check_sets(rng.standard_normal((3, 4)), sets, tree)
-    task = Task.of(problem, 1.0, scaling, loss == "hierarchical", labelings)
-    A = np.zeros((4, -(-task.n_columns // 8) * 8))
-    A[:, : task.n_columns] = rng.standard_normal((4, task.n_columns))
+    driver = MarkovAscent(problem, 1.0, scaling, loss == "hierarchical", labelings == "all")
+    A = np.zeros((4, -(-driver.n_columns // 8) * 8))
+    A[:, : driver.n_columns] = rng.standard_normal((4, driver.n_columns))
     if labelings == "all":
         A[:, n_nodes : 2 * n_nodes][:, tree.parent < 0] = 0.0
     pool = coefficients.empty(3, 16)
-    losses, linear, _, _ = task.kernels.certify(task.rows, task.forest, task.sets, A, pool, np.zeros(3))
+    losses, linear, _, _ = driver.sums(A, pool, np.zeros(3))
     # w of the vectors a and b, as the derivation has them
     a, w = A[:, :n_nodes], np.zeros((4, n_nodes, 2, 2))
     for j, above in enumerate(tree.parent.tolist()):
@@ -126,8 +126,8 @@ def test_the_most_violating_labeling_equals_a_search_over_all(n_nodes, seed, lab
             a[:, j] - both,
             both - top - a[:, j],
         )
-    assert task.kernels.square(task.forest, A) == pytest.approx((w**2).sum())
-    X = problem.X[:, task.features].toarray()
+    assert driver.square_norm(A) == pytest.approx((w**2).sum())
+    X = problem.X[:, driver.features].toarray()
     others, total = rivals(tree, labelings), 0.0
     for x, y in zip(X, sets, strict=True):
         scores = [x @ w.reshape(4, -1) @ features(tree, u) + lost(tree, y, u, loss, scaling) for u in others]
@@ -168,8 +168,8 @@ def test_the_gap_is_never_negative_and_the_dual_never_falls(labelings):
 
 @each_labelings
 def test_a_resumed_run_repeats_the_uninterrupted_one_through_all_its_phases(labelings, monkeypatch):
-    monkeypatch.setattr("solvers.hierarchical.markov_ascent.SLICE_OPERATIONS", 8000)
-    monkeypatch.setattr("solvers.hierarchical.markov_ascent.REBUILD_EPOCHS", 3)
+    monkeypatch.setattr("solvers.hierarchical.epochs.SLICE_OPERATIONS", 8000)
+    monkeypatch.setattr("solvers.hierarchical.marginals.ascent.REBUILD_EPOCHS", 3)
     problem, made = small_sets(n=60, n_nodes=12), machine(labelings=labelings, tol=1e-6, max_epochs=20)
     states = [{key: np.array(value) for key, value in s.state.items()} for s in made.steps(problem)]
     assert "V" in states[-1]

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from problems import TREES, coupling_of, small, small_tree, tree_optimum, tree_pairs, with_tree
 
-import solvers.hierarchical.tree_machine
+import solvers.hierarchical.epochs
 from solvers.core import path
 from solvers.core.base import ParamsError
 from solvers.core.memory import TooLargeError
 from solvers.core.problem import Problem, ProblemError
+from solvers.hierarchical.dual_averaging import DualAveraging
 from solvers.labels import coupling, tree_factor
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
 from solvers.registry import SOLVERS, parse_params
@@ -101,17 +102,18 @@ def test_the_first_bounds_of_dual_averaging_are_those_of_zero_weights():
 def test_the_subgradient_is_the_slope_wherever_there_is_one():
     problem = with_tree(small(n=30, d=8))
     made = machine("orthogonal_transfer", algorithm="rda", C=0.7)
-    objective = made.objective(made.prepared(problem))
+    prepared = made.prepared(problem)
+    driver = DualAveraging(made.design(prepared), prepared, 0.7)
     rng = np.random.default_rng(0)
-    W = rng.standard_normal(objective.shape)
-    value, G = objective.at(W)
+    W = rng.standard_normal(driver.shape)
+    value, G = driver.objective(W)
     for _ in range(30):
         D = rng.standard_normal(W.shape)
-        slope = (objective.at(W + 1e-6 * D)[0] - objective.at(W - 1e-6 * D)[0]) / 2e-6
+        slope = (driver.objective(W + 1e-6 * D)[0] - driver.objective(W - 1e-6 * D)[0]) / 2e-6
         assert np.vdot(G, D) == pytest.approx(slope, rel=1e-5, abs=1e-4)
         # and it bounds the objective from below everywhere
-        assert objective.at(W + D)[0] >= value + np.vdot(G, D)
-    assert objective.at(np.zeros(W.shape))[0] == pytest.approx(primal("orthogonal_transfer", problem, W.T * 0, 0.7))
+        assert driver.objective(W + D)[0] >= value + np.vdot(G, D)
+    assert driver.objective(np.zeros(W.shape))[0] == pytest.approx(primal("orthogonal_transfer", problem, W.T * 0, 0.7))
 
 
 def dense(tree, K):
@@ -133,17 +135,17 @@ def test_factors_and_eigenvalues_are_those_of_the_dense_matrix(seed):
     assert coupling.smallest_eigenvalue(tree, compared) == pytest.approx(least, abs=1e-10)
     K = coupling.convex(tree, K, "scale")
     B = np.empty(len(K))
-    assert tree_factor.factor(tree.path_start, tree.path_nodes, K, 0.0, B)
+    assert tree_factor.factor(tree.arrays, K, 0.0, B)
     full = np.zeros((m, m))
     full[np.repeat(np.arange(m), tree.level), tree.path_nodes] = B
     np.testing.assert_allclose(full @ full.T, np.linalg.inv(dense(tree, K)), atol=1e-12)
     V = rng.standard_normal((4, m))
     R, W, G = V.copy(), np.empty((4, m)), np.empty(len(K))
-    tree_factor.to_factor(tree.path_start, tree.path_nodes, B, R)
+    tree_factor.times_factor(tree.arrays, B, R)
     np.testing.assert_allclose(R, V @ full, atol=1e-12)
-    tree_factor.to_weights(tree.path_start, tree.path_nodes, B, R, W)
+    tree_factor.to_weights(tree.arrays, B, R, W)
     np.testing.assert_allclose(W, V @ np.linalg.inv(dense(tree, K)), atol=1e-12)
-    tree_factor.products(tree.path_start, tree.path_nodes, B, R, G)
+    tree_factor.inner_products(tree.arrays, B, R, G)
     np.testing.assert_allclose(G, (W.T @ W)[np.repeat(np.arange(m), tree.level), tree.path_nodes], atol=1e-12)
 
 
@@ -276,7 +278,7 @@ def test_the_share_of_dual_variables_is_told():
 def test_slices_do_not_change_what_is_learnt(monkeypatch):
     problem = with_tree(small(n=80))
     whole, _ = trained("orthogonal_transfer", problem)
-    monkeypatch.setattr(solvers.hierarchical.tree_machine, "SLICE_OPERATIONS", 500)
+    monkeypatch.setattr(solvers.hierarchical.epochs, "SLICE_OPERATIONS", 500)
     made = machine("orthogonal_transfer")
     steps = list(made.steps(problem))
     assert len(steps) > 2 * whole.epoch

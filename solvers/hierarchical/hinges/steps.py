@@ -1,0 +1,228 @@
+"""Exact steps on single hinges of a machine over a label tree: ascent on the dual of Zhou et al. 2011, equation 4.
+
+A hinge's dual variables, one a pair, are not negative and sum to at most its bound. The weights are W = R B', where B
+holds the coupling of the nodes (:mod:`solvers.labels.tree_factor`): in R the regulariser is half a squared norm, so
+that a visit reads and writes no more of it than the groups of siblings along the path.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.hierarchical.hinges.rivals import Hinges, Scores, blank_scores, find_rivals, is_narrow, pair
+from solvers.labels.tree_factor import inverse
+from solvers.labels.tree_paths import TreeArrays
+from solvers.numerics.coefficients import Coefficients, put
+from solvers.numerics.rows import Rows
+
+# rivals that join a hinge's pairs at a visit, in all or of every level
+CANDIDATES = 3
+INNER_STEPS = 100
+SMALL = 16
+
+Floats = NDArray[np.float64]
+
+# what the visits of an epoch have met: the hinges' parts of the duality gap, their losses, the largest violation
+VISITED = np.dtype([("gap", "f8"), ("losses", "f8"), ("violation", "f8")])
+
+
+class Pairs(NamedTuple):
+    """The pairs of one hinge: node, rival, dual variable now and before the visit, violation, and its scale.
+
+    Behind the last pair stands the slack, what the dual variables leave of their bound, with neither gain nor cost.
+    """
+
+    node: NDArray[np.int32]
+    rival: NDArray[np.int32]
+    alpha: NDArray[np.float64]
+    before: NDArray[np.float64]
+    violation: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+
+class Change(NamedTuple):
+    """What is added to the rows of R for one feature's value of 1: by node, and which nodes are touched."""
+
+    by_node: NDArray[np.float64]
+    touched: NDArray[np.int32]
+    is_touched: NDArray[np.bool_]
+
+
+@njit(inline="always")
+def _load(tree: TreeArrays, hinges: Hinges, pool: Coefficients, b: int, s: Scores, found: int, p: Pairs) -> int:
+    """The pairs of hinge b that have a dual variable, then those of the found rivals that have none: how many."""
+    w = 0
+    for at in range(pool.start[b], pool.start[b] + pool.length[b]):
+        j = pool.classes[at]
+        p.node[w], p.scale[w], p.violation[w] = pair(tree, hinges, b, s, j)
+        p.rival[w], p.alpha[w] = j, pool.values[at]
+        w += 1
+    held = w
+    for t in range(found):
+        new = s.violations[t] > 0.0
+        for q in range(held):
+            new &= p.rival[q] != s.rivals[t]
+        if new:
+            p.node[w], p.scale[w], p.violation[w] = pair(tree, hinges, b, s, s.rivals[t])
+            p.rival[w], p.alpha[w] = s.rivals[t], 0.0
+            w += 1
+    return w
+
+
+@njit(inline="always")
+def _spread(bound: float, w: int, p: Pairs) -> tuple[float, float]:
+    """Set the slack behind w pairs; the dual variables times the violations, and the least violation that can fall."""
+    total, product = 0.0, 0.0
+    for q in range(w):
+        total += p.alpha[q]
+        product += p.alpha[q] * p.violation[q]
+    slack = bound - total
+    # what rounding leaves of a bound that is met
+    if slack < 1e-13 * bound:
+        slack = 0.0
+    p.alpha[w], p.violation[w] = slack, 0.0
+    lowest = np.inf
+    for q in range(w + 1):
+        if p.alpha[q] > 0.0:
+            lowest = min(lowest, p.violation[q])
+    return product, lowest
+
+
+@njit(inline="always")
+def _curvatures(tree: TreeArrays, B: Floats, square: float, w: int, p: Pairs, H: Floats) -> None:
+    """H of the dual in the pairs' variables; 0 in the row and the column of the slack."""
+    for r in range(w):
+        for q in range(r + 1):
+            i, j, k, l = p.node[r], p.rival[r], p.node[q], p.rival[q]
+            h = inverse(tree, B, i, k) - inverse(tree, B, i, l)
+            h += inverse(tree, B, j, l) - inverse(tree, B, j, k)
+            H[r, q] = H[q, r] = square * p.scale[r] * p.scale[q] * h
+    for q in range(w + 1):
+        H[w, q] = H[q, w] = 0.0
+
+
+@njit(inline="always")
+def _ascend(w: int, p: Pairs, H: Floats, goal: float) -> None:
+    """Steps from the pair with the least violation to that with the largest, until those are ``goal`` apart."""
+    alpha, g = p.alpha, p.violation
+    for _ in range(INNER_STEPS + 10 * w):
+        up, down, high, low = w, w, 0.0, 0.0 if alpha[w] > 0.0 else np.inf
+        for q in range(w):
+            if g[q] > high:
+                up, high = q, g[q]
+            if alpha[q] > 0.0 and g[q] < low:
+                down, low = q, g[q]
+        if high - low <= max(goal, 1e-15) or up == down:
+            break
+        curve, room = H[up, up] + H[down, down] - 2.0 * H[up, down], alpha[down]
+        step = min(room, (high - low) / curve) if curve > 0.0 else room
+        alpha[up] += step
+        alpha[down] = alpha[down] - step if step < room else 0.0
+        for q in range(w):
+            g[q] -= step * (H[q, up] - H[q, down])
+
+
+@njit(inline="always")
+def _add_row(tree: TreeArrays, B: Floats, i: int, by: float, n: int, change: Change) -> int:
+    """Add row i of B times ``by`` to the change, of which n nodes are touched; how many are then."""
+    for p in range(tree.path_start[i], tree.path_start[i + 1]):
+        if B[p] != 0.0:
+            a = tree.path_nodes[p]
+            if not change.is_touched[a]:
+                change.is_touched[a] = True
+                change.touched[n] = a
+                n += 1
+                change.by_node[a] = 0.0
+            change.by_node[a] += by * B[p]
+    return n
+
+
+@njit(inline="always")
+def _node_changes(tree: TreeArrays, B: Floats, w: int, p: Pairs, change: Change) -> int:
+    """The change that the step on w pairs makes, and how many nodes it is of."""
+    n, n_moved = 0, 0
+    for q in range(w):
+        delta = (p.alpha[q] - p.before[q]) * p.scale[q]
+        if delta != 0.0:
+            n = _add_row(tree, B, p.node[q], delta, n, change)
+            n = _add_row(tree, B, p.rival[q], -delta, n, change)
+    for t in range(n):
+        a = change.touched[t]
+        change.is_touched[a] = False
+        if change.by_node[a] != 0.0:
+            change.touched[n_moved] = a
+            n_moved += 1
+    return n_moved
+
+
+@njit(inline="always")
+def _store(pool: Coefficients, b: int, bound: float, w: int, p: Pairs) -> bool:
+    """Keep the pairs of hinge b that have a dual variable; whether any has changed."""
+    kept, changed = 0, False
+    for q in range(w):
+        changed |= abs(p.alpha[q] - p.before[q]) > 1e-12 * bound
+        if p.alpha[q] > 0.0:
+            p.rival[kept], p.alpha[kept] = p.rival[q], p.alpha[q]
+            kept += 1
+    put(pool, b, p.rival, p.alpha, kept)
+    return changed
+
+
+@njit(cache=True, nogil=True)
+def visit(
+    rows: Rows,
+    tree: TreeArrays,
+    hinges: Hinges,
+    B: NDArray[np.float64],
+    order: NDArray[np.int32],
+    begin: int,
+    end: int,
+    R: NDArray[np.float64],
+    pool: Coefficients,
+    unchanged: NDArray[np.uint8],
+    visited: Any,
+) -> int:
+    """Ascend on the hinges ``order[begin:end]``; returns where it stopped, before ``end`` when out of room.
+
+    ``unchanged`` counts the visits in a row that changed nothing; ``visited`` is a record of ``VISITED``.
+    """
+    m, width = tree.parent.shape[0], R.shape[1]
+    most = CANDIDATES if hinges.all_rival else max(1, CANDIDATES // tree.level[m - 1])
+    s = blank_scores(tree, width, most)
+    p = Pairs(
+        np.empty(m + 1, np.int32), np.empty(m + 1, np.int32),
+        np.empty(m + 1), np.empty(m + 1), np.empty(m + 1), np.empty(m + 1),
+    )  # fmt: skip
+    change = Change(np.zeros(m), np.empty(m, np.int32), np.zeros(m, np.bool_))
+    H = np.empty((SMALL, SMALL))
+    for at in range(begin, end):
+        b = order[at]
+        if pool.used[0] + pool.length[b] + s.rivals.shape[0] + 1 > pool.classes.shape[0]:
+            return at
+        i, bound = hinges.row[b], hinges.bound[b]
+        found = find_rivals(rows, tree, hinges, B, b, R, is_narrow(tree, hinges, b, width), s)
+        w, worst = _load(tree, hinges, pool, b, s, found, p), 0.0
+        for t in range(found):
+            worst = max(worst, s.violations[t])
+        product, lowest = _spread(bound, w, p)
+        visited.gap += bound * worst - product
+        visited.losses += bound * worst
+        apart = worst - lowest if lowest < np.inf else worst
+        visited.violation = max(visited.violation, apart)
+        if w == 0 or worst - lowest <= 1e-14:
+            unchanged[b] = min(unchanged[b], 254) + 1
+            continue
+        if w >= H.shape[0]:
+            H = np.empty((2 * w, 2 * w))
+        _curvatures(tree, B, rows.squares[i], w, p, H)
+        p.before[:w] = p.alpha[:w]
+        _ascend(w, p, H, 1e-2 * apart)
+        n_moved = _node_changes(tree, B, w, p, change)
+        unchanged[b] = 0 if _store(pool, b, bound, w, p) else min(unchanged[b], 254) + 1
+        for e in range(rows.indptr[i], rows.indptr[i + 1]):
+            x, r = rows.data[e], R[rows.indices[e]]
+            for t in range(n_moved):
+                r[change.touched[t]] += x * change.by_node[change.touched[t]]
+    return end

@@ -1,0 +1,258 @@
+"""Block ascent on the dual of H-M3: the driver, its certificate and its acceleration.
+
+An epoch visits every example once, in a fresh random order, and leaves out those whose visits change nothing. Where
+that stalls, outer steps add ``kappa / 2`` times the squared distance of the weights from a point V that runs ahead of
+them (Catalyst, Lin, Mairal and Harchaoui 2015): the scores are then those of ``(A + kappa V) / (1 + kappa)``, A being
+the vectors of the dual variables. The certificate is always that of A, and so one of the original objective.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.core.base import State, Step, relative_gap
+from solvers.core.dual_variables import best_multiple
+from solvers.core.problem import Problem
+from solvers.hierarchical import epochs
+from solvers.hierarchical.epochs import Epoch
+from solvers.hierarchical.marginals import closed_sets, labelings, visits
+from solvers.hierarchical.marginals.example import MarkovTree, Sets
+from solvers.hierarchical.marginals.visits import VISITED, Sums
+from solvers.labels.taxonomy import Weighting
+from solvers.numerics import coefficients
+from solvers.numerics.coefficients import Coefficients
+from solvers.numerics.rows import Rows, arrange
+from solvers.numerics.rows import weights as zero_weights
+
+KAPPA = 4.0
+# outer steps come after so many epochs, once an epoch has taken off less than this share of the gap
+OUTER_EPOCHS = 2
+FIRST_EPOCHS = 4
+STALLED = 0.25
+ROOM = 1 << 16
+REBUILD_EPOCHS = 16
+# an example is left as it is if its part of the gap is this share of the tolerance, or less
+NEGLIGIBLE = 0.01
+
+Floats = NDArray[np.float64]
+
+
+class MarkovAscent:
+    """The ascent for one problem: all that stays fixed while training.
+
+    Parameters
+    ----------
+    problem : Problem
+        Prepared; its rows are those that are trained on.
+    C : float
+    scaling : {"uniform", "sibling", "subtree"}
+        What each node counts in the loss.
+    hierarchical : bool
+        Whether a wrong node counts only under a right parent.
+    edges : bool
+        Whether all labelings compete with the true sets, or closed ones alone.
+    """
+
+    def __init__(self, problem: Problem, C: float, scaling: Weighting, hierarchical: bool, edges: bool) -> None:
+        taxonomy, labels = problem.tree, problem.label_sets()
+        self.rows, self.features = arrange(problem.X, np.dtype(np.float64))
+        degree = 2.0 * (1.0 + np.diff(taxonomy.first_child)[1:])
+        self.tree = MarkovTree(taxonomy.parent, taxonomy.first_child, degree)
+        self.sets = Sets(
+            labels.indptr.astype(np.int64), labels.indices.astype(np.int32), C * problem.weights,
+            taxonomy.loss_weights(scaling), hierarchical, edges,
+        )  # fmt: skip
+        self.n_columns = taxonomy.n_nodes * (2 if edges else 1)
+        self.filled = self.rows.squares > 0
+        self._masses = labelings if edges else closed_sets
+
+    def train(self, tol: float, max_epochs: int, seed: int, state: State | None) -> Iterator[Step]:
+        """Train, from the start or from the ``state`` of an earlier step."""
+        run = self._begin() if state is None else self._resume(state)
+        epoch, gaps, blocks = run.epoch, np.zeros(len(self.filled)), np.flatnonzero(self.filled).astype(np.int32)
+        costs = (8.0 + np.diff(self.rows.indptr)) * self.n_columns
+        while True:
+            if epoch.is_over:
+                if epoch.number == max_epochs:
+                    return
+                epoch.begin_next(blocks, seed)
+                run.visited[:] = 0
+            negligible = NEGLIGIBLE * tol * run.last_primal / len(gaps)
+            self._advance(run, epoch.end_of_slice(costs, epochs.SLICE_OPERATIONS), negligible)
+            if not epoch.is_over:
+                yield run.step(np.nan, np.nan, converged=False)
+                continue
+            if epoch.number % REBUILD_EPOCHS == 0:
+                self._rebuild(run)
+            if not run.is_certified_now(max_epochs):
+                yield run.step(np.nan, np.nan, converged=False)
+                continue
+            primal, dual = self._certificate(run, gaps)
+            gap = relative_gap(primal, dual)
+            epoch.unchanged[gaps > 0.1 * tol * primal / len(gaps)] = 0
+            run.accelerate(gap)
+            yield run.step(primal, dual, converged=gap <= tol)
+            if gap <= tol:
+                return
+
+    def rescaled(self, state: State, ratio: float) -> State:
+        """The start at another C: the multiple of what the masses have moved that gives the largest dual value."""
+        last = self._resume(state)
+        A = self._zeros()
+        A[:] = last.vectors()
+        before = self.sets._replace(bound=self.sets.bound / ratio)
+        linear = self.sums(A, last.pool, np.zeros(len(before.bound)), before).linear
+        factor = best_multiple(linear, self.square_norm(A), ratio)
+        visits.scale(self.tree, self.sets, ratio, factor, last.pool)
+        run = self._begin()
+        run.pool = last.pool
+        self._rebuild(run)
+        return run.step(np.nan, np.nan, converged=False).state
+
+    def nonzero_duals(self, state: State) -> float:
+        """The share of the masses, of examples that are not empty, that have moved away from the true set."""
+        n = int(np.count_nonzero(self.filled)) * self.n_columns
+        return float(np.asarray(state["mass_length"])[self.filled].sum() / n) if n else 0.0
+
+    def weights(self, state: State) -> tuple[NDArray[np.int64], Floats]:
+        """The features that some example has, and one vector a node in that order, for the rule of the best set."""
+        W = np.empty((len(self.features), len(self.tree.parent)))
+        self._masses.to_nodes(self.tree, self._resume(state).vectors(), W)
+        return self.features, W
+
+    def coefficients(self, state: State) -> Floats:
+        """What each example adds to the vectors of the nodes, shape (n_samples, n_nodes)."""
+        n = len(self.filled)
+        alone = Rows(np.arange(n + 1), np.arange(n, dtype=np.int32), np.ones(n), np.ones(n))
+        moved, added = np.zeros((n, self.n_columns)), np.empty((n, len(self.tree.parent)))
+        visits.rebuild(alone, self.tree, self.sets, _pool(state), moved)
+        self._masses.to_nodes(self.tree, moved, added)
+        return added
+
+    def sums(self, A: Floats, pool: Coefficients, gaps: Floats, sets: Sets | None = None) -> Sums:
+        """The sums over all examples at the vectors A; ``gaps`` takes each example's part of the duality gap."""
+        found: Sums = visits.certify(self.rows, self.tree, self.sets if sets is None else sets, A, pool, gaps)
+        return found
+
+    def square_norm(self, A: Floats) -> float:
+        """``|w|^2`` of the vectors A."""
+        return float(self._masses.square_norm(self.tree, A))
+
+    def _zeros(self) -> Floats:
+        return zero_weights(len(self.features), self.n_columns, np.dtype(np.float64))
+
+    def _begin(self) -> "_Run":
+        n = len(self.filled)
+        pool = coefficients.empty(n, max(ROOM, 4 * self.n_columns))
+        return _Run(self._zeros(), None, None, pool, Epoch.zeroth(n), np.zeros(1, VISITED))
+
+    def _resume(self, state: State) -> "_Run":
+        def aligned(name: str) -> Floats:
+            W = self._zeros()
+            W[:] = state[name]
+            return W
+
+        accelerated = int(state["accelerated"])
+        V, before = (aligned("V"), aligned("before")) if accelerated else (None, None)
+        visited = np.array(state["visited"]).view(VISITED)
+        best_dual, last_gap, last_primal = (float(state[name]) for name in ("best_dual", "last_gap", "last_primal"))
+        return _Run(
+            aligned("E"), V, before, _pool(state), Epoch.of_state(state), visited, best_dual, last_gap, last_primal,
+            accelerated,
+        )  # fmt: skip
+
+    def _advance(self, run: "_Run", stop: int, negligible: float) -> None:
+        """Visit on up to a position of the epoch's order."""
+        epoch = run.epoch
+        while epoch.position < stop:
+            run.pool = coefficients.with_room(run.pool, max(ROOM, 2 * self.n_columns))
+            epoch.position = visits.visit(
+                self.rows, self.tree, self.sets, 1.0 / (1.0 + run.kappa), negligible, epoch.order, epoch.position,
+                stop, run.E, run.pool, epoch.unchanged, run.visited[0],
+            )  # fmt: skip
+
+    def _rebuild(self, run: "_Run") -> None:
+        """E afresh from the dual variables."""
+        visits.rebuild(self.rows, self.tree, self.sets, run.pool, run.E)
+        if run.V is not None:
+            run.E += run.kappa * run.V
+            run.E /= 1.0 + run.kappa
+
+    def _certificate(self, run: "_Run", gaps: Floats) -> tuple[float, float]:
+        """Primal value of A and the best lower bound so far; ``gaps`` takes each example's part."""
+        A = run.E
+        if run.accelerated:
+            A = self._zeros()
+            A[:] = run.vectors()
+        found, half = self.sums(A, run.pool, gaps), 0.5 * self.square_norm(A)
+        primal, dual = half + found.losses + found.constant, found.linear - half + found.constant
+        if dual - primal > 1e-9 * abs(primal):
+            raise FloatingPointError(f"dual {dual} above primal {primal}: the weights have lost their precision")
+        run.visited["violation"] = found.violation
+        run.best_dual, run.last_primal = max(run.best_dual, dual), primal
+        return primal, min(run.best_dual, primal)
+
+
+@dataclass
+class _Run:
+    """What changes while training: the state of a step.
+
+    E is what the scores are made of, (n_features, n_columns). Before the acceleration it is A itself; later V and the
+    E of the last outer step, ``before``, are there too, and ``accelerated`` is the epoch in which it began.
+    """
+
+    E: Floats
+    V: Floats | None
+    before: Floats | None
+    pool: Coefficients
+    epoch: Epoch
+    visited: NDArray[np.void]
+    best_dual: float = -np.inf
+    last_gap: float = np.inf
+    last_primal: float = 0.0
+    accelerated: int = 0
+
+    def step(self, primal: float, dual: float, *, converged: bool) -> Step:
+        """The step at this point."""
+        arrays = self.epoch.state() | {f"mass_{name}": array for name, array in self.pool._asdict().items()}
+        arrays |= {"E": self.E, "visited": self.visited.view(np.float64), "accelerated": np.array(self.accelerated)}
+        arrays |= {name: np.array(getattr(self, name)) for name in ("best_dual", "last_gap", "last_primal")}
+        if self.V is not None and self.before is not None:
+            arrays |= {"V": self.V, "before": self.before}
+        return Step(self.epoch.number, primal, dual, float(self.visited["violation"][0]), converged, arrays)
+
+    @property
+    def kappa(self) -> float:
+        return KAPPA if self.accelerated else 0.0
+
+    def vectors(self) -> Floats:
+        """A, the vectors of the dual variables."""
+        return self.E if self.V is None else (1.0 + self.kappa) * self.E - self.kappa * self.V
+
+    def is_certified_now(self, max_epochs: int) -> bool:
+        """Whether this epoch ends with a certificate."""
+        return (
+            not self.accelerated
+            or (self.epoch.number - self.accelerated) % OUTER_EPOCHS == 0
+            or self.epoch.number == max_epochs
+        )
+
+    def accelerate(self, gap: float) -> None:
+        """Begin the acceleration, or move its point V, once the gap falls slowly."""
+        last, self.last_gap = self.last_gap, gap
+        if self.V is not None and self.before is not None:
+            root = np.sqrt(1.0 / (1.0 + KAPPA))
+            ahead = self.E + (1.0 - root) / (1.0 + root) * (self.E - self.before)
+            self.before[:] = self.E
+            self.E += KAPPA / (1.0 + KAPPA) * (ahead - self.V)
+            self.V[:] = ahead
+        elif self.epoch.number >= FIRST_EPOCHS and gap > (1.0 - STALLED) * last:
+            self.accelerated = self.epoch.number
+            self.V, self.before = self.E.copy(), self.E.copy()
+
+
+def _pool(state: State) -> Coefficients:
+    """A copy of the dual variables of a state."""
+    return Coefficients(*(np.array(state[f"mass_{name}"]) for name in Coefficients._fields))

@@ -1,0 +1,75 @@
+"""The dual point of one example of H-M3: the masses that its distribution over label sets gives to nodes and edges.
+
+The paper's marginals, four of each edge (Rousu et al. 2005, equation 4), that agree at the nodes (equation 6), follow
+from one mass a node, and over labelings that are not closed one more an edge; at the start all is on the true set.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.numerics.coefficients import Coefficients
+
+Floats = NDArray[np.float64]
+
+
+class MarkovTree(NamedTuple):
+    """A label tree: parents, children in compressed rows, and twice one more than the children of every node."""
+
+    parent: NDArray[np.int32]
+    first_child: NDArray[np.int32]
+    degree: NDArray[np.float64]
+
+
+class Sets(NamedTuple):
+    """The true sets in compressed rows, the bounds, and which loss they are of.
+
+    ``worth`` is what each node counts, ``hierarchical`` whether only under a right parent. ``edges`` tells whether all
+    labelings compete with the true set, so that edges have masses behind those of the nodes, else closed ones alone.
+    """
+
+    indptr: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    bound: NDArray[np.float64]
+    worth: NDArray[np.float64]
+    hierarchical: bool
+    edges: bool
+
+
+class Example(NamedTuple):
+    """One example: scores A' x, the loss of each mass, the dual's gradient in the masses, the masses now and before.
+
+    ``is_true`` flags where the masses of the true set are, ``best`` the best set or labeling; ``direction`` is scratch.
+    """
+
+    scores: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    mass: NDArray[np.float64]
+    before: NDArray[np.float64]
+    direction: NDArray[np.float64]
+    is_true: NDArray[np.bool_]
+    best: NDArray[np.bool_]
+
+
+@njit(inline="always")
+def blank_example(tree: MarkovTree, sets: Sets, width: int) -> Example:
+    """Room for one example; ``width`` is that of A, padding included."""
+    m = tree.parent.shape[0]
+    n = 2 * m if sets.edges else m
+    return Example(
+        np.zeros(width), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+        np.zeros(n, np.bool_), np.zeros(m, np.bool_),
+    )  # fmt: skip
+
+
+@njit(inline="always")
+def load_masses(sets: Sets, pool: Coefficients, i: int, example: Example) -> None:
+    """The masses of example i: those of the pool, else all on the true set."""
+    p, is_true = example.mass, example.is_true
+    for j in range(p.shape[0]):
+        p[j] = sets.bound[i] if is_true[j] else 0.0
+    for at in range(pool.start[i], pool.start[i] + pool.length[i]):
+        p[pool.classes[at]] = pool.values[at]

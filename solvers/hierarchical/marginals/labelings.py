@@ -1,0 +1,249 @@
+"""One example of H-M3 where all labelings, closed or not, compete with the true set: Rousu et al. 2005, equation 7.
+
+Beside the masses p_j of the nodes there are those of the edges: r_j for node j and its parent together, behind those of
+the nodes. They are the marginals of a distribution if ``max(0, p_j + p_parent - bound) <= r_j <= min(p_j, p_parent)``.
+With ``a_j`` as for closed sets and ``b_j = sum_i (bound_i y_ij - r_ij) x_i``, in the second half of the columns,
+
+    |w|^2 = sum_j |b_j|^2 + |a_parent - b_j|^2 + |a_j - b_j|^2 + |b_j - a_parent - a_j|^2,
+
+a child of the root has ``2 |a_j|^2`` and no r.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.hierarchical.marginals.example import Example, MarkovTree, Sets
+
+SWEEPS = 2
+
+Floats = NDArray[np.float64]
+
+
+class Edges(NamedTuple):
+    """Scratch of a step: by mass a product with the norm's matrix, by node whether the edge above goes along."""
+
+    product: NDArray[np.float64]
+    along: NDArray[np.bool_]
+
+
+@njit(inline="always")
+def blank_edges(m: int) -> Edges:
+    """Room for the edges of m nodes."""
+    return Edges(np.empty(2 * m), np.zeros(m, np.bool_))
+
+
+@njit(inline="always")
+def losses_of_labelings(tree: MarkovTree, sets: Sets, i: int, example: Example) -> None:
+    """The flags of the true set, and lam: a labeling u loses ``sum lam_j (u_j - y_j)``, and the same of its edges."""
+    parent, y, lam = tree.parent, example.is_true, example.loss
+    m = parent.shape[0]
+    for j in range(m):
+        y[j] = False
+    for at in range(sets.indptr[i], sets.indptr[i + 1]):
+        y[sets.nodes[at]] = True
+    for j in range(m):
+        y[m + j] = y[j] and parent[j] >= 0
+        lam[j], lam[m + j] = 0.0, 0.0
+    for j in range(m):
+        above, count = parent[j], sets.worth[j]
+        if above < 0 or not sets.hierarchical:
+            lam[j] += -count if y[j] else count
+        elif y[j]:
+            lam[above] += count
+            lam[m + j] = -count
+        elif y[above]:
+            lam[m + j] = count
+        else:
+            lam[j] += count
+            lam[m + j] = -count
+
+
+@njit(inline="always")
+def gradient_on_labelings(tree: MarkovTree, example: Example) -> None:
+    """The gradient in the masses from the scores s = A' x_i: ``loss - K mu`` of Rousu et al. 2005, section 3."""
+    example.gradient[:] = example.loss
+    _add_product(tree.parent, example.scores, example.gradient)
+
+
+@njit(inline="always")
+def _add_product(parent: NDArray[np.int32], s: Floats, g: Floats) -> None:
+    """g += the matrix of the squared norm times s."""
+    m = parent.shape[0]
+    for j in range(m):
+        above = parent[j]
+        if above < 0:
+            g[j] += 2.0 * s[j]
+        else:
+            a, b, c = s[above], s[j], s[m + j]
+            g[j] += 2.0 * b - 2.0 * c + a
+            g[above] += 2.0 * a - 2.0 * c + b
+            g[m + j] += 4.0 * c - 2.0 * a - 2.0 * b
+
+
+@njit(inline="always")
+def best_labeling(tree: MarkovTree, example: Example) -> float:
+    """The labeling u with the largest sum of the gradient, and that sum (Rousu et al. 2005, Algorithm 2, line 4)."""
+    parent, g, u = tree.parent, example.gradient, example.best
+    m, total = parent.shape[0], 0.0
+    on, off = example.direction[:m], example.direction[m:]
+    for j in range(m):
+        on[j], off[j] = g[j], 0.0
+    for j in range(m - 1, -1, -1):
+        if parent[j] >= 0:
+            on[parent[j]] += max(off[j], on[j] + g[m + j])
+            off[parent[j]] += max(off[j], on[j])
+    for j in range(m):
+        above = parent[j]
+        edge = g[m + j] if above >= 0 and u[above] else 0.0
+        u[j] = on[j] + edge > off[j]
+        if u[j]:
+            total += g[j] + edge
+    return total
+
+
+@njit(inline="always")
+def ascend_on_labelings(tree: MarkovTree, bound: float, K: float, gap: float, example: Example, edges: Edges) -> None:
+    """Exact steps of the masses: towards the best labeling, then of single ones, up and down the tree."""
+    m = tree.parent.shape[0]
+    _towards_best(tree, bound, K, gap, example, edges.product)
+    for _ in range(SWEEPS):
+        for j in range(m - 1, -1, -1):
+            _move(tree, bound, K, j, example, edges.along)
+            _move_edge(tree, bound, K, j, example)
+        for j in range(m):
+            _move(tree, bound, K, j, example, edges.along)
+
+
+@njit(inline="always")
+def _towards_best(tree: MarkovTree, bound: float, K: float, gap: float, example: Example, z: Floats) -> None:
+    """Conditional gradient: the exact step towards all mass on the best labeling (Algorithm 2, lines 5 to 12)."""
+    parent, p, q, g, u = tree.parent, example.mass, example.direction, example.gradient, example.best
+    m, curvature = parent.shape[0], 0.0
+    for j in range(m):
+        above = parent[j]
+        q[j] = (bound if u[j] else 0.0) - p[j]
+        q[m + j] = (bound if above >= 0 and u[j] and u[above] else 0.0) - p[m + j]
+        z[j], z[m + j] = 0.0, 0.0
+    _add_product(parent, q, z)
+    for j in range(2 * m):
+        curvature += q[j] * z[j]
+    whole = gap >= K * curvature
+    step = 1.0 if whole else gap / (K * curvature)
+    for j in range(m):
+        above = parent[j]
+        if whole:
+            p[j] = bound if u[j] else 0.0
+            p[m + j] = bound if above >= 0 and u[j] and u[above] else 0.0
+        else:
+            p[j] += step * q[j]
+            p[m + j] += step * q[m + j]
+    for j in range(2 * m):
+        g[j] -= K * step * z[j]
+
+
+@njit(inline="always")
+def _choose(up: bool, bound: float, r: float, other: float, own: float, slope: float) -> tuple[bool, float]:
+    """Whether an edge's mass goes along with that of its end ``own``, which moves up or down, and how far that goes."""
+    if up:
+        with_other, without = other - r, bound - other - own + r
+        along = (slope > 0.0 and with_other > 0.0) or without <= 0.0
+    else:
+        with_other, without = r, own - r
+        along = (slope < 0.0 and with_other > 0.0) or without <= 0.0
+    return along, max(0.0, with_other if along else without)
+
+
+@njit(inline="always")
+def _move(tree: MarkovTree, bound: float, K: float, j: int, example: Example, along: NDArray[np.bool_]) -> None:
+    """The exact step of one mass up or down, each edge's mass going along or not as it gains more."""
+    parent, first_child, p, g = tree.parent, tree.first_child, example.mass, example.gradient
+    m = parent.shape[0]
+    for way in range(2):
+        up = way == 0
+        room, slope = bound - p[j] if up else p[j], g[j]
+        if parent[j] >= 0:
+            along[j], far = _choose(up, bound, p[m + j], p[parent[j]], p[j], g[m + j])
+            room = min(room, far)
+            slope += g[m + j] if along[j] else 0.0
+        for child in range(first_child[j + 1], first_child[j + 2]):
+            along[child], far = _choose(up, bound, p[m + child], p[child], p[j], g[m + child])
+            room = min(room, far)
+            slope += g[m + child] if along[child] else 0.0
+        if not up:
+            slope = -slope
+        if slope > 0.0 and room > 0.0:
+            step = min(slope / (K * tree.degree[j]), room)
+            _shift(tree, K, j, step if up else -step, p, g, along)
+            return
+
+
+@njit(inline="always")
+def _shift(tree: MarkovTree, K: float, j: int, step: float, p: Floats, g: Floats, along: NDArray[np.bool_]) -> None:
+    """Move p_j by step, and with it the masses of those of its edges that ``along`` flags, by child."""
+    parent, first_child = tree.parent, tree.first_child
+    m = parent.shape[0]
+    p[j] += step
+    if parent[j] < 0:
+        g[j] -= K * 2.0 * step
+    else:
+        edge = step if along[j] else 0.0
+        p[m + j] += edge
+        g[j] -= K * (2.0 * step - 2.0 * edge)
+        g[parent[j]] -= K * (step - 2.0 * edge)
+        g[m + j] -= K * (4.0 * edge - 2.0 * step)
+    for child in range(first_child[j + 1], first_child[j + 2]):
+        edge = step if along[child] else 0.0
+        p[m + child] += edge
+        g[j] -= K * (2.0 * step - 2.0 * edge)
+        g[child] -= K * (step - 2.0 * edge)
+        g[m + child] -= K * (4.0 * edge - 2.0 * step)
+
+
+@njit(inline="always")
+def _move_edge(tree: MarkovTree, bound: float, K: float, j: int, example: Example) -> None:
+    """The exact step of the mass of the edge above j alone."""
+    p, g, m, above = example.mass, example.gradient, tree.parent.shape[0], tree.parent[j]
+    if above < 0:
+        return
+    low, high = max(0.0, p[j] + p[above] - bound), min(p[j], p[above])
+    step = min(max(p[m + j] + g[m + j] / (4.0 * K), low), high) - p[m + j]
+    if step != 0.0:
+        p[m + j] += step
+        g[m + j] -= K * 4.0 * step
+        g[j] += K * 2.0 * step
+        g[above] += K * 2.0 * step
+
+
+@njit(cache=True, nogil=True)
+def square_norm(tree: MarkovTree, A: Floats) -> float:
+    """|w|^2 of A."""
+    m, total = tree.parent.shape[0], 0.0
+    for f in range(A.shape[0]):
+        a, part = A[f], 0.0
+        for j in range(m):
+            above = tree.parent[j]
+            if above < 0:
+                part += 2.0 * a[j] * a[j]
+            else:
+                b, c, d = a[above], a[j], a[m + j]
+                part += d * d + (b - d) ** 2 + (c - d) ** 2 + (d - b - c) ** 2
+        total += part
+    return total
+
+
+@njit(cache=True, nogil=True)
+def to_nodes(tree: MarkovTree, A: Floats, W: Floats) -> None:
+    """W (n_features, n_nodes): the score of a closed set is a constant more than the sum of ``W_j . x`` over it."""
+    m = tree.parent.shape[0]
+    for f in range(A.shape[0]):
+        a, w = A[f], W[f]
+        for j in range(m):
+            above = tree.parent[j]
+            if above < 0:
+                w[j] = 2.0 * a[j]
+            else:
+                w[j] = 2.0 * a[m + j] - a[above]
+                w[above] += 2.0 * a[above] + a[j] - 2.0 * a[m + j]
