@@ -390,14 +390,14 @@ MUTANTS = (
         "workers/frames.py",
         "if magic != _MAGIC:",
         "if False:",
-        "workers/test_frames.py::test_other_bytes_are_refused",
+        "workers/test_frames.py::test_a_frame_of_another_form_or_with_more_behind_it_is_refused",
     ),
     mutant(
-        "a frame may end early",
+        "more may stand behind a frame",
         "workers/frames.py",
         "if at != len(frame):",
         "if at > len(frame):",
-        "workers/test_frames.py::test_other_bytes_are_refused",
+        "workers/test_frames.py::test_a_frame_of_another_form_or_with_more_behind_it_is_refused",
     ),
     mutant(
         "objects are sent",

@@ -74,6 +74,14 @@ def test_a_shape_of_more_entries_than_any_memory_holds_is_refused(shape):
         unpack(bytes(frame))
 
 
+def test_a_frame_of_another_form_or_with_more_behind_it_is_refused():
+    frame = pack([np.zeros(2)])
+    with pytest.raises(FrameError, match="a frame begins with b'PMF1', this with b'PMF2'"):
+        unpack(b"PMF2" + frame[4:])
+    with pytest.raises(FrameError, match=f"a frame of {len(frame)} bytes has {len(frame) + 8}"):
+        unpack(frame + bytes(8))
+
+
 @pytest.mark.parametrize("name", [b"O", b"i4,i", b"2i4", b"(,", b"M8", b"c8", b">f8"])
 def test_a_dtype_that_is_never_sent_is_refused(name):
     frame = bytearray(pack([np.zeros(2)]))

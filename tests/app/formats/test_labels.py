@@ -18,10 +18,10 @@ def test_blocks_of_labels_share_their_names() -> None:
 
 def test_labels_that_are_the_same_number_are_the_same_label() -> None:
     labels = Labels()
-    labels.add(np.arange(4), ["1", "01", "+1.0", "-1"], np.arange(4), Problems())
+    labels.add(np.arange(6), ["1", "01", "+1.0", "-1", "0", "-0.0"], np.arange(6), Problems())
     names, y = labels.take(numbers=True)
-    assert names == ["-1", "1"]
-    assert y.tolist() == [1, 1, 1, 0]
+    assert names == ["-1", "0", "1"]
+    assert y.tolist() == [2, 2, 2, 0, 1, 1]
 
 
 @pytest.mark.parametrize(
