@@ -65,7 +65,7 @@ def test_memory_is_that_of_the_arrays_within_a_tenth(dtype):
             held += X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + problem.weights.nbytes
             assert held == pytest.approx(share.memory_bytes, rel=0.1)
             assert share.classes == len(state.shard.own)
-            assert share.examples == int((state.data.owner[problem.y] == rank).sum())
+            assert share.examples == int((state.examples.owner[problem.y] == rank).sum())
 
 
 def test_an_epoch_costs_what_the_rates_say():
