@@ -55,9 +55,8 @@ def factor(tree: TreeArrays, K: Floats, shift: float, B: Floats) -> bool:
 
 
 @njit(inline="always")
-def inverse(tree: TreeArrays, B: Floats, i: int, j: int) -> float:
+def inverse(start: NDArray[np.int64], nodes: NDArray[np.int32], B: Floats, i: int, j: int) -> float:
     """Entry (i, j) of ``K^{-1}``: the product of rows i and j of B, over the common part of their paths."""
-    start, nodes = tree.path_start, tree.path_nodes
     p, q, total = start[i], start[j], 0.0
     n = min(start[i + 1] - p, start[j + 1] - q)
     for t in range(n):
@@ -84,20 +83,22 @@ def times_factor(tree: TreeArrays, B: Floats, V: NDArray[Any]) -> None:
 
 
 @njit(inline="always")
-def _weight(tree: TreeArrays, B: Floats, row: NDArray[Any], i: int) -> float:
+def _weight(start: NDArray[np.int64], nodes: NDArray[np.int32], B: Floats, row: NDArray[Any], i: int) -> float:
     """The entry of node i in a row of W = R B', from that row of R."""
     total = 0.0
-    for p in range(tree.path_start[i], tree.path_start[i + 1]):
-        total += B[p] * row[tree.path_nodes[p]]
+    for p in range(start[i], start[i + 1]):
+        total += B[p] * row[nodes[p]]
     return total
 
 
 @njit(cache=True, nogil=True)
 def to_weights(tree: TreeArrays, B: Floats, R: NDArray[Any], W: NDArray[Any]) -> None:
     """W = R B', row by row; W may be narrower than R, and must not be R."""
+    start, nodes = tree.path_start, tree.path_nodes
     for f in range(R.shape[0]):
-        for i in range(tree.parent.shape[0]):
-            W[f, i] = _weight(tree, B, R[f], i)
+        row = R[f]
+        for i in range(start.shape[0] - 1):
+            W[f, i] = _weight(start, nodes, B, row, i)
 
 
 @njit(cache=True, nogil=True)
@@ -115,7 +116,7 @@ def inner_products(tree: TreeArrays, B: Floats, R: NDArray[Any], G: Floats) -> N
         if not some:
             continue
         for i in range(m):
-            w[i] = _weight(tree, B, row, i)
+            w[i] = _weight(start, nodes, B, row, i)
             if w[i] != 0.0:
                 for p in range(start[i], start[i + 1]):
                     G[p] += w[i] * w[nodes[p]]
@@ -132,14 +133,16 @@ def sign_step(tree: TreeArrays, K: Floats, B: Floats, G: Floats, S: Floats, new:
     for i in range(start.shape[0] - 1):
         last = start[i + 1] - 1
         new[last] = S[last]
-        own = inverse(tree, B, i, i)
+        own = inverse(start, nodes, B, i, i)
         for p in range(start[i], last):
             new[p] = S[p]
             if K[p] <= 0.0:
                 continue
             a = nodes[p]
             end = start[a + 1] - 1
-            curve = G[last] * inverse(tree, B, a, a) + G[end] * own + 2.0 * G[p] * inverse(tree, B, i, a)
+            curve = (
+                G[last] * inverse(start, nodes, B, a, a) + G[end] * own + 2.0 * G[p] * inverse(start, nodes, B, i, a)
+            )
             curve *= K[p]
             if curve > 0.0:
                 new[p] = min(1.0, max(-1.0, S[p] + G[p] / curve))

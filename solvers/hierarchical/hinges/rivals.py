@@ -81,11 +81,11 @@ def is_narrow(tree: TreeArrays, hinges: Hinges, b: int, width: int) -> bool:
     """Whether the groups along the path of hinge b are so small a part of R that reading them alone is faster."""
     if hinges.all_rival:
         return False
+    parent, nodes, first_child, spread = tree.parent, tree.path_nodes, tree.first_child, 0
     begin, end = tree.path_start[hinges.node[b]], tree.path_start[hinges.node[b] + 1]
-    spread = 0
     for t in range(begin, end):
-        above = tree.parent[tree.path_nodes[t]]
-        spread += tree.first_child[above + 2] - tree.first_child[above + 1]
+        above = parent[nodes[t]]
+        spread += first_child[above + 2] - first_child[above + 1]
     return bool(8 * (spread + 4 * (end - begin)) < width)
 
 
@@ -94,16 +94,18 @@ def _score_groups(rows: Rows, tree: TreeArrays, hinges: Hinges, b: int, R: Float
     """products = R' x, of the groups of siblings along the path of hinge b."""
     i, y = hinges.row[b], hinges.node[b]
     begin, n = tree.path_start[y], tree.path_start[y + 1] - tree.path_start[y]
+    parent, nodes, first_child, first = tree.parent, tree.path_nodes, tree.first_child, hinges.first[b]
+    indptr, indices, data, _ = rows
     for t in range(n):
-        node = tree.path_nodes[begin + t]
-        low, high = tree.first_child[tree.parent[node] + 1], tree.first_child[tree.parent[node] + 2]
-        if t < hinges.first[b] or high - low == 1:
+        node = nodes[begin + t]
+        low, high = first_child[parent[node] + 1], first_child[parent[node] + 2]
+        if t < first or high - low == 1:
             # its own group has no pair here, but what is below needs the node itself
             low, high = node, node + 1
         for j in range(low, high):
             products[j] = 0.0
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            x, w = rows.data[p], R[rows.indices[p]]
+        for p in range(indptr[i], indptr[i + 1]):
+            x, w = data[p], R[indices[p]]
             for j in range(high - low):
                 products[low + j] += x * w[low + j]
 
@@ -111,14 +113,15 @@ def _score_groups(rows: Rows, tree: TreeArrays, hinges: Hinges, b: int, R: Float
 @njit(inline="always")
 def _worst_siblings(tree: TreeArrays, B: Floats, y: int, first: int, s: Scores) -> int:
     """The scores of the groups along the path of y, and the worst rivals of every level from ``first`` on."""
-    start, nodes, first_child, r, z = tree.path_start, tree.path_nodes, tree.first_child, s.products, s.scores
+    start, nodes, first_child, parent = tree.path_start, tree.path_nodes, tree.first_child, tree.parent
+    r, z, rivals, violations, most = s.products, s.scores, s.rivals, s.violations, s.most
     begin, n, found = start[y], start[y + 1] - start[y], 0
     for t in range(first, n):
         i = nodes[begin + t]
-        low, high = first_child[tree.parent[i] + 1], first_child[tree.parent[i] + 2]
+        low, high = first_child[parent[i] + 1], first_child[parent[i] + 2]
         if high - low == 1:
             continue
-        lowest, head, stop = -np.inf, found, found + s.most
+        lowest, head, stop = -np.inf, found, found + most
         for j in range(low, high):
             q, total = start[j], 0.0
             for a in range(t):
@@ -126,11 +129,11 @@ def _worst_siblings(tree: TreeArrays, B: Floats, y: int, first: int, s: Scores) 
             total += B[q + t] * r[j]
             z[j] = total
             if j != i and total > lowest:
-                found = _insert(total, j, head, found, stop, s.rivals, s.violations)
+                found = _insert(total, j, head, found, stop, rivals, violations)
                 if found == stop:
-                    lowest = s.violations[found - 1]
+                    lowest = violations[found - 1]
         for at in range(head, found):
-            s.violations[at] += 1.0 - z[i]
+            violations[at] += 1.0 - z[i]
     return found
 
 
@@ -139,6 +142,7 @@ def _worst_of_all(tree: TreeArrays, y: int, s: Scores) -> int:
     """The scores of all nodes, summed down the paths, and the worst rivals of the label y."""
     parent, level, nodes, r, z, shared = tree.parent, tree.level, tree.path_nodes, s.products, s.scores, s.shared
     begin, n, found = tree.path_start[y], tree.path_start[y + 1] - tree.path_start[y], 0
+    rivals, violations, most = s.rivals, s.violations, s.most
     for j in range(parent.shape[0]):
         above = parent[j]
         z[j] = r[j] + (z[above] if above >= 0 else 0.0)
@@ -150,9 +154,9 @@ def _worst_of_all(tree: TreeArrays, y: int, s: Scores) -> int:
     for j in range(parent.shape[0]):
         v = 0.5 * (n + level[j] - 2 * shared[j]) * (1.0 - own + z[j])
         if j != y and v > lowest:
-            found = _insert(v, j, 0, found, s.most, s.rivals, s.violations)
-            if found == s.most:
-                lowest = s.violations[found - 1]
+            found = _insert(v, j, 0, found, most, rivals, violations)
+            if found == most:
+                lowest = violations[found - 1]
     return found
 
 
@@ -170,12 +174,16 @@ def _insert(
 
 
 @njit(inline="always")
-def pair(tree: TreeArrays, hinges: Hinges, b: int, s: Scores, j: int) -> tuple[int, float, float]:
-    """Of the pair of hinge b in which j is the rival: the node, the scale, and the violation times the scale."""
-    y = hinges.node[b]
-    if hinges.all_rival:
-        n = tree.path_start[y + 1] - tree.path_start[y]
-        scale = 0.5 * (n + tree.level[j] - 2 * s.shared[j])
-        return y, scale, scale * (1.0 - s.scores[y] + s.scores[j])
-    i = tree.path_nodes[tree.path_start[y] + tree.level[j] - 1]
-    return i, 1.0, 1.0 - s.scores[i] + s.scores[j]
+def pair(
+    nodes: NDArray[np.int32], level: NDArray[np.int32], begin: int, n: int, y: int, all_rival: bool,
+    shared: NDArray[np.int32], scores: Floats, j: int,
+) -> tuple[int, float, float]:  # fmt: skip
+    """Of the pair in which j is the rival: the node, the scale, and the violation times the scale.
+
+    The path of y are the n ``nodes`` from ``begin`` on.
+    """
+    if all_rival:
+        scale = 0.5 * (n + level[j] - 2 * shared[j])
+        return y, scale, scale * (1.0 - scores[y] + scores[j])
+    i = nodes[begin + level[j] - 1]
+    return i, 1.0, 1.0 - scores[i] + scores[j]

@@ -53,20 +53,27 @@ class Change(NamedTuple):
 @njit(inline="always")
 def _load(tree: TreeArrays, hinges: Hinges, pool: Coefficients, b: int, s: Scores, found: int, p: Pairs) -> int:
     """The pairs of hinge b that have a dual variable, then those of the found rivals that have none: how many."""
-    w = 0
+    nodes, level, shared, scores, rivals, violations = (
+        tree.path_nodes, tree.level, s.shared, s.scores, s.rivals, s.violations
+    )  # fmt: skip
+    node, rival, alpha, violation, scale, classes, values = (
+        p.node, p.rival, p.alpha, p.violation, p.scale, pool.classes, pool.values
+    )  # fmt: skip
+    y, every = hinges.node[b], hinges.all_rival
+    begin, n, w = tree.path_start[y], tree.path_start[y + 1] - tree.path_start[y], 0
     for at in range(pool.start[b], pool.start[b] + pool.length[b]):
-        j = pool.classes[at]
-        p.node[w], p.scale[w], p.violation[w] = pair(tree, hinges, b, s, j)
-        p.rival[w], p.alpha[w] = j, pool.values[at]
+        j = classes[at]
+        node[w], scale[w], violation[w] = pair(nodes, level, begin, n, y, every, shared, scores, j)
+        rival[w], alpha[w] = j, values[at]
         w += 1
     held = w
     for t in range(found):
-        new = s.violations[t] > 0.0
+        new = violations[t] > 0.0
         for q in range(held):
-            new &= p.rival[q] != s.rivals[t]
+            new &= rival[q] != rivals[t]
         if new:
-            p.node[w], p.scale[w], p.violation[w] = pair(tree, hinges, b, s, s.rivals[t])
-            p.rival[w], p.alpha[w] = s.rivals[t], 0.0
+            node[w], scale[w], violation[w] = pair(nodes, level, begin, n, y, every, shared, scores, rivals[t])
+            rival[w], alpha[w] = rivals[t], 0.0
             w += 1
     return w
 
@@ -74,31 +81,32 @@ def _load(tree: TreeArrays, hinges: Hinges, pool: Coefficients, b: int, s: Score
 @njit(inline="always")
 def _spread(bound: float, w: int, p: Pairs) -> tuple[float, float]:
     """Set the slack behind w pairs; the dual variables times the violations, and the least violation that can fall."""
-    total, product = 0.0, 0.0
+    alpha, violation, total, product = p.alpha, p.violation, 0.0, 0.0
     for q in range(w):
-        total += p.alpha[q]
-        product += p.alpha[q] * p.violation[q]
+        total += alpha[q]
+        product += alpha[q] * violation[q]
     slack = bound - total
     # what rounding leaves of a bound that is met
     if slack < 1e-13 * bound:
         slack = 0.0
-    p.alpha[w], p.violation[w] = slack, 0.0
+    alpha[w], violation[w] = slack, 0.0
     lowest = np.inf
     for q in range(w + 1):
-        if p.alpha[q] > 0.0:
-            lowest = min(lowest, p.violation[q])
+        if alpha[q] > 0.0:
+            lowest = min(lowest, violation[q])
     return product, lowest
 
 
 @njit(inline="always")
 def _curvatures(tree: TreeArrays, B: Floats, square: float, w: int, p: Pairs, H: Floats) -> None:
     """H of the dual in the pairs' variables; 0 in the row and the column of the slack."""
+    start, nodes, upper, rival, scale = tree.path_start, tree.path_nodes, p.node, p.rival, p.scale
     for r in range(w):
         for q in range(r + 1):
-            i, j, k, l = p.node[r], p.rival[r], p.node[q], p.rival[q]
-            h = inverse(tree, B, i, k) - inverse(tree, B, i, l)
-            h += inverse(tree, B, j, l) - inverse(tree, B, j, k)
-            H[r, q] = H[q, r] = square * p.scale[r] * p.scale[q] * h
+            i, j, k, l = upper[r], rival[r], upper[q], rival[q]
+            h = inverse(start, nodes, B, i, k) - inverse(start, nodes, B, i, l)
+            h += inverse(start, nodes, B, j, l) - inverse(start, nodes, B, j, k)
+            H[r, q] = H[q, r] = square * scale[r] * scale[q] * h
     for q in range(w + 1):
         H[w, q] = H[q, w] = 0.0
 
@@ -127,32 +135,35 @@ def _ascend(w: int, p: Pairs, H: Floats, goal: float) -> None:
 @njit(inline="always")
 def _add_row(tree: TreeArrays, B: Floats, i: int, by: float, n: int, change: Change) -> int:
     """Add row i of B times ``by`` to the change, of which n nodes are touched; how many are then."""
+    nodes, by_node, touched, is_touched = tree.path_nodes, change.by_node, change.touched, change.is_touched
     for p in range(tree.path_start[i], tree.path_start[i + 1]):
         if B[p] != 0.0:
-            a = tree.path_nodes[p]
-            if not change.is_touched[a]:
-                change.is_touched[a] = True
-                change.touched[n] = a
+            a = nodes[p]
+            if not is_touched[a]:
+                is_touched[a] = True
+                touched[n] = a
                 n += 1
-                change.by_node[a] = 0.0
-            change.by_node[a] += by * B[p]
+                by_node[a] = 0.0
+            by_node[a] += by * B[p]
     return n
 
 
 @njit(inline="always")
 def _node_changes(tree: TreeArrays, B: Floats, w: int, p: Pairs, change: Change) -> int:
     """The change that the step on w pairs makes, and how many nodes it is of."""
+    node, rival, alpha, before, scale = p.node, p.rival, p.alpha, p.before, p.scale
+    by_node, touched, is_touched = change.by_node, change.touched, change.is_touched
     n, n_moved = 0, 0
     for q in range(w):
-        delta = (p.alpha[q] - p.before[q]) * p.scale[q]
+        delta = (alpha[q] - before[q]) * scale[q]
         if delta != 0.0:
-            n = _add_row(tree, B, p.node[q], delta, n, change)
-            n = _add_row(tree, B, p.rival[q], -delta, n, change)
+            n = _add_row(tree, B, node[q], delta, n, change)
+            n = _add_row(tree, B, rival[q], -delta, n, change)
     for t in range(n):
-        a = change.touched[t]
-        change.is_touched[a] = False
-        if change.by_node[a] != 0.0:
-            change.touched[n_moved] = a
+        a = touched[t]
+        is_touched[a] = False
+        if by_node[a] != 0.0:
+            touched[n_moved] = a
             n_moved += 1
     return n_moved
 
@@ -160,13 +171,14 @@ def _node_changes(tree: TreeArrays, B: Floats, w: int, p: Pairs, change: Change)
 @njit(inline="always")
 def _store(pool: Coefficients, b: int, bound: float, w: int, p: Pairs) -> bool:
     """Keep the pairs of hinge b that have a dual variable; whether any has changed."""
+    rival, alpha, before = p.rival, p.alpha, p.before
     kept, changed = 0, False
     for q in range(w):
-        changed |= abs(p.alpha[q] - p.before[q]) > 1e-12 * bound
-        if p.alpha[q] > 0.0:
-            p.rival[kept], p.alpha[kept] = p.rival[q], p.alpha[q]
+        changed |= abs(alpha[q] - before[q]) > 1e-12 * bound
+        if alpha[q] > 0.0:
+            rival[kept], alpha[kept] = rival[q], alpha[q]
             kept += 1
-    put(pool, b, p.rival, p.alpha, kept)
+    put(pool, b, rival, alpha, kept)
     return changed
 
 
@@ -197,6 +209,9 @@ def visit(
     )  # fmt: skip
     change = Change(np.zeros(m), np.empty(m, np.int32), np.zeros(m, np.bool_))
     H = np.empty((SMALL, SMALL))
+    # numba counts references to an array each time a field is read: fields are read once before inner loops
+    indptr, indices, data, _ = rows
+    by_node, touched, violations = change.by_node, change.touched, s.violations
     for at in range(begin, end):
         b = order[at]
         if pool.used[0] + pool.length[b] + s.rivals.shape[0] + 1 > pool.classes.shape[0]:
@@ -205,7 +220,7 @@ def visit(
         found = find_rivals(rows, tree, hinges, B, b, R, is_narrow(tree, hinges, b, width), s)
         w, worst = _load(tree, hinges, pool, b, s, found, p), 0.0
         for t in range(found):
-            worst = max(worst, s.violations[t])
+            worst = max(worst, violations[t])
         product, lowest = _spread(bound, w, p)
         visited.gap += bound * worst - product
         visited.losses += bound * worst
@@ -221,8 +236,8 @@ def visit(
         _ascend(w, p, H, 1e-2 * apart)
         n_moved = _node_changes(tree, B, w, p, change)
         unchanged[b] = 0 if _store(pool, b, bound, w, p) else min(unchanged[b], 254) + 1
-        for e in range(rows.indptr[i], rows.indptr[i + 1]):
-            x, r = rows.data[e], R[rows.indices[e]]
+        for e in range(indptr[i], indptr[i + 1]):
+            x, r = data[e], R[indices[e]]
             for t in range(n_moved):
-                r[change.touched[t]] += x * change.by_node[change.touched[t]]
+                r[touched[t]] += x * by_node[touched[t]]
     return end

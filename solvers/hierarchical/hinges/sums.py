@@ -28,6 +28,7 @@ def certify(
 ) -> Sums:
     """The sums over the hinges with filled rows; ``gaps`` takes each hinge's part of the duality gap."""
     s = blank_scores(tree, R.shape[1], 1)
+    nodes, level, violations, classes, values = tree.path_nodes, tree.level, s.violations, pool.classes, pool.values
     losses, linear, violation = 0.0, 0.0, 0.0
     for b in range(hinges.row.shape[0]):
         gaps[b] = 0.0
@@ -35,13 +36,15 @@ def certify(
             continue
         found = find_rivals(rows, tree, hinges, B, b, R, is_narrow(tree, hinges, b, R.shape[1]), s)
         worst, product, total, lowest = 0.0, 0.0, 0.0, np.inf
+        y = hinges.node[b]
+        begin, n = tree.path_start[y], tree.path_start[y + 1] - tree.path_start[y]
         for t in range(found):
-            worst = max(worst, s.violations[t])
+            worst = max(worst, violations[t])
         for p in range(pool.start[b], pool.start[b] + pool.length[b]):
-            _, scale, g = pair(tree, hinges, b, s, pool.classes[p])
-            product += pool.values[p] * g
-            total += pool.values[p]
-            linear += pool.values[p] * scale
+            _, scale, g = pair(nodes, level, begin, n, y, hinges.all_rival, s.shared, s.scores, classes[p])
+            product += values[p] * g
+            total += values[p]
+            linear += values[p] * scale
             lowest = min(lowest, g)
         if total < hinges.bound[b] * (1.0 - 1e-13):
             lowest = min(lowest, 0.0)
@@ -132,7 +135,9 @@ def add_subgradient(rows: Rows, tree: TreeArrays, hinges: Hinges, unit: Floats, 
                 worst, at = s.violations[t], s.rivals[t]
         if at >= 0:
             losses += hinges.bound[b] * worst
-            i, scale, _ = pair(tree, hinges, b, s, at)
+            y = hinges.node[b]
+            begin, n = tree.path_start[y], tree.path_start[y + 1] - tree.path_start[y]
+            i, scale, _ = pair(tree.path_nodes, tree.level, begin, n, y, hinges.all_rival, s.shared, s.scores, at)
             for p in range(rows.indptr[i_row], rows.indptr[i_row + 1]):
                 x = hinges.bound[b] * scale * rows.data[p]
                 G[rows.indices[p], i] -= x

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from solvers.hierarchical.marginals.example import Example, MarkovTree, Sets
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 
 class Groups(NamedTuple):
@@ -49,18 +50,19 @@ def losses_of_sets(tree: MarkovTree, sets: Sets, i: int, example: Example) -> No
     simpler form over edges.
     """
     y, lam, parent, first_child = example.is_true, example.loss, tree.parent, tree.first_child
+    indptr, nodes, worth = sets.indptr, sets.nodes, sets.worth
     for j in range(parent.shape[0]):
         y[j] = False
-        lam[j] = sets.worth[j] if not sets.hierarchical or parent[j] < 0 else 0.0
-    for at in range(sets.indptr[i], sets.indptr[i + 1]):
-        j = sets.nodes[at]
+        lam[j] = worth[j] if not sets.hierarchical or parent[j] < 0 else 0.0
+    for at in range(indptr[i], indptr[i + 1]):
+        j = nodes[at]
         y[j] = True
-        lam[j] = -sets.worth[j]
+        lam[j] = -worth[j]
         if sets.hierarchical:
             if parent[j] >= 0:
-                lam[parent[j]] += sets.worth[j]
+                lam[parent[j]] += worth[j]
             for child in range(first_child[j + 1], first_child[j + 2]):
-                lam[child] = sets.worth[child]
+                lam[child] = worth[child]
 
 
 @njit(inline="always")
@@ -97,11 +99,13 @@ def ascend_on_sets(tree: MarkovTree, bound: float, K: float, gap: float, example
     _towards_best(tree, bound, K, gap, example)
     n = _move_down(tree, bound, K, example, groups.reach)
     _make_groups(tree, example, n, groups)
+    parent, first_child, degree, p, g = tree.parent, tree.first_child, tree.degree, example.mass, example.gradient
+    reach, head, following, curvature = groups.reach, groups.head, groups.following, groups.curvature
     for at in range(n):
-        j = groups.reach[at]
+        j = reach[at]
         # a group of one node has had its step
-        if groups.head[j] == j and groups.following[j] >= 0:
-            _move_group(tree, bound, K, j, example, groups)
+        if head[j] == j and following[j] >= 0:
+            _move_group(parent, first_child, degree, bound, K, j, p, g, head, following, curvature)
 
 
 @njit(inline="always")
@@ -134,9 +138,10 @@ def _towards_best(tree: MarkovTree, bound: float, K: float, gap: float, example:
 
 
 @njit(inline="always")
-def _move(tree: MarkovTree, bound: float, K: float, j: int, p: Floats, g: Floats) -> None:
+def _move(
+    parent: Ints, first_child: Ints, degree: Floats, bound: float, K: float, j: int, p: Floats, g: Floats
+) -> None:  # fmt: skip
     """The exact step of one mass between its largest child's and its parent's."""
-    parent, first_child, degree = tree.parent, tree.first_child, tree.degree
     above = parent[j]
     top = p[above] if above >= 0 else bound
     if top == 0.0 or (p[j] == 0.0 and g[j] <= 0.0) or (p[j] == top and g[j] >= 0.0):
@@ -171,13 +176,13 @@ def _move_down(tree: MarkovTree, bound: float, K: float, example: Example, reach
 
     They ascend, as nodes are numbered level by level. Returns how many they are.
     """
-    p, g = example.mass, example.gradient
-    n, at = _append_children(tree.first_child, -1, reach, 0), 0
+    parent, first_child, degree, p, g = tree.parent, tree.first_child, tree.degree, example.mass, example.gradient
+    n, at = _append_children(first_child, -1, reach, 0), 0
     while at < n:
         j = reach[at]
-        _move(tree, bound, K, j, p, g)
+        _move(parent, first_child, degree, bound, K, j, p, g)
         if p[j] > 0.0:
-            n = _append_children(tree.first_child, j, reach, n)
+            n = _append_children(first_child, j, reach, n)
         at += 1
     return n
 
@@ -187,8 +192,9 @@ def _make_groups(tree: MarkovTree, example: Example, n: int, groups: Groups) -> 
     """Group the first n nodes of ``reach``: a node joins its parent's group where their masses are equal."""
     parent, degree, p = tree.parent, tree.degree, example.mass
     head, following, last, curvature = groups.head, groups.following, groups.last, groups.curvature
+    reach = groups.reach
     for at in range(n):
-        j = groups.reach[at]
+        j = reach[at]
         above = parent[j]
         if p[j] == 0.0:
             head[j] = -1
@@ -205,10 +211,11 @@ def _make_groups(tree: MarkovTree, example: Example, n: int, groups: Groups) -> 
 
 
 @njit(inline="always")
-def _move_group(tree: MarkovTree, bound: float, K: float, first: int, example: Example, groups: Groups) -> None:
+def _move_group(
+    parent: Ints, first_child: Ints, degree: Floats, bound: float, K: float, first: int, p: Floats, g: Floats,
+    head: Ints, following: Ints, curvature: Floats,
+) -> None:  # fmt: skip
     """The exact step of a group, as a unit, between the largest mass below and that of its first node's parent."""
-    parent, first_child, degree = tree.parent, tree.first_child, tree.degree
-    p, g, head, following = example.mass, example.gradient, groups.head, groups.following
     above = parent[first]
     top, slope, bottom, j = p[above] if above >= 0 else bound, 0.0, 0.0, first
     while j >= 0:
@@ -217,7 +224,7 @@ def _move_group(tree: MarkovTree, bound: float, K: float, first: int, example: E
             if head[child] != first:
                 bottom = max(bottom, p[child])
         j = following[j]
-    new = min(max(p[first] + slope / (K * groups.curvature[first]), bottom), top)
+    new = min(max(p[first] + slope / (K * curvature[first]), bottom), top)
     change = K * (new - p[first])
     if change == 0.0:
         return
@@ -239,11 +246,11 @@ def _move_group(tree: MarkovTree, bound: float, K: float, first: int, example: E
 @njit(cache=True, nogil=True)
 def square_norm(tree: MarkovTree, A: Floats) -> float:
     """|w|^2 of A."""
-    parent, total = tree.parent, 0.0
+    parent, degree, total = tree.parent, tree.degree, 0.0
     for f in range(A.shape[0]):
         a, part = A[f], 0.0
         for j in range(parent.shape[0]):
-            part += tree.degree[j] * a[j] * a[j]
+            part += degree[j] * a[j] * a[j]
             if parent[j] >= 0:
                 part -= 2.0 * a[j] * a[parent[j]]
         total += part
@@ -253,12 +260,13 @@ def square_norm(tree: MarkovTree, A: Floats) -> float:
 @njit(cache=True, nogil=True)
 def to_nodes(tree: MarkovTree, A: Floats, W: Floats) -> None:
     """W (n_features, n_nodes): the score of a closed set is a constant more than the sum of ``W_j . x`` over it."""
+    parent, degree = tree.parent, tree.degree
     for f in range(A.shape[0]):
         a, w = A[f], W[f]
-        for j in range(tree.parent.shape[0]):
-            w[j] = tree.degree[j] * a[j]
-        for j in range(tree.parent.shape[0]):
-            above = tree.parent[j]
+        for j in range(parent.shape[0]):
+            w[j] = degree[j] * a[j]
+        for j in range(parent.shape[0]):
+            above = parent[j]
             if above >= 0:
                 w[j] -= a[above]
                 w[above] -= a[j]

@@ -68,8 +68,9 @@ def blank_example(tree: MarkovTree, sets: Sets, width: int) -> Example:
 @njit(inline="always")
 def load_masses(sets: Sets, pool: Coefficients, i: int, example: Example) -> None:
     """The masses of example i: those of the pool, else all on the true set."""
-    p, is_true = example.mass, example.is_true
+    # numba counts references to an array each time a field is read: fields are read once before inner loops
+    p, is_true, bound, classes, values = example.mass, example.is_true, sets.bound[i], pool.classes, pool.values
     for j in range(p.shape[0]):
-        p[j] = sets.bound[i] if is_true[j] else 0.0
+        p[j] = bound if is_true[j] else 0.0
     for at in range(pool.start[i], pool.start[i] + pool.length[i]):
-        p[pool.classes[at]] = pool.values[at]
+        p[classes[at]] = values[at]

@@ -20,6 +20,8 @@ from solvers.hierarchical.marginals.example import Example, MarkovTree, Sets
 SWEEPS = 2
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Flags = NDArray[np.bool_]
 
 
 class Edges(NamedTuple):
@@ -38,17 +40,17 @@ def blank_edges(m: int) -> Edges:
 @njit(inline="always")
 def losses_of_labelings(tree: MarkovTree, sets: Sets, i: int, example: Example) -> None:
     """The flags of the true set, and lam: a labeling u loses ``sum lam_j (u_j - y_j)``, and the same of its edges."""
-    parent, y, lam = tree.parent, example.is_true, example.loss
+    parent, y, lam, worth, nodes = tree.parent, example.is_true, example.loss, sets.worth, sets.nodes
     m = parent.shape[0]
     for j in range(m):
         y[j] = False
     for at in range(sets.indptr[i], sets.indptr[i + 1]):
-        y[sets.nodes[at]] = True
+        y[nodes[at]] = True
     for j in range(m):
         y[m + j] = y[j] and parent[j] >= 0
         lam[j], lam[m + j] = 0.0, 0.0
     for j in range(m):
-        above, count = parent[j], sets.worth[j]
+        above, count = parent[j], worth[j]
         if above < 0 or not sets.hierarchical:
             lam[j] += -count if y[j] else count
         elif y[j]:
@@ -107,14 +109,15 @@ def best_labeling(tree: MarkovTree, example: Example) -> float:
 @njit(inline="always")
 def ascend_on_labelings(tree: MarkovTree, bound: float, K: float, gap: float, example: Example, edges: Edges) -> None:
     """Exact steps of the masses: towards the best labeling, then of single ones, up and down the tree."""
-    m = tree.parent.shape[0]
     _towards_best(tree, bound, K, gap, example, edges.product)
+    parent, first_child, degree, p, g = tree.parent, tree.first_child, tree.degree, example.mass, example.gradient
+    along, m = edges.along, parent.shape[0]
     for _ in range(SWEEPS):
         for j in range(m - 1, -1, -1):
-            _move(tree, bound, K, j, example, edges.along)
-            _move_edge(tree, bound, K, j, example)
+            _move(parent, first_child, degree, bound, K, j, p, g, along)
+            _move_edge(parent, bound, K, j, p, g)
         for j in range(m):
-            _move(tree, bound, K, j, example, edges.along)
+            _move(parent, first_child, degree, bound, K, j, p, g, along)
 
 
 @njit(inline="always")
@@ -157,9 +160,10 @@ def _choose(up: bool, bound: float, r: float, other: float, own: float, slope: f
 
 
 @njit(inline="always")
-def _move(tree: MarkovTree, bound: float, K: float, j: int, example: Example, along: NDArray[np.bool_]) -> None:
+def _move(
+    parent: Ints, first_child: Ints, degree: Floats, bound: float, K: float, j: int, p: Floats, g: Floats, along: Flags
+) -> None:  # fmt: skip
     """The exact step of one mass up or down, each edge's mass going along or not as it gains more."""
-    parent, first_child, p, g = tree.parent, tree.first_child, example.mass, example.gradient
     m = parent.shape[0]
     for way in range(2):
         up = way == 0
@@ -175,15 +179,16 @@ def _move(tree: MarkovTree, bound: float, K: float, j: int, example: Example, al
         if not up:
             slope = -slope
         if slope > 0.0 and room > 0.0:
-            step = min(slope / (K * tree.degree[j]), room)
-            _shift(tree, K, j, step if up else -step, p, g, along)
+            step = min(slope / (K * degree[j]), room)
+            _shift(parent, first_child, K, j, step if up else -step, p, g, along)
             return
 
 
 @njit(inline="always")
-def _shift(tree: MarkovTree, K: float, j: int, step: float, p: Floats, g: Floats, along: NDArray[np.bool_]) -> None:
+def _shift(
+    parent: Ints, first_child: Ints, K: float, j: int, step: float, p: Floats, g: Floats, along: Flags
+) -> None:  # fmt: skip
     """Move p_j by step, and with it the masses of those of its edges that ``along`` flags, by child."""
-    parent, first_child = tree.parent, tree.first_child
     m = parent.shape[0]
     p[j] += step
     if parent[j] < 0:
@@ -203,9 +208,9 @@ def _shift(tree: MarkovTree, K: float, j: int, step: float, p: Floats, g: Floats
 
 
 @njit(inline="always")
-def _move_edge(tree: MarkovTree, bound: float, K: float, j: int, example: Example) -> None:
+def _move_edge(parent: Ints, bound: float, K: float, j: int, p: Floats, g: Floats) -> None:
     """The exact step of the mass of the edge above j alone."""
-    p, g, m, above = example.mass, example.gradient, tree.parent.shape[0], tree.parent[j]
+    m, above = parent.shape[0], parent[j]
     if above < 0:
         return
     low, high = max(0.0, p[j] + p[above] - bound), min(p[j], p[above])
@@ -220,11 +225,12 @@ def _move_edge(tree: MarkovTree, bound: float, K: float, j: int, example: Exampl
 @njit(cache=True, nogil=True)
 def square_norm(tree: MarkovTree, A: Floats) -> float:
     """|w|^2 of A."""
-    m, total = tree.parent.shape[0], 0.0
+    parent, total = tree.parent, 0.0
+    m = parent.shape[0]
     for f in range(A.shape[0]):
         a, part = A[f], 0.0
         for j in range(m):
-            above = tree.parent[j]
+            above = parent[j]
             if above < 0:
                 part += 2.0 * a[j] * a[j]
             else:
@@ -237,11 +243,11 @@ def square_norm(tree: MarkovTree, A: Floats) -> float:
 @njit(cache=True, nogil=True)
 def to_nodes(tree: MarkovTree, A: Floats, W: Floats) -> None:
     """W (n_features, n_nodes): the score of a closed set is a constant more than the sum of ``W_j . x`` over it."""
-    m = tree.parent.shape[0]
+    parent, m = tree.parent, tree.parent.shape[0]
     for f in range(A.shape[0]):
         a, w = A[f], W[f]
         for j in range(m):
-            above = tree.parent[j]
+            above = parent[j]
             if above < 0:
                 w[j] = 2.0 * a[j]
             else:

@@ -87,6 +87,7 @@ def visit(
     m = tree.parent.shape[0]
     example, groups, edges = blank_example(tree, sets, E.shape[1]), blank_groups(m), blank_edges(m)
     p, g, q, before, is_true = example.mass, example.gradient, example.direction, example.before, example.is_true
+    indptr, indices, data, _ = rows
     n = p.shape[0]
     changed, held, values = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
     for at in range(begin, stop):
@@ -117,8 +118,8 @@ def visit(
             if p[j] != (bound if is_true[j] else 0.0):
                 held[n_held], values[n_held] = j, p[j]
                 n_held += 1
-        for e in range(rows.indptr[i], rows.indptr[i + 1]):
-            a, x = E[rows.indices[e]], rows.data[e]
+        for e in range(indptr[i], indptr[i + 1]):
+            a, x = E[indices[e]], data[e]
             for t in range(n_changed):
                 a[changed[t]] += x * q[t]
         put(pool, i, held, values, n_held)
