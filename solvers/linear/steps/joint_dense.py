@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from solvers.linear.layouts import dense_simd
 from solvers.linear.layouts.dense_simd import DenseRows, dot, dots
-from solvers.linear.steps.block_step import candidates, changes, load, solve, store, violation_of, weighted_loss
+from solvers.linear.steps.block_step import NEGLIGIBLE, candidates, solve, violation_of, weighted_loss
 from solvers.linear.visits import Progress, Task, Visits
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.orders import live
@@ -38,7 +38,11 @@ class Inner(NamedTuple):
 def visit(
     task: Task, visits: Visits, largest_loss: bool, W: NDArray[Any], pool: Coefficients, progress: Progress
 ) -> int:
-    """As ``joint.visit``."""
+    """As ``joint.visit``.
+
+    Lists are read and written right here, not by the functions of ``block_step``: with those, inlined or not, a
+    training on 16 features took a fifth to a quarter longer.
+    """
     rows, labels, bounds, n_classes = task
     order, begin, end, full, most = visits
     unchanged, gains, statistics = progress.unchanged, progress.gains, progress.statistics[0]
@@ -47,15 +51,18 @@ def visit(
     listed, values, used = pool.classes, pool.values, pool.used
     size = n_classes + 2
     f = np.full(-(-W.shape[0] // 16) * 16, -np.inf, W.dtype)
-    classes, moved, places = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
-    steps = np.empty(size, W.dtype)
+    classes = np.empty(size, np.int32)
     b, old, new = np.empty(size + PARTS), np.empty(size), np.empty(size)
     for at in range(begin, end):
         if used[0] + n_classes > listed.shape[0]:
             return at
         i = order[at]
         y, C, K = labels[i], bounds[i], squares[i]
-        m, S0 = load(start, length, listed, values, i, classes, old)
+        first, m = start[i] + 1, max(length[i] - 1, 0)
+        S0 = 0.0
+        for t in range(m):
+            classes[t], old[t] = listed[first + t], -values[first + t]
+            S0 += old[t]
         if full:
             dots(W, X, i, f)
             f_y = np.float64(f[y])
@@ -71,9 +78,20 @@ def visit(
                 b[t] = (1.0 - f_y + dot(W, classes[t], X, i)) * inverse + old[t] + S0
         solve(b, n, C, S0, largest_loss, new)
 
-        count, own, square, kept, total = changes(old, new, n, classes, moved, steps, places)
-        for t in range(count):
-            dense_simd.add(W, moved[t], steps[t], X, i)
+        count, own, square, kept, total = 0, 0.0, 0.0, 0, 0.0
+        for t in range(n):
+            change = new[t] - old[t]
+            if abs(change) > NEGLIGIBLE * max(new[t], old[t]):
+                dense_simd.add(W, classes[t], W.dtype.type(-change), X, i)
+                count += 1
+                own += change
+                square += change * change
+            else:
+                new[t] = old[t]
+            if new[t] > 0.0:
+                classes[kept], new[kept] = classes[t], new[t]
+                total += new[t]
+                kept += 1
         gains[i] = 0.0
         if count == 0:
             if full:
@@ -85,7 +103,15 @@ def visit(
         statistics.gain += gain
         if own != 0.0:
             dense_simd.add(W, y, W.dtype.type(own), X, i)
-        store(start, length, capacity, listed, values, used, i, y, classes, new, kept, total)
+        if kept > 0 and kept + 1 > capacity[i]:
+            start[i], capacity[i] = used[0], kept + 1
+            used[0] += kept + 1
+        length[i] = kept + 1 if kept > 0 else 0
+        first = start[i]
+        if kept > 0:
+            listed[first], values[first] = y, total
+        for t in range(kept):
+            listed[first + 1 + t], values[first + 1 + t] = classes[t], -new[t]
     return end
 
 
