@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from problems import SCALING, OnTree, linear_map, settings, shape_of, small, small_sets, with_tree
 
-import solvers.boosting.boosting
 import solvers.hierarchical.epochs
 import solvers.kernel_svm.kernel_machine
 import solvers.linear.ascent
+import solvers.methods.multiboost_cw
 from solvers.boosting.boosting import Boosting
 from solvers.core.base import Solver
 from solvers.core.problem import Problem, ProblemError
@@ -71,7 +71,7 @@ def test_a_tighter_tolerance_gives_a_smaller_gap(name):
 @pytest.mark.parametrize("slices", [1 << 31, 2000])
 def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, slices, monkeypatch):
     monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", slices)
-    monkeypatch.setattr(solvers.boosting.boosting, "SLICE_PRODUCTS", slices)
+    monkeypatch.setattr(solvers.methods.multiboost_cw, "SLICE_PRODUCTS", slices)
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "SLICE_PRODUCTS", slices)
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "WORKING_SET", 8)
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "REPORT_EVERY", 1)

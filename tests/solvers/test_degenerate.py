@@ -66,7 +66,8 @@ def test_a_thousand_classes_of_one_example_converge(name):
 def test_the_same_row_under_every_label_leaves_nothing_to_learn_and_converges(name):
     rows = np.random.default_rng(0).standard_normal((6, 4))
     problem = Problem.check(np.repeat(rows, 3, axis=0), np.tile(np.arange(3), 6))
-    method = solver(name, tol=1e-3)
+    # |W - W*|^2 is at most twice the gap, which is of a loss that vanishes nowhere where it is the logistic one
+    method = solver(name, tol=1e-4 if name == "softmax" else 1e-3)
     last = last_of(method.steps(problem))
     assert last.converged
     scores = method.model(problem, last.state).scores(problem.X)
