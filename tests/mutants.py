@@ -467,8 +467,8 @@ MUTANTS = (
     ),
     mutant(
         "a damaged model is loaded",
-        "solvers/core/model.py",
-        "if verify and _digest(path) != digest:",
+        "solvers/core/stored_models.py",
+        "if verify and file_digest(path) != digest:",
         "if False:",
         "solvers/core/test_model.py::test_changed_bytes_and_strange_folders_are_refused",
     ),

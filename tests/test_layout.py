@@ -9,7 +9,8 @@ from pathlib import Path
 
 import solvers
 from solvers.core.base import Solver
-from solvers.core.model import MODEL_KINDS, Model
+from solvers.core.model import Model
+from solvers.core.stored_models import MODEL_KINDS
 from solvers.registry import SOLVERS
 
 ROOT = Path(__file__).parents[1]

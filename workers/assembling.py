@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.core.model import Model, write_array
+from solvers.core.artefact_files import write_array
+from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.sharding.shardable import Shardable
 

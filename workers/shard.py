@@ -18,8 +18,8 @@ from app.services.fencing import Fenced
 from app.services.slots import ShardLease
 from app.store.db import DATABASE_AWAY, sessions
 from app.store.files import Files, files
+from solvers.core.artefact_files import write_array
 from solvers.core.base import State
-from solvers.core.model import write_array
 from solvers.registry import make
 from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, ExchangeError, gather

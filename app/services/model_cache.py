@@ -18,7 +18,8 @@ from app.schemas.models import ModelVersion
 from app.services import models
 from app.store import tables
 from app.store.files import Files
-from solvers.core.model import Model, ModelError, load_model
+from solvers.core.model import Model
+from solvers.core.stored_models import ModelError, load_model
 
 Reference = tuple[str, int | None, str | None]
 

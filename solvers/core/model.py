@@ -1,7 +1,6 @@
 """Trained models: scores, labels and top-k, and their files: a JSON manifest beside plain arrays."""
 
 import hashlib
-import importlib
 import json
 import math
 import os
@@ -16,31 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core.artefact_files import sync_folder, write_array, write_synced
 from solvers.labels.taxonomy import Taxonomy
 
 Floats = NDArray[np.floating[Any]]
-
-# The class of every kind of model that an artefact may hold, imported when a first model of its kind is met.
-MODEL_KINDS: Mapping[str, str] = MappingProxyType(
-    {
-        "linear": "solvers.core.model:LinearModel",
-        "sparse_linear": "solvers.core.sparse_linear_model:SparseLinearModel",
-        "sharded_linear": "solvers.core.sharded_linear_model:ShardedLinearModel",
-        "kernel": "solvers.kernel_svm.kernel_model:KernelModel",
-        "code": "solvers.output_codes.code_model:CodeModel",
-        "linear_code": "solvers.output_codes.linear_code_model:LinearCodeModel",
-        "stumps": "solvers.boosting.weak_learners.stumps_model:StumpsModel",
-        "trees": "solvers.boosting.weak_learners.decision_trees_model:DecisionTreesModel",
-        "committee": "solvers.boosting.weak_learners.committee_model:CommitteeModel",
-        "taxonomy": "solvers.hierarchical.taxonomy_model:TaxonomyModel",
-        "kernel_taxonomy": "solvers.hierarchical.kernel_taxonomy_model:KernelTaxonomyModel",
-        "subtree": "solvers.hierarchical.subtree_model:SubtreeModel",
-    }
-)
-
-
-class ModelError(ValueError):
-    """A folder does not hold a model that this version can read, or its bytes are not those that were written."""
 
 
 class Explanation(NamedTuple):
@@ -95,7 +73,7 @@ class LinearWeights(NamedTuple):
 class Model(ABC):
     """What training leaves behind; a kind of model names itself in ``kind`` and keeps its state in arrays.
 
-    A new kind also gets its line in :data:`MODEL_KINDS`, by which :func:`load_model` finds it.
+    A new kind also gets its line in :data:`solvers.core.stored_models.MODEL_KINDS`, by which it is found.
 
     Attributes
     ----------
@@ -251,163 +229,10 @@ class Model(ABC):
             "details": dict(details or {}),
         }
         text = json.dumps(manifest, ensure_ascii=False, allow_nan=False, sort_keys=True).encode()
-        _write_synced(part / "manifest.json", text)
-        _sync_folder(part)
+        write_synced(part / "manifest.json", text)
+        sync_folder(part)
         if folder.exists():
             shutil.rmtree(folder)
         part.rename(folder)
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
         return hashlib.sha256(text).hexdigest()
-
-
-class LinearModel(Model):
-    """One weight vector a class, kept feature-major so that a sparse example reads few rows.
-
-    Parameters
-    ----------
-    classes : sequence of str
-    n_features : int
-    features : int64 array, shape (n_rows,)
-        The features that have a row, ascending; all others weigh nothing.
-    W : float array, shape (n_rows, n_classes)
-    intercept : float array, shape (n_classes,), optional
-        What is added to the scores; None adds nothing, and is not written.
-    """
-
-    kind = "linear"
-
-    def __init__(
-        self,
-        classes: Sequence[str],
-        n_features: int,
-        features: NDArray[np.int64],
-        W: Floats,
-        intercept: Floats | None = None,
-    ) -> None:
-        self.classes = tuple(classes)
-        self.n_features = n_features
-        self.features = features
-        self.W = W
-        self.intercept = intercept
-
-    @property
-    def nonzero_weights(self) -> float:
-        return float(np.count_nonzero(self.W) / max(1, len(self.classes) * self.n_features))
-
-    def with_last_as_intercept(self, value: float) -> "LinearModel":
-        intercept = self.W[-1] * self.W.dtype.type(value)
-        return LinearModel(
-            self.classes, self.n_features - 1, self.features[:-1], np.ascontiguousarray(self.W[:-1]), intercept
-        )
-
-    def linear_weights(self) -> LinearWeights:
-        return LinearWeights(self.features, self.W, self.intercept)
-
-    @property
-    def coef(self) -> Floats:
-        """Dense weights, shape (n_classes, n_features)."""
-        coef = np.zeros((len(self.classes), self.n_features), self.W.dtype)
-        coef[:, self.features] = self.W.T
-        return coef
-
-    def scores(self, X: sp.csr_matrix) -> Floats:
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
-        used = X if len(self.features) == self.n_features else X[:, self.features]
-        scores = np.asarray(used.astype(self.W.dtype, copy=False) @ self.W)
-        if self.intercept is not None:
-            scores += self.intercept
-        return scores
-
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
-        if len(self.features) == 0:
-            indices, values = indices[:0], values[:0]
-        elif len(self.features) != self.n_features:
-            at = np.searchsorted(self.features, indices)
-            at[at == len(self.features)] = 0
-            known = self.features[at] == indices
-            indices, values = at[known], values[known]
-        scores = np.asarray(values.astype(self.W.dtype) @ self.W[indices])
-        return scores if self.intercept is None else scores + self.intercept
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        arrays = {"features": self.features, "W": self.W}
-        return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
-
-    @classmethod
-    def from_arrays(
-        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
-    ) -> "LinearModel":
-        return cls(classes, n_features, arrays["features"], arrays["W"], arrays.get("intercept"))
-
-
-def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tuple[Model, dict[str, Any]]:
-    """Read a model and the details of its manifest.
-
-    Parameters
-    ----------
-    folder : Path
-    mmap : bool
-        Map the arrays read-only instead of reading them, so that processes share one copy.
-    verify : bool
-        Compare every array with its SHA-256 first.
-
-    Raises
-    ------
-    ModelError
-        The folder holds no model, one of a later version, or one whose bytes have changed.
-    """
-    try:
-        manifest = json.loads((folder / "manifest.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{folder.name} holds no readable manifest.json") from error
-    kind = find_kind(str(manifest.get("kind")))
-    if manifest.get("format") != 1 or kind is None:
-        raise ModelError(f"{folder.name} was written by another version of the program")
-    arrays = {}
-    for name, digest in manifest["arrays"].items():
-        path = folder / f"{name}.npy"
-        if verify and _digest(path) != digest:
-            raise ModelError(f"{path.name} is not the array that was written")
-        arrays[name] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    model = kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], arrays)
-    model.report = manifest.get("report", {})
-    return model, manifest["details"]
-
-
-def find_kind(name: str) -> type[Model] | None:
-    """The class of a kind of model by :data:`MODEL_KINDS`; None for a kind that this version does not know."""
-    if name not in MODEL_KINDS:
-        return None
-    module, _, member = MODEL_KINDS[name].partition(":")
-    found: type[Model] = getattr(importlib.import_module(module), member)
-    return found
-
-
-def write_array(path: Path, array: NDArray[Any]) -> str:
-    """Write an array durably; returns the SHA-256 of the file."""
-    with path.open("wb") as file:
-        np.save(file, np.ascontiguousarray(array), allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
-    return _digest(path)
-
-
-def _write_synced(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

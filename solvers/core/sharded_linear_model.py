@@ -7,7 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, LinearModel, Model
+from solvers.core.linear_model import LinearModel
+from solvers.core.model import Floats, Model
 
 
 class ShardedLinearModel(Model):

@@ -9,8 +9,9 @@ import numpy as np
 from pydantic import Field
 
 from solvers.core.base import State, Step
+from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine, MachineParams
-from solvers.core.model import LinearModel, Model
+from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.hierarchical.driver import Driver
 from solvers.hierarchical.subtree_model import Rule, SubtreeModel

@@ -7,7 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Explanation, Floats, Model, find_kind
+from solvers.core.model import Explanation, Floats, Model
+from solvers.core.stored_models import find_kind
 from solvers.hierarchical import subtrees
 from solvers.labels.taxonomy import Taxonomy
 

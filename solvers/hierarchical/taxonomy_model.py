@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Explanation, Floats, LinearModel
+from solvers.core.linear_model import LinearModel
+from solvers.core.model import Explanation, Floats
 from solvers.hierarchical import tree_search
 from solvers.labels.taxonomy import Taxonomy
 

@@ -17,8 +17,8 @@ from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
 from solvers.core.dual_variables import best_multiple
+from solvers.core.linear_model import LinearModel
 from solvers.core.machine import SingleLabelParams
-from solvers.core.model import LinearModel
 from solvers.core.problem import Problem
 from solvers.linear.layouts.layouts import Layout
 from solvers.linear.run import Counters, Run, Schedule, duals_of

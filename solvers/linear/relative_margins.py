@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
 from solvers.core.dual_variables import filled, share
+from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.memory import limit_bytes, refuse
-from solvers.core.model import LinearModel
 from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.linear.ascent import (

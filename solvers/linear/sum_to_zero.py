@@ -16,8 +16,8 @@ from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
 from solvers.core.dual_variables import filled, share, snapped_to_bounds
+from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
-from solvers.core.model import LinearModel
 from solvers.core.problem import Problem
 from solvers.linear.ascent import A, Ascent, AscentParams, fitted, precision, weights_bytes
 from solvers.linear.interior import interior_point

@@ -22,8 +22,8 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Handles, State, Step, relative_gap
 from solvers.core.dual_variables import best_multiple, filled, share, snapped_to_bounds
+from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
-from solvers.core.model import LinearModel
 from solvers.core.problem import Problem
 from solvers.linear import finite_newton
 from solvers.linear.ascent import CERTIFY_SHARE, AscentParams, bounded, precision

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from solvers.core.base import Handles, State, Step, relative_gap
 from solvers.core.dual_variables import filled
+from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
-from solvers.core.model import LinearModel
 from solvers.core.problem import Problem
 from solvers.linear.ascent import AscentParams, precision
 from solvers.linear.steps import softmax

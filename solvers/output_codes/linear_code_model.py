@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, LinearModel, OutputCode
+from solvers.core.linear_model import LinearModel
+from solvers.core.model import Floats, OutputCode
 
 
 class LinearCodeModel(LinearModel):
@@ -15,7 +16,7 @@ class LinearCodeModel(LinearModel):
     Parameters
     ----------
     classes, n_features, features, W, intercept
-        As :class:`solvers.core.model.LinearModel`.
+        As :class:`solvers.core.linear_model.LinearModel`.
     code : array, shape (n_classes, n_columns)
     """
 

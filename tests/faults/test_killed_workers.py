@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.schemas.jobs import Job
 from app.services import jobs, models
 from app.store import tables
-from solvers.core.model import load_model
+from solvers.core.stored_models import load_model
 from workers.tasks import run
 
 Until = Callable[[str, Callable[[Job], bool]], Job]

@@ -23,8 +23,8 @@ from app.services import datasets, jobs, models, slots
 from app.services.sweeping import tidy
 from app.store import db, tables
 from app.store.files import files
-from solvers.core.model import load_model
 from solvers.core.sharded_linear_model import block_name
+from solvers.core.stored_models import load_model
 from workers.shard import model_part
 from workers.tasks import run
 

@@ -16,7 +16,7 @@ from app.services import jobs, models, sweeping, versions
 from app.store import tables
 from app.store.files import files
 from solvers.core.machine import SingleLabelParams
-from solvers.core.model import load_model
+from solvers.core.stored_models import load_model
 from solvers.registry import SOLVERS
 from workers import draining, training
 from workers.job_context import JobContext

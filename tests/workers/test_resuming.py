@@ -14,7 +14,7 @@ from app.store import tables
 from app.store.files import files
 from app.version import VERSION
 from solvers.core.base import STATE_FORMAT
-from solvers.core.model import load_model
+from solvers.core.stored_models import load_model
 from solvers.kernel_svm import kernel_machine
 from solvers.registry import SOLVERS
 from workers import draining, driving

@@ -15,8 +15,8 @@ from app.services.predictions import predict
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import files
-from solvers.core.model import load_model
 from solvers.core.problem import Problem
+from solvers.core.stored_models import load_model
 from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.labels.label_sets import of_names
 from solvers.labels.taxonomy import Taxonomy

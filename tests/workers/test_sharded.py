@@ -17,8 +17,9 @@ from app.services import jobs, models
 from app.store import tables
 from app.store.files import files
 from solvers.core.base import STATE_FORMAT
-from solvers.core.model import Model, load_model
+from solvers.core.model import Model
 from solvers.core.sharded_linear_model import ShardedLinearModel
+from solvers.core.stored_models import load_model
 from solvers.methods.weston_watkins import WestonWatkins
 from solvers.output_codes.columns import one_by_one
 from workers import draining, driving, sharded

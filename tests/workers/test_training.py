@@ -15,8 +15,8 @@ from app.services import datasets, jobs, models
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import Files, files
-from solvers.core.model import load_model
 from solvers.core.problem import Problem
+from solvers.core.stored_models import load_model
 from solvers.registry import SOLVERS, parse_params
 from workers.preparation import split_rows
 from workers.tasks import run

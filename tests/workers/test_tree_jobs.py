@@ -17,8 +17,8 @@ from app.services.predictions import predict
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import files
-from solvers.core.model import load_model
 from solvers.core.problem import Problem
+from solvers.core.stored_models import load_model
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.hierarchical import hierarchical
 from solvers.registry import SOLVERS, parse_params

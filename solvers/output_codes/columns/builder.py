@@ -7,7 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import LinearModel, Model
+from solvers.core.linear_model import LinearModel
+from solvers.core.model import Model
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.output_codes.columns.models import SIDES, ColumnModel, ColumnModels, read_model
 

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, LinearWeights, Model, ModelError, find_kind
+from solvers.core.model import Floats, LinearWeights, Model
+from solvers.core.stored_models import ModelError, find_kind
 
 SIDES = ("-", "+")
 

@@ -6,9 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field, ValidationInfo, field_validator
 
+from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.methods import all_methods
-from solvers.core.model import LinearModel, Model
+from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.output_codes.code_model import CodeModel, coded
 from solvers.output_codes.coded import CodedParams

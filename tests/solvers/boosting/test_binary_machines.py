@@ -9,8 +9,8 @@ from test_stumps import filled
 import solvers.boosting.weak_learners.binary_machines
 from solvers.boosting.weak_learners.binary_machines import BinaryMachines
 from solvers.core.base import ParamsError
-from solvers.core.model import load_model
 from solvers.core.problem import Problem
+from solvers.core.stored_models import load_model
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, parse_params
 

@@ -9,8 +9,8 @@ from test_binning import mixed
 from solvers.boosting.weak_learners.boosted_model import Ensemble
 from solvers.boosting.weak_learners.stumps_model import StumpsModel
 from solvers.boosting.weak_learners.votes import Votes
-from solvers.core.model import load_model
 from solvers.core.problem import Problem
+from solvers.core.stored_models import load_model
 from solvers.registry import SOLVERS, parse_params
 
 DEPTHS = [1, 3]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from solvers.core.model import LinearModel, ModelError, load_model
+from solvers.core.linear_model import LinearModel
+from solvers.core.stored_models import ModelError, load_model
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from solvers.core.model import load_model
 from solvers.core.sharded_linear_model import ShardedLinearModel
+from solvers.core.stored_models import load_model
 
 
 def model(bias, n_features=7, k=5, every=True):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from solvers.core.model import MODEL_KINDS, load_model
+from solvers.core.stored_models import MODEL_KINDS, load_model
 
 FOLDER = Path(__file__).parents[2] / "artefacts" / "models"
 STORED = sorted(path.parent.name for path in FOLDER.glob("*/manifest.json"))

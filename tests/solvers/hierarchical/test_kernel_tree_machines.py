@@ -8,8 +8,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from solvers.core.base import ParamsError
 from solvers.core.memory import TooLargeError
-from solvers.core.model import load_model
 from solvers.core.problem import Problem, ProblemError
+from solvers.core.stored_models import load_model
 from solvers.estimator import PolymarginClassifier
 from solvers.hierarchical.kernel_taxonomy_model import KernelTaxonomyModel
 from solvers.hierarchical.taxonomy_model import TaxonomyModel

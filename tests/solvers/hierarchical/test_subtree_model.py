@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import closed_sets, random_tree
 
-from solvers.core.model import LinearModel, load_model
+from solvers.core.linear_model import LinearModel
+from solvers.core.stored_models import load_model
 from solvers.hierarchical.subtree_model import SubtreeModel
 
 

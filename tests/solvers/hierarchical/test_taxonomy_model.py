@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from problems import TREES, small, with_tree
 from sklearn.base import clone
 
-from solvers.core.model import load_model
 from solvers.core.problem import ProblemError
+from solvers.core.stored_models import load_model
 from solvers.estimator import PolymarginClassifier
 from solvers.hierarchical.taxonomy_model import TaxonomyModel
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError

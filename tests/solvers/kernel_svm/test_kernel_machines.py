@@ -12,8 +12,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
 import solvers.kernel_svm.kernel_machine
-from solvers.core.model import ModelError, load_model
 from solvers.core.problem import Problem, ProblemError
+from solvers.core.stored_models import ModelError, load_model
 from solvers.estimator import PolymarginClassifier
 from solvers.kernel_svm.gram import Gram
 from solvers.kernel_svm.kernel_function import KernelFunction, scale_of
@@ -295,7 +295,7 @@ def test_a_saved_model_is_found_and_scores_the_same_bits(kernel, tmp_path):
 def test_a_program_that_knows_only_load_model_reads_every_kind(tmp_path):
     _, model = train("spoc", small(), tol=0.1)
     model.save(tmp_path / "m")
-    code = "from pathlib import Path; from solvers.core.model import load_model; load_model(Path({!r}))"
+    code = "from pathlib import Path; from solvers.core.stored_models import load_model; load_model(Path({!r}))"
     subprocess.run([sys.executable, "-c", code.format(str(tmp_path / "m"))], check=True)
     manifest = tmp_path / "m" / "manifest.json"
     for strange in ("../kernel", "no_such", ""):

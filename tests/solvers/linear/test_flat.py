@@ -10,10 +10,11 @@ from problems import intercept, linear_map, settings, small
 from solvers.core import memory
 from solvers.core.base import ParamsError
 from solvers.core.class_weights import class_weights
+from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine, SingleLabelParams
 from solvers.core.memory import TooLargeError
-from solvers.core.model import LinearModel, load_model
 from solvers.core.problem import Problem, ProblemError
+from solvers.core.stored_models import load_model
 from solvers.kernel_svm.kernel_machine import KernelMachine
 from solvers.linear.relative_margins import RelativeMargins
 from solvers.linear.sum_to_zero import SummedParams, SumToZero

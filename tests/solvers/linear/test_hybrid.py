@@ -11,11 +11,13 @@ from problems import small
 import solvers.linear.ascent
 import solvers.linear.layouts.hybrid_layout
 from solvers.core.base import Step
+from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.memory import TooLargeError
-from solvers.core.model import LinearModel, Model, load_model
+from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
+from solvers.core.stored_models import load_model
 from solvers.linear.layouts import class_lists, hybrid_weights
 from solvers.linear.layouts.hybrid_layout import HybridLayout
 from solvers.numerics import coefficients

@@ -9,9 +9,10 @@ from problems import linear_map, small
 import solvers.output_codes.columns.one_by_one
 import solvers.output_codes.design.single_column
 from solvers.core.base import ParamsError
+from solvers.core.linear_model import LinearModel
 from solvers.core.memory import TooLargeError
-from solvers.core.model import LinearModel, load_model
 from solvers.core.problem import Problem
+from solvers.core.stored_models import load_model
 from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.output_codes.code_model import CodeModel
 from solvers.output_codes.design.programs import Program

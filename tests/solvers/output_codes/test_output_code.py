@@ -9,9 +9,9 @@ from solvers.core.base import ParamsError
 from solvers.core.base_method import can_be_base
 from solvers.core.machine import SingleLabelParams
 from solvers.core.memory import TooLargeError
-from solvers.core.model import load_model
 from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
+from solvers.core.stored_models import load_model
 from solvers.kernel_svm import kernel_machine
 from solvers.output_codes.code_families import make
 from solvers.output_codes.code_model import CodeModel

@@ -1,0 +1,91 @@
+"""Linear models with dense weights."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.core.model import Floats, LinearWeights, Model
+
+
+class LinearModel(Model):
+    """One weight vector a class, kept feature-major so that a sparse example reads few rows.
+
+    Parameters
+    ----------
+    classes : sequence of str
+    n_features : int
+    features : int64 array, shape (n_rows,)
+        The features that have a row, ascending; all others weigh nothing.
+    W : float array, shape (n_rows, n_classes)
+    intercept : float array, shape (n_classes,), optional
+        What is added to the scores; None adds nothing, and is not written.
+    """
+
+    kind = "linear"
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        n_features: int,
+        features: NDArray[np.int64],
+        W: Floats,
+        intercept: Floats | None = None,
+    ) -> None:
+        self.classes = tuple(classes)
+        self.n_features = n_features
+        self.features = features
+        self.W = W
+        self.intercept = intercept
+
+    @property
+    def nonzero_weights(self) -> float:
+        return float(np.count_nonzero(self.W) / max(1, len(self.classes) * self.n_features))
+
+    def with_last_as_intercept(self, value: float) -> "LinearModel":
+        intercept = self.W[-1] * self.W.dtype.type(value)
+        return LinearModel(
+            self.classes, self.n_features - 1, self.features[:-1], np.ascontiguousarray(self.W[:-1]), intercept
+        )
+
+    def linear_weights(self) -> LinearWeights:
+        return LinearWeights(self.features, self.W, self.intercept)
+
+    @property
+    def coef(self) -> Floats:
+        """Dense weights, shape (n_classes, n_features)."""
+        coef = np.zeros((len(self.classes), self.n_features), self.W.dtype)
+        coef[:, self.features] = self.W.T
+        return coef
+
+    def scores(self, X: sp.csr_matrix) -> Floats:
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+        used = X if len(self.features) == self.n_features else X[:, self.features]
+        scores = np.asarray(used.astype(self.W.dtype, copy=False) @ self.W)
+        if self.intercept is not None:
+            scores += self.intercept
+        return scores
+
+    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+        if len(self.features) == 0:
+            indices, values = indices[:0], values[:0]
+        elif len(self.features) != self.n_features:
+            at = np.searchsorted(self.features, indices)
+            at[at == len(self.features)] = 0
+            known = self.features[at] == indices
+            indices, values = at[known], values[known]
+        scores = np.asarray(values.astype(self.W.dtype) @ self.W[indices])
+        return scores if self.intercept is None else scores + self.intercept
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        arrays = {"features": self.features, "W": self.W}
+        return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
+
+    @classmethod
+    def from_arrays(
+        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
+    ) -> "LinearModel":
+        return cls(classes, n_features, arrays["features"], arrays["W"], arrays.get("intercept"))

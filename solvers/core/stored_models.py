@@ -1,0 +1,78 @@
+"""Stored models: which class reads which kind, and loading one from its folder."""
+
+import importlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from solvers.core.artefact_files import file_digest
+from solvers.core.model import Model
+
+# The class of every kind of model that an artefact may hold, imported when a first model of its kind is met.
+MODEL_KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "linear": "solvers.core.linear_model:LinearModel",
+        "sparse_linear": "solvers.core.sparse_linear_model:SparseLinearModel",
+        "sharded_linear": "solvers.core.sharded_linear_model:ShardedLinearModel",
+        "kernel": "solvers.kernel_svm.kernel_model:KernelModel",
+        "code": "solvers.output_codes.code_model:CodeModel",
+        "linear_code": "solvers.output_codes.linear_code_model:LinearCodeModel",
+        "stumps": "solvers.boosting.weak_learners.stumps_model:StumpsModel",
+        "trees": "solvers.boosting.weak_learners.decision_trees_model:DecisionTreesModel",
+        "committee": "solvers.boosting.weak_learners.committee_model:CommitteeModel",
+        "taxonomy": "solvers.hierarchical.taxonomy_model:TaxonomyModel",
+        "kernel_taxonomy": "solvers.hierarchical.kernel_taxonomy_model:KernelTaxonomyModel",
+        "subtree": "solvers.hierarchical.subtree_model:SubtreeModel",
+    }
+)
+
+
+class ModelError(ValueError):
+    """A folder does not hold a model that this version can read, or its bytes are not those that were written."""
+
+
+def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tuple[Model, dict[str, Any]]:
+    """Read a model and the details of its manifest.
+
+    Parameters
+    ----------
+    folder : Path
+    mmap : bool
+        Map the arrays read-only instead of reading them, so that processes share one copy.
+    verify : bool
+        Compare every array with its SHA-256 first.
+
+    Raises
+    ------
+    ModelError
+        The folder holds no model, one of a later version, or one whose bytes have changed.
+    """
+    try:
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder.name} holds no readable manifest.json") from error
+    kind = find_kind(str(manifest.get("kind")))
+    if manifest.get("format") != 1 or kind is None:
+        raise ModelError(f"{folder.name} was written by another version of the program")
+    arrays = {}
+    for name, digest in manifest["arrays"].items():
+        path = folder / f"{name}.npy"
+        if verify and file_digest(path) != digest:
+            raise ModelError(f"{path.name} is not the array that was written")
+        arrays[name] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
+    model = kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], arrays)
+    model.report = manifest.get("report", {})
+    return model, manifest["details"]
+
+
+def find_kind(name: str) -> type[Model] | None:
+    """The class of a kind of model by :data:`MODEL_KINDS`; None for a kind that this version does not know."""
+    if name not in MODEL_KINDS:
+        return None
+    module, _, member = MODEL_KINDS[name].partition(":")
+    found: type[Model] = getattr(importlib.import_module(module), member)
+    return found
