@@ -79,7 +79,8 @@ class ImportedFilesLocator(_CacheLocator):  # type: ignore[misc]
         """Make the folder; what the file's earlier contents were compiled to goes."""
         if not self._folder.is_dir():
             for old in self._folder.parent.glob(f"{self._folder.name[:-17]}-" + "?" * 16):
-                shutil.rmtree(old, ignore_errors=True)
+                if old != self._folder:  # which another process may have made since
+                    shutil.rmtree(old, ignore_errors=True)
         super().ensure_cache_path()
 
     def get_cache_path(self) -> str:
