@@ -19,7 +19,7 @@ from solvers.core.dual_variables import filled
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.problem import Problem
-from solvers.linear.ascent import AscentParams, precision
+from solvers.linear.ascent import AscentParams, bounded, precision
 from solvers.linear.steps import softmax
 from solvers.numerics.orders import shuffled
 from solvers.numerics.rows import Rows, arrange, square_norm, weights
@@ -27,8 +27,9 @@ from solvers.numerics.rows import Rows, arrange, square_norm, weights
 SLICE_PRODUCTS = 1 << 27
 # an exponential and its like, in multiply-adds
 CLASS_COST = 64
-# a certificate is taken where the pass lets expect so many times the tolerance, and at every tenth epoch's mark
-HOPEFUL, CERTIFY_SHARE = 10.0, 0.1
+# a certificate is taken where the pass has reported a gap of at most so many times the tolerance, as its visits leave far
+# less than they met; and in any case for one epoch in ten
+CERTIFY_BELOW, CERTIFY_SHARE = 10.0, 0.1
 
 
 class _Task(NamedTuple):
@@ -90,9 +91,9 @@ class Softmax(Machine[AscentParams]):
                 yield step(np.nan, np.nan, False)
                 continue
             value = reported["losses"] + task.constant + 0.5 * square_norm(W, k)
-            hopeful = reported["gap"] <= HOPEFUL * params.tol * value
+            promising = reported["gap"] <= CERTIFY_BELOW * params.tol * value
             due = CERTIFY_SHARE * counts["epoch"] >= 1 + counts["certified"] or counts["epoch"] == params.max_epochs
-            if not (hopeful or due):
+            if not (promising or due):
                 yield step(np.nan, np.nan, False)
                 continue
             counts["certified"] += 1
@@ -103,12 +104,12 @@ class Softmax(Machine[AscentParams]):
                 return
 
     def _certificate(self, task: _Task, W: NDArray[Any], P: NDArray[np.float64]) -> tuple[float, float]:
-        """Primal and dual value, W made afresh; no dual value exceeds the primal by more than rounding."""
+        """Primal and dual value, W made afresh."""
         softmax.rebuild(task.rows, task.y, task.bounds, W, P)
         losses, entropies = softmax.certify(task.rows, task.y, task.bounds, W, P)
         half = 0.5 * square_norm(W, P.shape[1])
         primal = half + losses
-        return primal, min(primal, entropies - half)
+        return primal, bounded(primal, entropies - half, W.dtype)
 
     def _task(self, problem: Problem, dtype: np.dtype[Any]) -> _Task:
         rows, features = arrange(problem.X, dtype)

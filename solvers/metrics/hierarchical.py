@@ -37,7 +37,7 @@ def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np
     hits, has_true, has_predicted = (true == predicted) & (true >= 0), true >= 0, predicted >= 0
     own_level = np.where(y_true >= 0, tree.level[y_true], 0)
     right = (y_true >= 0) & (hits.sum(axis=1) == own_level)
-    told = {
+    measures = {
         "error": float(1 - right.mean()),
         "tree_loss": float(tree.distance(y_true, y_pred).mean()),
         "micro_f1": ratio(2 * hits.sum(), has_true.sum() + has_predicted.sum()),
@@ -46,16 +46,16 @@ def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np
         np.bincount(of[where], minlength=tree.n_nodes) for of, where in ((true, has_true), (predicted, has_predicted))
     ]
     common, total = np.bincount(true[hits], minlength=tree.n_nodes), on_path[0] + on_path[1]
-    told["macro_f1"] = mean_f1(common, total)
+    measures["macro_f1"] = mean_f1(common, total)
     for level in range(tree.depth):
         hit, real, said = (int(part[:, level].sum()) for part in (hits, has_true, has_predicted))
-        told[f"precision_{level + 1}"] = ratio(hit, said)
-        told[f"recall_{level + 1}"] = ratio(hit, real)
-        told[f"f1_{level + 1}"] = ratio(2 * hit, real + said)
-        told[f"error_{level + 1}"] = ratio(real - hit, real)
+        measures[f"precision_{level + 1}"] = ratio(hit, said)
+        measures[f"recall_{level + 1}"] = ratio(hit, real)
+        measures[f"f1_{level + 1}"] = ratio(2 * hit, real + said)
+        measures[f"error_{level + 1}"] = ratio(real - hit, real)
         nodes = tree.level_range(level + 1)
-        told[f"macro_f1_{level + 1}"] = mean_f1(common[nodes.start : nodes.stop], total[nodes.start : nodes.stop])
-    return told
+        measures[f"macro_f1_{level + 1}"] = mean_f1(common[nodes.start : nodes.stop], total[nodes.start : nodes.stop])
+    return measures
 
 
 def _ancestry(tree: Taxonomy, nodes: NDArray[np.integer]) -> NDArray[np.int32]:

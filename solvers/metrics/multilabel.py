@@ -47,13 +47,13 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
     # where a parent differs too, it comes first on the path, and the loss is its
     under = np.isin(row * tree.n_nodes + tree.parent[node], differing)
     highest = node[(tree.parent[node] < 0) | ~under]
-    told = {"error": float((n_different > 0).mean()), "symmetric_difference": float(n_different.mean())}
-    told |= {f"h_{kind}": float(tree.loss_weights(kind)[highest].sum() / shape[0]) for kind in get_args(Weighting)}
+    measures = {"error": float((n_different > 0).mean()), "symmetric_difference": float(n_different.mean())}
+    measures |= {f"h_{kind}": float(tree.loss_weights(kind)[highest].sum() / shape[0]) for kind in get_args(Weighting)}
     hits = np.intersect1d(real_keys, said_keys, assume_unique=True)
     hit, real, said = (
         np.bincount(keys % tree.n_nodes, minlength=tree.n_nodes) for keys in (hits, real_keys, said_keys)
     )
-    told |= {
+    measures |= {
         "precision": ratio(hit.sum(), said.sum()),
         "recall": ratio(hit.sum(), real.sum()),
         "micro_f1": ratio(2 * hit.sum(), real.sum() + said.sum()),
@@ -64,12 +64,12 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
         there = slice(nodes.start, nodes.stop)
         right, labels, answers = (int(part[there].sum()) for part in (hit, real, said))
         wrong = np.unique(row[(node >= nodes.start) & (node < nodes.stop)])
-        told[f"error_{level}"] = ratio(len(wrong), shape[0])
-        told[f"precision_{level}"] = ratio(right, answers)
-        told[f"recall_{level}"] = ratio(right, labels)
-        told[f"f1_{level}"] = ratio(2 * right, labels + answers)
-        told[f"macro_f1_{level}"] = mean_f1(hit[there], real[there] + said[there])
-    return told
+        measures[f"error_{level}"] = ratio(len(wrong), shape[0])
+        measures[f"precision_{level}"] = ratio(right, answers)
+        measures[f"recall_{level}"] = ratio(right, labels)
+        measures[f"f1_{level}"] = ratio(2 * right, labels + answers)
+        measures[f"macro_f1_{level}"] = mean_f1(hit[there], real[there] + said[there])
+    return measures
 
 
 def _keys(sets: sp.csr_matrix) -> NDArray[np.int64]:

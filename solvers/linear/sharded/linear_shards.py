@@ -76,18 +76,6 @@ class LinearShards(Shardable):
     def assembled(
         self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
     ) -> Model:
-        """The model of all shards.
-
-        Parameters
-        ----------
-        problem : Problem
-        owner : int32 array
-            The rank of each class.
-        arrays : mapping
-            The files of all parts; they may be memory-mapped.
-        reports : sequence of mapping
-            What they report, by rank.
-        """
         blocks = {**arrays, "owner": owner}
         model = ShardedLinearModel.from_arrays(tuple(problem.classes), problem.n_features, blocks)
         counts = np.bincount(owner)
