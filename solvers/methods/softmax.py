@@ -27,8 +27,8 @@ from solvers.numerics.rows import Rows, arrange, square_norm, weights
 SLICE_PRODUCTS = 1 << 27
 # an exponential and its like, in multiply-adds
 CLASS_COST = 64
-# a certificate is taken where the pass has reported a gap of at most so many times the tolerance, as its visits leave far
-# less than they met; and in any case for one epoch in ten
+# a certificate is taken where the gap that the pass has reported is at most so many times the tolerance, as its visits
+# leave far less than they met; and in any case for one epoch in ten
 CERTIFY_BELOW, CERTIFY_SHARE = 10.0, 0.1
 
 
