@@ -98,6 +98,12 @@ def test_aliases_of_two_models_do_not_mix(session: Session) -> None:
     models.set_alias(session, "m", "production", 1)
     with pytest.raises(NotFound):
         models.version(session, "other", alias="production")
+    _add(session, "other")
+    assert models.set_alias(session, "other", "production", 2, if_match=0).revision == 1
+    assert models.set_alias(session, "other", "production", 1, if_match=1).revision == 2
+    assert models.version(session, "m", alias="production").aliases == ["production"]
+    models.delete_alias(session, "other", "production")
+    assert models.version(session, "m", alias="production").version == 1
 
 
 def test_what_is_not_there_is_not_found(session: Session) -> None:
