@@ -11,6 +11,7 @@ PolymarginError
     TooLarge            413
     UnsupportedFormat   415
     Unavailable         503  a part of the service is not there now; try again
+    StorageFull         507  the disk, or the database's disk, has no room
 """
 
 from collections.abc import Sequence
@@ -96,3 +97,7 @@ class UnsupportedFormat(PolymarginError):
 
 class Unavailable(PolymarginError):
     status, code, title = 503, "unavailable", "Not available now"
+
+
+class StorageFull(PolymarginError):
+    status, code, title = 507, "storage_full", "There is no room to store this"

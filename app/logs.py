@@ -1,10 +1,23 @@
-"""Logs as JSON lines on standard error, one an event."""
+"""Logs as JSON lines on standard error, one an event; what cannot be written is lost, and nothing else is."""
 
+import contextlib
 import logging
 import sys
+from typing import Any
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
+
+_json = structlog.processors.JSONRenderer()
+
+
+def render(logger: Any, name: str, event: EventDict) -> str:
+    """The line of an event; of one that cannot be spelled, its name and why."""
+    try:
+        return str(_json(logger, name, event))
+    except Exception as error:
+        return str(_json(logger, name, {"event": str(event.get("event"))[:200], "unreadable": type(error).__name__}))
+
 
 SHARED: list[Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -14,26 +27,51 @@ SHARED: list[Processor] = [
 ]
 
 
+class StandardError:
+    """Writes lines to standard error, as it is at that moment.
+
+    Work must not end because its log cannot be written: on a disk that is full, and where nobody reads any more, the
+    line is lost.
+    """
+
+    def msg(self, line: str) -> None:
+        """Write a line."""
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed: ValueError; none at all: None has none
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+
+    log = debug = info = warning = warn = error = critical = exception = failure = fatal = msg
+
+
+class _Handler(logging.Handler):
+    """Takes what libraries log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._out = StandardError()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(Exception):  # a message whose arguments do not fit it
+            self._out.msg(self.format(record))
+
+
 def configure(level: str) -> None:
     """Let events of ``level`` (debug, info, warning or error) and above through, for this whole process."""
     structlog.configure(
-        processors=[*SHARED, structlog.processors.JSONRenderer()],
+        processors=[*SHARED, render],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        logger_factory=lambda *_: StandardError(),
         cache_logger_on_first_use=False,
     )
 
 
 def adopt_libraries(level: str) -> None:
     """Write what libraries tell the standard ``logging`` in the same form, in place of any handler that was there."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *SHARED],
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.JSONRenderer(),
-            ],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, render],
         )
     )
     root = logging.getLogger()

@@ -6,6 +6,7 @@ import structlog
 
 from app.errors import InvalidInput, PolymarginError
 from app.features.base import FitError
+from app.store.failures import explained
 from solvers.core.base import ParamsError
 from solvers.core.problem import ProblemError
 from solvers.registry import UnknownSolverError
@@ -21,6 +22,10 @@ def explain(error: Exception, job_id: str) -> dict[str, Any]:
         return InvalidInput(str(error)).document()
     if isinstance(error, MemoryError):
         return _document("out_of_memory", "Memory ran out", "the worker has not enough memory for it")
+    found = explained(error)
+    if found is not None:
+        _log.warning("storage_failed", job_id=job_id, code=found.code, error=str(error)[:200])
+        return found.document()
     if isinstance(error, OSError):
         _log.exception("files_failed", job_id=job_id)
         detail = f"a file could not be read or written: {error.strerror or type(error).__name__}"

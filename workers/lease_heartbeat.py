@@ -97,11 +97,15 @@ class LeaseHeartbeat(ABC):
                 time.sleep(min(_BACKOFF_SECONDS, settings().heartbeat_seconds))
 
     def _run(self) -> None:
-        try:
-            while not self._stop.wait(settings().heartbeat_seconds):
+        while not self._stop.wait(settings().heartbeat_seconds):
+            try:
                 self._beat()
-        except Fenced:
-            _log.warning("fenced", job_id=self._job_id, attempt=self._attempt)
+            except Fenced:
+                _log.warning("fenced", job_id=self._job_id, attempt=self._attempt)
+                return
+            except Exception:
+                # The next one may fare better; the lease lasts for several.
+                _log.exception("heartbeat_failed", job_id=self._job_id)
 
     def _fence(self) -> Fenced:
         self._fenced.set()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.services import live_workers
@@ -40,21 +41,38 @@ def start(worker: str, queue: str, processes: int) -> Callable[[], None]:
 def _run(worker: str, queue: str, processes: int, stop: threading.Event) -> None:
     tidied_at = time.monotonic()
     while not stop.is_set():
+        # One round may fail; without any, a dead worker's jobs would wait for ever.
+        with contextlib.suppress(Exception):
+            tidy_now = time.monotonic() - tidied_at > _TIDY_SECONDS
+            if tidy_now:
+                tidied_at = time.monotonic()
+            _round(worker, queue, processes, tidy_now)
+        stop.wait(settings().sweep_seconds)
+
+
+def _round(worker: str, queue: str, processes: int, tidy_now: bool) -> None:
+    for act in (
+        lambda session: live_workers.report(session, worker, queue, processes),
+        _sweep,
+        *([_tidy] if tidy_now else []),
+    ):
         try:
             with _no_fork, sessions()() as session:
-                live_workers.report(session, worker, queue, processes)
-                swept = sweep(session)
-                if swept.requeued or swept.failed or swept.cancelled:
-                    _log.warning("swept", requeued=swept.requeued, failed=swept.failed, cancelled=swept.cancelled)
-                if time.monotonic() - tidied_at > _TIDY_SECONDS:
-                    tidied_at = time.monotonic()
-                    tidy(session, files())
+                act(session)
         except SQLAlchemyError as error:
-            _log.warning("database_away", error=type(error).__name__)
+            _log.warning("database_away", error=type(error).__name__, reason=str(getattr(error, "orig", error))[:200])
         except Exception:
-            # The next sweep may fare better; without any, a dead worker's jobs would wait for ever.
             _log.exception("sweep_failed")
-        stop.wait(settings().sweep_seconds)
+
+
+def _sweep(session: Session) -> None:
+    swept = sweep(session)
+    if swept.requeued or swept.failed or swept.cancelled:
+        _log.warning("swept", requeued=swept.requeued, failed=swept.failed, cancelled=swept.cancelled)
+
+
+def _tidy(session: Session) -> None:
+    tidy(session, files())
 
 
 os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)

@@ -17,7 +17,7 @@ _First = Annotated[int, Query(ge=0, lt=2**31)]
 _Shown = Annotated[int, Query(ge=1, le=200)]
 
 
-@router.get("/{ref}/versions/{number}/code", dependencies=[VIEWER], responses=responses(401, 404, 409, 422, 503))
+@router.get("/{ref}/versions/{number}/code", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
 def get_code(
     request: Request,
     ref: Ref,

@@ -25,7 +25,7 @@ router = APIRouter(prefix=DATASETS, tags=["datasets"])
     status_code=202,
     dependencies=[EDITOR],
     openapi_extra=uploads.SCHEMA,
-    responses=responses(400, 401, 403, 409, 413, 415, 422, 503),
+    responses=responses(400, 401, 403, 409, 413, 415, 422, 507),
 )
 async def upload_dataset(
     request: Request, response: Response, token: Once, new: Annotated[NewDataset, Query()]
@@ -73,7 +73,7 @@ def get_rows(
     return datasets.rows(session, ref, offset, limit)
 
 
-@router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422))
+@router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
 def delete_dataset(
     session: Db, ref: Ref, force: Annotated[bool, Query(description="Even if models came from it.")] = False
 ) -> None:

@@ -18,7 +18,7 @@ async def get_health() -> Health:
     return Health(version=VERSION)
 
 
-@router.get("/readyz", responses=responses(503))
+@router.get("/readyz", responses=responses())
 def get_readiness(request: Request) -> Readiness:
     """Whether the database, the queue and the workers are there; needs no key."""
     found = readiness.check(request.app.state.sessions)

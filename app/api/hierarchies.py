@@ -25,7 +25,7 @@ router = APIRouter(prefix=HIERARCHIES, tags=["hierarchies"])
     status_code=201,
     dependencies=[EDITOR],
     openapi_extra=uploads.SCHEMA,
-    responses=responses(400, 401, 403, 409, 413, 415, 422, 503),
+    responses=responses(400, 401, 403, 409, 413, 415, 422, 507),
 )
 async def upload_hierarchy(
     request: Request, response: Response, token: Once, new: Annotated[NewHierarchy, Query()]
@@ -77,7 +77,7 @@ def get_nodes(
     return hierarchies.nodes(session, ref, parent, offset, limit)
 
 
-@router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422))
+@router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
 def delete_hierarchy(
     session: Db, ref: Ref, force: Annotated[bool, Query(description="Even if models came from it.")] = False
 ) -> None:

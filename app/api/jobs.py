@@ -29,7 +29,7 @@ _train = JsonBody(TrainRequest)
     status_code=202,
     dependencies=[EDITOR],
     openapi_extra=_train.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422),
+    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
 def submit_job(session: Db, response: Response, token: Once, body: Annotated[TrainRequest, Depends(_train)]) -> Job:
     """Submit a training job; its model gets a new version when it has succeeded."""
@@ -43,7 +43,7 @@ def submit_job(session: Db, response: Response, token: Once, body: Annotated[Tra
     "/plan",
     dependencies=[VIEWER],
     openapi_extra=_train.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422),
+    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
 def plan_job(session: Db, body: Annotated[TrainRequest, Depends(_train)]) -> JobPlan:
     """What a training job in class shards would take; nothing is queued."""
@@ -64,13 +64,13 @@ def get_job(session: Db, id: Id) -> Job:
     return jobs.get(session, id)
 
 
-@router.post("/{id}/cancel", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422))
+@router.post("/{id}/cancel", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
 def cancel_job(session: Db, id: Id) -> Job:
     """Cancel a job; one that runs stops at its next step."""
     return jobs.cancel(session, id)
 
 
-@router.post("/{id}/retry", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422))
+@router.post("/{id}/retry", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
 def retry_job(session: Db, id: Id) -> Job:
     """Queue a failed or cancelled job again; it goes on from its last checkpoint."""
     return jobs.retry(session, id)

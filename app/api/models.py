@@ -50,7 +50,7 @@ def get_version(session: Db, ref: Ref, number: Number) -> ModelVersion:
     "/{ref}/aliases/{alias}",
     dependencies=[EDITOR],
     openapi_extra=_target.schema,
-    responses=responses(400, 401, 403, 404, 412, 413, 415, 422),
+    responses=responses(400, 401, 403, 404, 412, 413, 415, 422, 507),
 )
 def set_alias(
     session: Db,
@@ -71,7 +71,7 @@ def set_alias(
 
 
 @router.delete(
-    "/{ref}/aliases/{alias}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 422)
+    "/{ref}/aliases/{alias}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 422, 507)
 )
 def delete_alias(session: Db, ref: Ref, alias: Annotated[str, _ALIAS]) -> None:
     """Remove an alias; its version stays."""

@@ -58,7 +58,7 @@ def install(app: FastAPI) -> None:
         dependencies=[VIEWER],
         response_model=PredictResponse,
         openapi_extra=request_schema(PredictRequest),
-        responses=responses(400, 401, 404, 409, 413, 415, 422, 503),
+        responses=responses(400, 401, 404, 409, 413, 415, 422),
         route_class_override=_Bare,
         generate_unique_id_function=lambda route: route.name,
     )

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any
 
 import orjson
+import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -14,9 +15,12 @@ from starlette.responses import Response
 
 from app.errors import MAX_ITEMS, InvalidInput, Item, PolymarginError
 from app.schemas.names import NAME_PATTERN
+from app.store.failures import FAILURES, explained
 
 MEDIA_TYPE = "application/problem+json"
 NAME_RULE = "a name is 1 to 128 letters, digits, '.', '_' or '-', the first a letter or digit"
+
+log = structlog.get_logger()
 
 _LONGEST_SEGMENT = 80
 _HEADERS: dict[int, dict[str, str]] = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
@@ -33,21 +37,24 @@ _DESCRIPTIONS = {
     422: "The input is not valid",
     500: "Internal error",
     503: "Not available now",
+    507: "There is no room to store this",
 }
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What the API's description says of the errors of a route; 500 belongs to every one."""
+    """What the API's description says of the errors of a route; 500 and 503 belong to every one."""
     schema = {"$ref": "#/components/schemas/ProblemDocument"}
     return {
         status: {"description": _DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
-        for status in (*sorted(statuses), 500)
+        for status in sorted({*statuses, 500, 503})
     }
 
 
 def install(app: FastAPI) -> None:
     """Let the app answer every error that reaches it with a problem document."""
     app.add_exception_handler(PolymarginError, _from_error)
+    for kind in FAILURES:
+        app.add_exception_handler(kind, _from_failure)
     app.add_exception_handler(HTTPException, _from_http)
     app.add_exception_handler(RequestValidationError, _from_parameters)
 
@@ -85,6 +92,14 @@ def request_id(request: Request) -> str | None:
 async def _from_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, PolymarginError)
     return problem(error, request_id(request))
+
+
+async def _from_failure(request: Request, error: Exception) -> Response:
+    found = explained(error)
+    if found is None:
+        raise error
+    log.warning("request.unserved", request_id=request_id(request), error=type(error).__name__, code=found.code)
+    return problem(found, request_id(request))
 
 
 async def _from_http(request: Request, error: Exception) -> Response:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.metrics import Metrics
 from app.api.problems import problem
 from app.errors import PolymarginError
+from app.store.failures import explained
 
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 _GONE = 499
@@ -52,11 +53,13 @@ class RequestMiddleware:
             await self._app(scope, receive, answer)
         except ClientDisconnect:
             status = _GONE
-        except Exception:
+        except Exception as error:
             log.exception("request.failed", request_id=name, method=scope["method"], path=_path(scope))
             if status:
                 raise
-            failure = PolymarginError("Something went wrong here; the log tells more under the request's id.")
+            failure = explained(error) or PolymarginError(
+                "Something went wrong here; the log tells more under the request's id."
+            )
             await problem(failure, name)(scope, receive, answer)
         finally:
             self._note(scope, name, status, time.perf_counter() - started)

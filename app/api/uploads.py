@@ -1,6 +1,5 @@
 """Receiving a file: raw or as the one file of a multipart form, to the disk as it comes."""
 
-import errno
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -10,7 +9,7 @@ from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from app.errors import InvalidInput, Malformed, Unavailable, UnsupportedFormat
+from app.errors import InvalidInput, Malformed, UnsupportedFormat
 from app.services.idempotency import Token, known
 from app.store.files import Upload, files
 
@@ -83,7 +82,7 @@ async def receive(request: Request, upload: Upload) -> None:
         The file is empty.
     UnsupportedFormat
         The body is compressed.
-    Unavailable
+    OSError
         The disk is full.
     ClientDisconnect
         The client has gone.
@@ -97,14 +96,14 @@ async def receive(request: Request, upload: Upload) -> None:
         n_bytes += len(chunk)
         block += chunk if form is None else form.file_bytes(chunk)
         if len(block) >= _WRITTEN_AT_ONCE:
-            await run_in_threadpool(_write, upload, bytes(block))
+            await run_in_threadpool(upload.write, bytes(block))
             block.clear()
     if form is not None:
         form.close()
     claim = request.headers.get("content-length")
     if claim is not None and int(claim) != n_bytes:
         raise Malformed(f"The body ends after {n_bytes} bytes; its Content-Length says {int(claim)}.")
-    await run_in_threadpool(_write, upload, bytes(block))
+    await run_in_threadpool(upload.write, bytes(block))
     if upload.size_bytes == 0:
         raise InvalidInput("The file is empty.")
 
@@ -150,12 +149,3 @@ class _FilePart:
 
     def _end(self) -> None:
         self._complete = True
-
-
-def _write(upload: Upload, block: bytes) -> None:
-    try:
-        upload.write(block)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise Unavailable("The disk is full.") from error
-        raise

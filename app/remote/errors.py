@@ -15,6 +15,7 @@ ClientError
         TooLargeError               413 too_large
         UnsupportedFormatError      415 unsupported_format
         UnavailableError            503 unavailable
+        StorageFullError            507 storage_full
         InternalError               500 internal, and whatever else is not known here
 """
 
@@ -99,6 +100,10 @@ class UnavailableError(ResponseError):
     code = "unavailable"
 
 
+class StorageFullError(ResponseError):
+    code = "storage_full"
+
+
 class InternalError(ResponseError):
     code = "internal"
 
@@ -114,6 +119,7 @@ _STATUSES: dict[int, type[ResponseError]] = {
     415: UnsupportedFormatError,
     422: InvalidInputError,
     503: UnavailableError,
+    507: StorageFullError,
 }
 _CODES = {kind.code: kind for kind in _STATUSES.values()}
 

@@ -76,11 +76,11 @@ def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
             job = job_queue.enqueue(session, "import", id, {"kind": "import", **request})
             session.refresh(row)
             shown = _show(row, job.id)
-    except IntegrityError:
-        store.delete(_folder(id))
-        raise _taken(new.name) from None
-    except BaseException:
+    except BaseException as error:
         upload.abort()
+        store.delete(_folder(id))
+        if isinstance(error, IntegrityError):
+            raise _taken(new.name) from None
         raise
     job_queue.notify(session, job.id, job.queue)
     return shown

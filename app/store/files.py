@@ -1,5 +1,6 @@
 """Files on disk: uploads, and folders of arrays that appear whole or not at all."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -140,7 +141,8 @@ class Upload:
     def abort(self) -> None:
         """Forget the file."""
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # what is still to be written may find no room
+                self._file.close()
             self._file = None
         self.path.unlink(missing_ok=True)
 

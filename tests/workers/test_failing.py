@@ -29,7 +29,7 @@ def _failed(database: sessionmaker[Session], **changes: Any) -> tuple[str, str]:
     [
         (MemoryError(), "out_of_memory", "memory"),
         (ProblemError("class 'a' has no example"), "invalid_input", "class 'a' has no example"),
-        (OSError(28, "No space left on device"), "files", "No space left on device"),
+        (OSError(28, "No space left on device"), "storage_full", "The disk is full"),
         (RuntimeError("the text of a row"), "internal", "see the worker's log for job"),
     ],
 )
