@@ -40,6 +40,13 @@ class Settings(BaseSettings):
         gt=0,
         description="Largest upload of a hierarchy, in bytes; it is read while its answer is waited for.",
     )
+    max_hierarchy_nodes: int = Field(
+        default=1_000_000, gt=0, le=2**31 - 1, description="Most nodes of a hierarchy; reading ends at the first more."
+    )
+    max_hierarchy_depth: int = Field(default=1000, gt=0, description="Most levels of a hierarchy.")
+    max_hierarchy_seconds: float = Field(
+        default=120.0, gt=0, description="A hierarchy whose file takes longer to read is refused."
+    )
     max_body_bytes: int = Field(default=8 << 20, gt=0, description="Largest body of any other request, in bytes.")
     max_instances: int = Field(default=1000, gt=0, description="Most instances in one prediction request.")
     lease_seconds: float = Field(

@@ -10,6 +10,7 @@ from app.api.auth import EDITOR, VIEWER
 from app.api.parameters import Db, Once, PageSize, PageToken, Ref, point_to
 from app.api.paths import DATASETS
 from app.api.problems import responses
+from app.api.uploads import Check
 from app.schemas.datasets import Dataset, DatasetRows, DatasetStatistics, NewDataset
 from app.schemas.pages import Page
 from app.services import datasets
@@ -32,7 +33,7 @@ async def upload_dataset(
 ) -> Dataset:
     """Upload a dataset; a job imports it, and finds the faults of its rows."""
 
-    def keep(session: Session, upload: Upload) -> tuple[Dataset, bool]:
+    def keep(session: Session, upload: Upload, _check: Check) -> tuple[Dataset, bool]:
         options = new.model_dump(exclude={"name", "format"}).values()
         print_ = fingerprint("datasets", new.name, new.format, *(option or "" for option in options), upload.sha256)
         return once(

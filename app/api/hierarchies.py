@@ -10,6 +10,7 @@ from app.api.auth import EDITOR, VIEWER
 from app.api.parameters import Db, Once, PageSize, PageToken, Ref, point_to
 from app.api.paths import HIERARCHIES
 from app.api.problems import responses
+from app.api.uploads import Check
 from app.schemas.hierarchies import Hierarchy, HierarchyNodes, NewHierarchy
 from app.schemas.pages import Page
 from app.services import hierarchies
@@ -32,9 +33,9 @@ async def upload_hierarchy(
 ) -> Hierarchy:
     """Upload a label tree; what keeps it from being one is reported by line."""
 
-    def keep(session: Session, upload: Upload) -> tuple[Hierarchy, bool]:
+    def keep(session: Session, upload: Upload, check: Check) -> tuple[Hierarchy, bool]:
         # before the transaction, which keeps other writers waiting
-        tree = hierarchies.read(upload, new)
+        tree = hierarchies.read(upload, new, check)
         print_ = fingerprint("hierarchies", new.name, new.format, new.root or "", new.separator, upload.sha256)
         return once(
             session,

@@ -1,5 +1,7 @@
 """Receiving a file: raw or as the one file of a multipart form, to the disk as it comes."""
 
+import asyncio
+import threading
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -7,13 +9,14 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from app.errors import InvalidInput, Malformed, UnsupportedFormat
 from app.services.idempotency import Token, known
 from app.store.files import Upload, files
 
 R = TypeVar("R")
+Check = Callable[[], None]
 
 _WRITTEN_AT_ONCE = 1 << 20
 _LONGEST_HEADER = 8 << 10
@@ -37,7 +40,10 @@ SCHEMA = {
 
 
 async def take(
-    request: Request, token: Token | None, check: Callable[[Session], None], keep: Callable[[Session, Upload], R]
+    request: Request,
+    token: Token | None,
+    check: Callable[[Session], None],
+    keep: Callable[[Session, Upload, Check], R],
 ) -> R:
     """Receive the request's file if nothing speaks against it, and keep it.
 
@@ -49,8 +55,15 @@ async def take(
     check : callable
         Raises what speaks against the request before a byte is received.
     keep : callable
-        Takes the finished upload, which is gone afterwards.
+        Takes the finished upload, which is gone afterwards, and a function to be called now and then, which raises
+        ClientDisconnect once nobody waits for the answer any more.
     """
+
+    gone = threading.Event()
+
+    def require_client() -> None:
+        if gone.is_set():
+            raise ClientDisconnect
 
     def check_early() -> None:
         with request.app.state.sessions() as session:
@@ -60,15 +73,25 @@ async def take(
     def finish() -> R:
         upload.finish()
         with request.app.state.sessions() as session:
-            return keep(session, upload)
+            return keep(session, upload, require_client)
 
     await run_in_threadpool(check_early)
     upload = await run_in_threadpool(files().upload)
     try:
         await receive(request, upload)
-        return await run_in_threadpool(finish)
+        watching = asyncio.create_task(_watch(request, gone))
+        try:
+            return await run_in_threadpool(finish)
+        finally:
+            watching.cancel()
     finally:
         upload.abort()
+
+
+async def _watch(request: Request, gone: threading.Event) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    gone.set()
 
 
 async def receive(request: Request, upload: Upload) -> None:

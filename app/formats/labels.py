@@ -122,7 +122,7 @@ def label_problem(name: str) -> str | None:
         return "the label is empty"
     if len(name) > MAX_LABEL:
         return f"the label has {len(name)} characters, at most {MAX_LABEL} are allowed"
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+    if not name.isprintable() and any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
         return f"the label '{shorten(name)}' has control characters"
     return None
 

@@ -1,5 +1,6 @@
 """Hierarchies: label trees, received, looked at and deleted."""
 
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
@@ -9,8 +10,10 @@ from sqlalchemy import delete as sql_delete
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from app.config import settings
 from app.errors import Conflict, InvalidInput, Item, NotFound
-from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.apart import read_hierarchy
+from app.formats.hierarchies.bounds import Bounds
 from app.formats.table import FormatError
 from app.schemas.hierarchies import Hierarchy, HierarchyNode, HierarchyNodes, HierarchyOptions, NewHierarchy
 from app.schemas.pages import Page
@@ -47,11 +50,26 @@ def check_new(session: Session, new: NewHierarchy) -> None:
             raise _taken(new.name)
 
 
-def read(upload: Upload, new: NewHierarchy) -> Taxonomy:
-    """The tree in a received file, which is gone afterwards; raises InvalidInput with the faults of its lines."""
+def read(upload: Upload, new: NewHierarchy, check: Callable[[], None] = lambda: None) -> Taxonomy:
+    """The tree in a received file, which is gone afterwards.
+
+    Raises
+    ------
+    InvalidInput
+        With the faults of its lines.
+    Exception
+        What ``check`` raises, which is called now and then.
+    """
+    most = settings()
+    bounds = Bounds(
+        most.max_hierarchy_nodes,
+        most.max_hierarchy_depth,
+        4 * most.max_hierarchy_bytes,
+        most.max_hierarchy_seconds,
+    )
     try:
         upload.finish()
-        return parse_hierarchy(upload.path, new.format, new)
+        return read_hierarchy(upload.path, new.format, new, bounds, check)
     except FormatError as error:
         raise _not_a_tree(error) from error
     finally:

@@ -9,6 +9,7 @@ import csv
 import io
 from pathlib import Path
 
+from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import read_text
 from app.formats.table import row_error, shorten
@@ -16,11 +17,11 @@ from app.schemas.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import ROOT, Taxonomy
 
 
-def parse_edge_list(path: Path, options: HierarchyOptions) -> Taxonomy:
+def parse_edge_list(path: Path, options: HierarchyOptions, bounds: Bounds) -> Taxonomy:
     """Read a CSV file of edges; raises FormatError."""
     top = options.root or ROOT
     rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    edges = Edges(top)
+    edges = Edges(top, bounds)
     try:
         header = [name.strip() for name in next(rows, [])]
         at = [_column(header, name) for name in ("parent", "child")]

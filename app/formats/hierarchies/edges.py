@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from app.formats.hierarchies.bounds import Bounds, too_many
 from app.formats.labels import label_problem
 from app.formats.table import MAX_REPORTED, Problems, row_error, shorten
 from solvers.labels.taxonomy import ROOT, Taxonomy
 
-MAX_DEPTH = 1000
+MAX_FAULTS = 10_000
 
 _NAMED = 5
 
@@ -27,16 +28,24 @@ class Edges:
     ----------
     top : str, optional
         What the file calls the top of the tree, which is no label. None: the only node without a parent.
+    bounds : Bounds, optional
+        What the tree may come to.
     """
 
-    def __init__(self, top: str | None = ROOT) -> None:
+    def __init__(self, top: str | None = ROOT, bounds: Bounds | None = None) -> None:
         self._top = top
+        self._bounds = bounds or Bounds()
+        self._n_characters = 0
+        self._n_faults = 0
         self._above: dict[str, _Above] = {}
         self._problems = Problems()
 
     def fault(self, line: int, detail: str, column: str | None = None) -> None:
-        """Note what is wrong with a line beside its edges."""
+        """Note what is wrong with a line beside its edges; raises FormatError where so much is that no more is read."""
         self._problems.add(line, detail, column)
+        self._n_faults += 1
+        if self._n_faults >= MAX_FAULTS:
+            self._problems.raise_if_any()
 
     def add(self, parent: str, child: str, line: int, *, repeats: bool = False) -> None:
         """Take one edge.
@@ -49,6 +58,11 @@ class Edges:
             Counted from 1.
         repeats : bool
             Whether the same edge may stand in the file before, as paths that begin alike repeat it.
+
+        Raises
+        ------
+        FormatError
+            There are too many nodes, or too many characters in their names.
         """
         parent, child = parent.strip(), child.strip()
         for name, column in ((parent, "parent"), (child, "child")):
@@ -59,6 +73,11 @@ class Edges:
         given = self._above.get(child)
         if given is None:
             self._above[child] = _Above(parent, line)
+            self._n_characters += len(child)
+            if len(self._above) > self._bounds.nodes:
+                raise too_many(line, "nodes", self._bounds.nodes)
+            if self._n_characters > self._bounds.characters:
+                raise too_many(line, "characters in the names of all nodes", self._bounds.characters)
         elif given.parent != parent:
             detail = f"{_name(child)} has two parents: {_name(given.parent)} on line {given.line}, and {_name(parent)}"
             self.fault(line, detail)
@@ -72,7 +91,7 @@ class Edges:
         ------
         FormatError
             Nodes have two parents, are in a cycle, or hang below none that leads to the top; an edge is given twice;
-            the tree is empty or deeper than 1,000 levels; or a line had faults of its own.
+            the tree is empty or too deep; or a line had faults of its own.
         """
         if not self._above:
             self._problems.raise_if_any()
@@ -85,9 +104,14 @@ class Edges:
         tree = Taxonomy.from_edges(
             (ROOT if given.parent == top else given.parent, child) for child, given in self._above.items()
         )
-        if tree.depth > MAX_DEPTH:
-            raise row_error(1, f"the label tree has {tree.depth} levels, at most {MAX_DEPTH} are allowed")
+        depth = _depth(tree)
+        if depth > self._bounds.depth:
+            raise row_error(1, f"the label tree has {depth} levels, at most {self._bounds.depth} are allowed")
         return tree
+
+    def __contains__(self, child: str) -> bool:
+        """Whether a node is there already."""
+        return child in self._above
 
     def _orphans(self) -> dict[str, tuple[str, int]]:
         """Parents that are a child of none, each with its first child and that one's line."""
@@ -163,6 +187,13 @@ class Edges:
                     self.fault(line, f"{len(cycle)} node(s) are in a cycle: {shown} < {_name(node)}")
             settled.update(trail)
         self._problems.uncounted(max(0, n_found - MAX_REPORTED))
+
+
+def _depth(tree: Taxonomy) -> int:
+    levels: list[int] = []
+    for above in tree.parent.tolist():  # one pass, however many levels there are
+        levels.append(1 if above < 0 else levels[above] + 1)
+    return levels[-1]
 
 
 def _name(name: str) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from app.formats.hierarchies.bounds import Bounds, too_many
 from app.formats.table import FormatError, row_error, shorten
 
-_TOKEN = re.compile(r'[ \t\r\n]*([{}\[\]:,]|"(?:[^"\\\x00-\x1f]|\\.)*"|[^\s{}\[\]:,"]+|")')
+# possessive, so that nothing is remembered for each character of a long string
+_TOKEN = re.compile(r'[ \t\r\n]*+([{}\[\]:,]|"(?:[^"\\\x00-\x1f]++|\\.)*+"|[^\s{}\[\]:,"]++|")')
+_REST = re.compile(r"\S")
 _CLOSING = {"{": "}", "[": "]"}
 
 
@@ -23,21 +27,26 @@ class Entry(NamedTuple):
     key: str
     kind: str
     text: str
-    inside: list[Entry]
+    inside: Sequence[Entry]
 
 
-def load_entries(text: str) -> Entry:
-    """The document that ``text`` spells; raises FormatError."""
+def load_entries(text: str, bounds: Bounds | None = None) -> Entry:
+    """The document that ``text`` spells; raises FormatError, also where it has too many values or brackets."""
+    bounds = bounds or Bounds()
     tokens = _Tokens(text)
     whole: list[Entry] = []
     open_: list[tuple[str, list[Entry]]] = []  # brackets and what is in them so far
     current = whole
+    n_entries = 0
     while True:
         line, token = tokens.take()
         if open_ and token == _CLOSING[open_[-1][0]] and not current:
             open_.pop()
         else:
             key = ""
+            n_entries += 1
+            if n_entries > bounds.entries:
+                raise too_many(line, "values", bounds.entries)
             if open_ and open_[-1][0] == "{":
                 key = _string(token, tokens)
                 tokens.expect(":")
@@ -46,6 +55,8 @@ def load_entries(text: str) -> Entry:
                 inner: list[Entry] = []
                 current.append(Entry(line, key, token, "", inner))
                 open_.append((token, inner))
+                if len(open_) > bounds.nesting:
+                    raise too_many(line, "brackets in one another", bounds.nesting)
                 current = inner
                 continue
             current.append(_scalar(token, line, key, tokens))
@@ -64,12 +75,12 @@ def load_entries(text: str) -> Entry:
 
 def _scalar(token: str, line: int, key: str, tokens: _Tokens) -> Entry:
     if token.startswith('"'):
-        return Entry(line, key, '"', _string(token, tokens), [])
+        return Entry(line, key, '"', _string(token, tokens), ())
     try:
         json.loads(token)
     except (ValueError, RecursionError):
         raise tokens.unexpected(token) from None
-    return Entry(line, key, "literal", token, [])
+    return Entry(line, key, "literal", token, ())
 
 
 def _string(token: str, tokens: _Tokens) -> str:
@@ -105,7 +116,7 @@ class _Tokens:
 
     def end(self) -> None:
         """Nothing but white space may follow."""
-        if self._text[self._at :].strip():
+        if _REST.search(self._text, self._at):
             raise self.unexpected(self.take()[1])
 
     def unexpected(self, token: str) -> FormatError:

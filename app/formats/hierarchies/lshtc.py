@@ -6,23 +6,28 @@ read, and an edge may be repeated.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
+from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import numbered_lines
 from app.formats.table import shorten
 from app.schemas.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import Taxonomy
 
+_NAME = re.compile(r"\S+")
 
-def parse_lshtc(path: Path, options: HierarchyOptions) -> Taxonomy:
+
+def parse_lshtc(path: Path, options: HierarchyOptions, bounds: Bounds) -> Taxonomy:
     """Read an LSHTC hierarchy; raises FormatError."""
-    edges = Edges(options.root)
+    edges = Edges(options.root, bounds)
     for line, text in numbered_lines(path):
-        names = text.split()
-        if len(names) < 2:
-            edges.fault(line, f"'{shorten(text)}' stands alone; a parent and its child, or a path, was expected")
-        for parent, child in pairwise(names):
+        alone = True
+        for parent, child in pairwise(name[0] for name in _NAME.finditer(text)):
             edges.add(parent, child, line, repeats=True)
+            alone = False
+        if alone:
+            edges.fault(line, f"'{shorten(text)}' stands alone; a parent and its child, or a path, was expected")
     return edges.take()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.json_entries import Entry, load_entries
 from app.formats.hierarchies.source import read_text
@@ -17,10 +18,10 @@ from app.schemas.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import ROOT, Taxonomy
 
 
-def parse_nested_json(path: Path, options: HierarchyOptions) -> Taxonomy:
-    """Read nested JSON of any depth; raises FormatError."""
-    whole = load_entries(read_text(path))
-    edges = Edges()
+def parse_nested_json(path: Path, options: HierarchyOptions, bounds: Bounds) -> Taxonomy:
+    """Read nested JSON; raises FormatError."""
+    whole = load_entries(read_text(path), bounds)
+    edges = Edges(ROOT, bounds)
     if _node_name(whole) is not None:
         whole = _children(whole)
     elif whole.kind == "{" and [inner.key for inner in whole.inside] == [options.root or ROOT]:
@@ -59,7 +60,7 @@ def _node_name(entry: Entry) -> str | None:
 
 def _children(node: Entry) -> Entry:
     """What a node, or a name alone, has as children."""
-    nothing = Entry(node.line, "", "literal", "null", [])
+    nothing = Entry(node.line, "", "literal", "null", ())
     return next((inner for inner in node.inside if inner.key == "children"), nothing)
 
 

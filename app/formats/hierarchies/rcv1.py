@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import numbered_lines
-from app.formats.table import row_error
+from app.formats.table import row_error, shorten
 from app.schemas.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import Taxonomy
 
@@ -18,15 +19,19 @@ _NOTHING = "None"
 _LINE = re.compile(r"parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?")
 
 
-def parse_rcv1(path: Path, options: HierarchyOptions) -> Taxonomy:
+def parse_rcv1(path: Path, options: HierarchyOptions, bounds: Bounds) -> Taxonomy:
     """Read an RCV1 hierarchy; raises FormatError."""
-    found = [(line, _LINE.fullmatch(text)) for line, text in numbered_lines(path)]
-    tops = [(line, match[2]) for line, match in found if match is not None and match[1] == _NOTHING]
-    if len(tops) > 1:
-        line, name = tops[1]
-        raise row_error(line, f"'{name}' is a second top beside '{tops[0][1]}'; a tree has one", "parent")
-    edges = Edges(options.root or (tops[0][1] if tops else None))
-    for line, match in found:
+    top: str | None = None
+    for line, text in numbered_lines(path):
+        match = _LINE.fullmatch(text)
+        if match is not None and match[1] == _NOTHING:
+            if top is not None:
+                detail = f"'{shorten(match[2])}' is a second top beside '{shorten(top)}'; a tree has one"
+                raise row_error(line, detail, "parent")
+            top = match[2]
+    edges = Edges(options.root or top, bounds)
+    for line, text in numbered_lines(path):
+        match = _LINE.fullmatch(text)
         if match is None:
             edges.fault(line, "not of the form 'parent: A child: B child-description: ...'")
         elif match[1] != _NOTHING:

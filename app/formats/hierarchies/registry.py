@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edge_list import parse_edge_list
 from app.formats.hierarchies.lshtc import parse_lshtc
 from app.formats.hierarchies.nested_json import parse_nested_json
@@ -14,7 +15,7 @@ from app.formats.hierarchies.rcv1 import parse_rcv1
 from app.schemas.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import Taxonomy
 
-Parser = Callable[[Path, HierarchyOptions], Taxonomy]
+Parser = Callable[[Path, HierarchyOptions, Bounds], Taxonomy]
 
 HIERARCHY_FORMATS: Mapping[str, Parser] = MappingProxyType(
     {
@@ -27,7 +28,9 @@ HIERARCHY_FORMATS: Mapping[str, Parser] = MappingProxyType(
 )
 
 
-def parse_hierarchy(path: Path, format: str, options: HierarchyOptions | None = None) -> Taxonomy:
+def parse_hierarchy(
+    path: Path, format: str, options: HierarchyOptions | None = None, bounds: Bounds | None = None
+) -> Taxonomy:
     """Read a label tree.
 
     Parameters
@@ -38,6 +41,8 @@ def parse_hierarchy(path: Path, format: str, options: HierarchyOptions | None = 
         A name in HIERARCHY_FORMATS.
     options : HierarchyOptions, optional
         What else is known about the file.
+    bounds : Bounds, optional
+        What the tree may come to.
 
     Raises
     ------
@@ -46,4 +51,4 @@ def parse_hierarchy(path: Path, format: str, options: HierarchyOptions | None = 
     KeyError
         If there is no such format.
     """
-    return HIERARCHY_FORMATS[format](path, options or HierarchyOptions())
+    return HIERARCHY_FORMATS[format](path, options or HierarchyOptions(), bounds or Bounds())

@@ -28,6 +28,11 @@ def read_text(path: Path) -> str:
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Lines that are not blank, with their numbers from 1; raises as :func:`read_text` does."""
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        if line.strip():
-            yield number, line.strip()
+    text = read_text(path)
+    begin, number = 0, 1
+    while begin <= len(text):  # not split at once: a file of line ends alone would make a list of all of them
+        end = text.find("\n", begin)
+        end = len(text) if end < 0 else end
+        if line := text[begin:end].strip():
+            yield number, line
+        begin, number = end + 1, number + 1

@@ -1,8 +1,16 @@
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
 import pytest
-from asking import TestClient, bearer, problem
+from asking import TestClient, bearer, call, problem
+from fastapi import FastAPI
 
 from app.config import Settings
 from app.main import create_app
+from app.schemas.hierarchies import NewHierarchy
+from app.store.files import Upload
 
 URL = "/api/v1/hierarchies"
 TREE = b"parent,child\nroot,a\nroot,b\na,c\na,d\n"
@@ -65,3 +73,23 @@ def test_a_hierarchy_has_a_bound_of_its_own(config: Settings, secrets: dict[str,
         params = {"name": "letters", "format": "csv"}
         problem(client.post(URL, params=params, content=b"x" * 1001), 413, "too_large")
         assert client.post(URL, params=params, content=TREE).status_code == 201
+
+
+def test_a_client_that_goes_away_ends_the_reading(
+    app: FastAPI, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+
+    def read(_upload: Upload, _new: NewHierarchy, check: Callable[[], None]) -> None:
+        try:
+            while True:
+                check()
+                time.sleep(0.001)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr("app.services.hierarchies.read", read)
+    url = "/api/v1/hierarchies?name=t&format=paths"
+    headers = {**bearer(secrets["editor"]), "Transfer-Encoding": "chunked"}
+    asyncio.run(call(app, url, headers, [b"a", b"", None]))
+    assert ended.is_set()

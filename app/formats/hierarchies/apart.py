@@ -1,0 +1,124 @@
+"""Large label trees are read in a process of their own; as a script, that process.
+
+So reading neither holds up the threads that answer requests, nor goes on when nobody waits for its answer, nor takes
+more memory than it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from app.formats.hierarchies.bounds import Bounds
+from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.table import FormatError, RowError, row_error
+from app.schemas.hierarchies import HierarchyOptions
+from solvers.labels.taxonomy import Taxonomy
+
+INLINE_BYTES = 64 << 10
+
+_MEMORY_BYTES = 4 << 30
+_LOOK_SECONDS = 0.05
+_ORPHANED = 3
+# more at once would only take turns, each with its memory
+_turns = threading.Semaphore(2)
+
+
+def read_hierarchy(
+    path: Path, format: str, options: HierarchyOptions, bounds: Bounds, check: Callable[[], None]
+) -> Taxonomy:
+    """As :func:`parse_hierarchy`; a file of more than 64 KiB is read in another process.
+
+    Parameters
+    ----------
+    path, format, options, bounds
+        As there.
+    check : callable
+        Called several times a second; what it raises ends the process.
+
+    Raises
+    ------
+    FormatError
+        Also where reading takes longer, or more memory, than it may.
+    """
+    if path.stat().st_size <= INLINE_BYTES:
+        return parse_hierarchy(path, format, options, bounds)
+    with _turn(check), tempfile.TemporaryDirectory(prefix="polymargin-") as folder:
+        _run([str(path), format, options.model_dump_json(), json.dumps(asdict(bounds)), folder], bounds.seconds, check)
+        found = json.loads((Path(folder) / "found.json").read_bytes())
+        if found["n_errors"]:
+            raise FormatError([RowError(**error) for error in found["errors"]], found["n_errors"])
+        names = tuple((Path(folder) / "names").read_text(encoding="utf-8").split("\n"))
+        return Taxonomy(names, np.load(Path(folder) / "parent.npy", allow_pickle=False))
+
+
+def main(path: str, format: str, options: str, bounds: str, folder: str) -> None:
+    """Read a file, and write the tree or its faults to ``folder``."""
+    threading.Thread(target=_end_with_the_caller, daemon=True).start()
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+    try:
+        tree = parse_hierarchy(
+            Path(path), format, HierarchyOptions.model_validate_json(options), Bounds(**json.loads(bounds))
+        )
+    except FormatError as error:
+        errors, n_errors = error.errors, error.n_errors
+    except MemoryError:
+        errors, n_errors = row_error(1, "reading the label tree takes more memory than it may").errors, 1
+    else:
+        errors, n_errors = [], 0
+        # no name has a line end in it: that is a control character
+        (Path(folder) / "names").write_text("\n".join(tree.names), encoding="utf-8", newline="")
+        np.save(Path(folder) / "parent.npy", tree.parent, allow_pickle=False)
+    document = {"n_errors": n_errors, "errors": [asdict(error) for error in errors]}
+    (Path(folder) / "found.json").write_text(json.dumps(document))
+
+
+@contextmanager
+def _turn(check: Callable[[], None]) -> Iterator[None]:
+    while not _turns.acquire(timeout=_LOOK_SECONDS):
+        check()
+    try:
+        yield
+    finally:
+        _turns.release()
+
+
+def _run(arguments: list[str], seconds: float, check: Callable[[], None]) -> None:
+    process = subprocess.Popen([sys.executable, "-m", __name__, *arguments], stdin=subprocess.PIPE)
+    deadline = time.monotonic() + seconds
+    try:
+        while True:
+            check()
+            try:
+                status = process.wait(_LOOK_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                if time.monotonic() > deadline:
+                    raise row_error(1, f"reading the label tree takes longer than {seconds:g} s") from None
+    finally:
+        process.kill()
+        process.communicate()
+    if status != 0:
+        raise RuntimeError(f"the process that reads a hierarchy ended with status {status}")
+
+
+def _end_with_the_caller() -> None:
+    """The caller holds the other end of standard input and writes nothing: its end means that the caller is gone."""
+    os.read(0, 1)
+    os._exit(_ORPHANED)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
