@@ -17,7 +17,7 @@ from solvers.core.machine import Machine
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.hierarchical.subtree_model import SubtreeModel
-from solvers.metrics.accuracy import flat
+from solvers.metrics.flat import flat
 from solvers.metrics.hierarchical import hierarchical
 from solvers.metrics.multilabel import multilabel
 from solvers.registry import SOLVERS, parse_params

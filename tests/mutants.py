@@ -488,10 +488,10 @@ MUTANTS = (
     ),
     mutant(
         "F1 is half of what it is",
-        "solvers/metrics/accuracy.py",
-        "f1 = 2 * correct[seen]",
-        "f1 = correct[seen]",
-        "solvers/metrics/test_accuracy.py",
+        "solvers/metrics/label_table.py",
+        "return ratios(2 * self.common, self.true + self.named)",
+        "return ratios(self.common, self.true + self.named)",
+        "solvers/metrics/test_flat.py",
     ),
     mutant(
         "a bound counts a class with itself",

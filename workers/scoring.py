@@ -5,7 +5,7 @@ from scipy.sparse import csr_matrix
 
 from solvers.core.model import Model
 from solvers.labels.label_sets import of_nodes
-from solvers.metrics.accuracy import flat
+from solvers.metrics.flat import flat
 from solvers.metrics.hierarchical import hierarchical
 from solvers.metrics.multilabel import multilabel
 from workers.preparation import Rows, Truth

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.label_table import LabelTable, ratio
 
 
 def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np.integer]) -> dict[str, float]:
@@ -20,11 +21,13 @@ def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np
     -------
     dict
         ``error``, the share of rows whose true label is neither the predicted node nor above it; ``tree_loss``, the
-        mean of half the length of the path between the two; ``micro_f1``, that of all labels on the paths, the
-        root left out; ``macro_f1``, the mean over the nodes that are on some path, and nothing for labels that the
-        tree does not have. For every level l: ``error_l``, the share of rows whose true path has another node there
-        than the predicted one, of those that come so far; ``precision_l``, ``recall_l``, ``f1_l`` and ``macro_f1_l``
-        of the labels of that level; 0 where there is nothing to divide by.
+        mean of half the length of the path between the two. Of all labels on the paths, the root left out,
+        ``precision``, ``recall`` and ``micro_f1``: the hierarchical ones of Kiritchenko et al. 2006; ``macro_f1``, the
+        mean over the nodes that are on some path, and nothing for labels that the tree does not have;
+        ``weighted_f1``, that by the nodes' numbers of rows. For every level l: ``error_l``, the share of rows whose
+        true path has another node there than the predicted one, of those that come so far; ``precision_l``,
+        ``recall_l``, ``f1_l``, ``macro_f1_l`` and ``weighted_f1_l`` of the labels of that level; 0 where there is
+        nothing to divide by.
 
     Raises
     ------
@@ -33,32 +36,35 @@ def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np
     """
     if len(y_true) == 0:
         raise ValueError("no rows to measure; at least one was expected")
-    true, predicted = _ancestry(tree, y_true), _ancestry(tree, y_pred)
-    hits, has_true, has_predicted = (true == predicted) & (true >= 0), true >= 0, predicted >= 0
-    own_level = np.where(y_true >= 0, tree.level[y_true], 0)
-    right = (y_true >= 0) & (hits.sum(axis=1) == own_level)
+    true, predicted = ancestry(tree, y_true), ancestry(tree, y_pred)
+    hits, has_true = (true == predicted) & (true >= 0), true >= 0
     measures = {
-        "error": float(1 - right.mean()),
+        "error": float(1 - right(tree, y_true, y_pred).mean()),
         "tree_loss": float(tree.distance(y_true, y_pred).mean()),
-        "micro_f1": ratio(2 * hits.sum(), has_true.sum() + has_predicted.sum()),
     }
-    on_path = [
-        np.bincount(of[where], minlength=tree.n_nodes) for of, where in ((true, has_true), (predicted, has_predicted))
-    ]
-    common, total = np.bincount(true[hits], minlength=tree.n_nodes), on_path[0] + on_path[1]
-    measures["macro_f1"] = mean_f1(common, total)
-    for level in range(tree.depth):
-        hit, real, said = (int(part[:, level].sum()) for part in (hits, has_true, has_predicted))
-        measures[f"precision_{level + 1}"] = ratio(hit, said)
-        measures[f"recall_{level + 1}"] = ratio(hit, real)
-        measures[f"f1_{level + 1}"] = ratio(2 * hit, real + said)
-        measures[f"error_{level + 1}"] = ratio(real - hit, real)
-        nodes = tree.level_range(level + 1)
-        measures[f"macro_f1_{level + 1}"] = mean_f1(common[nodes.start : nodes.stop], total[nodes.start : nodes.stop])
+    counts = LabelTable(
+        *(
+            np.bincount(nodes, minlength=tree.n_nodes)
+            for nodes in (true[hits], true[has_true], predicted[predicted >= 0])
+        )
+    )
+    measures |= counts.averages()
+    for level in range(1, tree.depth + 1):
+        nodes = tree.level_range(level)
+        hit, real = (int(part[:, level - 1].sum()) for part in (hits, has_true))
+        measures[f"error_{level}"] = ratio(real - hit, real)
+        measures |= of_level(counts.at(slice(nodes.start, nodes.stop)), level)
     return measures
 
 
-def _ancestry(tree: Taxonomy, nodes: NDArray[np.integer]) -> NDArray[np.int32]:
+def right(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Whether the true label of each row is the predicted node or above it; -1, the root, never is."""
+    true = np.asarray(y_true)
+    level = np.where(true >= 0, tree.level[true], 1)
+    return np.asarray((true >= 0) & (ancestry(tree, y_pred)[np.arange(len(true)), level - 1] == true))
+
+
+def ancestry(tree: Taxonomy, nodes: NDArray[np.integer]) -> NDArray[np.int32]:
     """The node of every level on the path to each of these, shape (n, depth); -1 below them."""
     paths = np.full((tree.n_nodes + 1, tree.depth), -1, np.int32)
     owner = np.repeat(np.arange(tree.n_nodes), tree.level)
@@ -66,12 +72,7 @@ def _ancestry(tree: Taxonomy, nodes: NDArray[np.integer]) -> NDArray[np.int32]:
     return np.asarray(paths[nodes])
 
 
-def mean_f1(common: NDArray[np.integer], total: NDArray[np.integer]) -> float:
-    """The mean F1 of labels that occur, of how often each is hit and is in either; 0 where none does."""
-    seen = total > 0
-    return float((2 * common[seen] / total[seen]).mean()) if seen.any() else 0.0
-
-
-def ratio(part: int, whole: int) -> float:
-    """What part is of the whole, 0 of nothing."""
-    return float(part / whole) if whole else 0.0
+def of_level(counts: LabelTable, level: int) -> dict[str, float]:
+    """The averages of the labels of one level under their names there: precision_1, f1_1, macro_f1_1."""
+    names = {"micro_f1": "f1"}
+    return {f"{names.get(name, name)}_{level}": value for name, value in counts.averages().items()}

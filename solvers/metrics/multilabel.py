@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import Taxonomy, Weighting
-from solvers.metrics.hierarchical import mean_f1, ratio
+from solvers.metrics.hierarchical import of_level
+from solvers.metrics.label_table import LabelTable
 
 
 def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) -> dict[str, float]:
@@ -26,9 +27,10 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
         Means over the examples: ``error``, 1 where the two sets are not the same; ``symmetric_difference``, the number
         of labels in one of them alone; ``h_uniform``, ``h_sibling`` and ``h_subtree``, the weights of the highest
         labels that differ (:meth:`Taxonomy.loss_weights`). Over all labels of all examples ``precision``, ``recall``
-        and ``micro_f1``; ``macro_f1``, the mean over the nodes that occur in either. For every level l ``error_l``,
-        the share of examples whose labels of that level are not the same, and ``precision_l``, ``recall_l``, ``f1_l``
-        and ``macro_f1_l`` of the labels of that level; 0 where there is nothing to divide by.
+        and ``micro_f1``, the hierarchical ones of Kiritchenko et al. 2006; ``macro_f1``, the mean over the nodes that
+        occur in either; ``weighted_f1``, that by the nodes' numbers of examples. For every level l ``error_l``, the
+        share of examples whose labels of that level are not the same, and ``precision_l``, ``recall_l``, ``f1_l``,
+        ``macro_f1_l`` and ``weighted_f1_l`` of the labels of that level; 0 where there is nothing to divide by.
 
     Raises
     ------
@@ -40,36 +42,56 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
         raise ValueError(f"sets have shapes {true.shape} and {predicted.shape}; two of (n_samples, {tree.n_nodes}) fit")
     if shape[0] == 0:
         raise ValueError("no rows to measure; at least one was expected")
-    real_keys, said_keys = _keys(true), _keys(predicted)
-    differing = np.setxor1d(real_keys, said_keys, assume_unique=True)
-    row, node = np.divmod(differing, tree.n_nodes)
-    n_different = np.bincount(row, minlength=shape[0])
-    # where a parent differs too, it comes first on the path, and the loss is its
-    under = np.isin(row * tree.n_nodes + tree.parent[node], differing)
-    highest = node[(tree.parent[node] < 0) | ~under]
-    measures = {"error": float((n_different > 0).mean()), "symmetric_difference": float(n_different.mean())}
-    measures |= {f"h_{kind}": float(tree.loss_weights(kind)[highest].sum() / shape[0]) for kind in get_args(Weighting)}
-    hits = np.intersect1d(real_keys, said_keys, assume_unique=True)
-    hit, real, said = (
-        np.bincount(keys % tree.n_nodes, minlength=tree.n_nodes) for keys in (hits, real_keys, said_keys)
-    )
-    measures |= {
-        "precision": ratio(hit.sum(), said.sum()),
-        "recall": ratio(hit.sum(), real.sum()),
-        "micro_f1": ratio(2 * hit.sum(), real.sum() + said.sum()),
-        "macro_f1": mean_f1(hit, real + said),
-    }
+    measures = {name: float(values.mean()) for name, values in set_losses(tree, true, predicted).items()}
+    counts = table(true, predicted)
+    measures |= counts.averages()
     for level in range(1, tree.depth + 1):
         nodes = tree.level_range(level)
         there = slice(nodes.start, nodes.stop)
-        right, labels, answers = (int(part[there].sum()) for part in (hit, real, said))
-        wrong = np.unique(row[(node >= nodes.start) & (node < nodes.stop)])
-        measures[f"error_{level}"] = ratio(len(wrong), shape[0])
-        measures[f"precision_{level}"] = ratio(right, answers)
-        measures[f"recall_{level}"] = ratio(right, labels)
-        measures[f"f1_{level}"] = ratio(2 * right, labels + answers)
-        measures[f"macro_f1_{level}"] = mean_f1(hit[there], real[there] + said[there])
+        measures[f"error_{level}"] = float((n_different(true[:, there], predicted[:, there]) > 0).mean())
+        measures |= of_level(counts.at(there), level)
     return measures
+
+
+def set_losses(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) -> dict[str, NDArray[np.float64]]:
+    """The losses of each example, shape (n_samples,): ``error``, ``symmetric_difference`` and the three H-losses.
+
+    Parameters
+    ----------
+    tree : Taxonomy
+    true, predicted : csr_matrix of bool, shape (n_samples, n_nodes)
+        Closed upwards.
+    """
+    row, node = np.divmod(np.setxor1d(_keys(true), _keys(predicted), assume_unique=True), tree.n_nodes)
+    # where a parent differs too, it comes first on the path, and the loss is its
+    under = np.isin(row * tree.n_nodes + tree.parent[node], row * tree.n_nodes + node)
+    highest = (tree.parent[node] < 0) | ~under
+    row_count = predicted.shape[0]
+    different = np.bincount(row, minlength=row_count).astype(np.float64)
+    losses = {"error": (different > 0).astype(np.float64), "symmetric_difference": different}
+    for kind in get_args(Weighting):
+        weights = tree.loss_weights(kind)[node[highest]]
+        losses[f"h_{kind}"] = np.bincount(row[highest], weights, minlength=row_count).astype(np.float64)
+    return losses
+
+
+def table(true: sp.csr_matrix, predicted: sp.csr_matrix) -> LabelTable:
+    """Counts by label, of sets as csr_matrices of bool, shape (n_samples, n_labels)."""
+    n_labels = true.shape[1]
+    each = (common(true, predicted), true, predicted)
+    return LabelTable(*(np.bincount(sets.indices, sets.data, n_labels).astype(np.int64) for sets in each))
+
+
+def n_different(true: sp.csr_matrix, predicted: sp.csr_matrix) -> NDArray[np.int64]:
+    """How many labels are in one of both sets alone, shape (n_samples,)."""
+    sizes = [np.asarray(sets.sum(axis=1)).ravel().astype(np.int64) for sets in (true, predicted)]
+    both = np.asarray(common(true, predicted).sum(axis=1)).ravel().astype(np.int64)
+    return np.asarray(sizes[0] + sizes[1] - 2 * both)
+
+
+def common(true: sp.csr_matrix, predicted: sp.csr_matrix) -> sp.csr_matrix:
+    """The labels that are in both sets."""
+    return sp.csr_matrix(true.multiply(predicted))
 
 
 def _keys(sets: sp.csr_matrix) -> NDArray[np.int64]:

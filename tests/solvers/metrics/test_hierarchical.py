@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.labels.taxonomy import Taxonomy
-from solvers.metrics.accuracy import flat
+from solvers.metrics.flat import flat
 from solvers.metrics.hierarchical import hierarchical
 
 TREE = Taxonomy.from_edges([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d"), ("c", "e"), ("c", "f"), ("b", "g")])
@@ -22,6 +22,9 @@ def test_measures_are_those_of_the_sets_of_labels_on_the_paths(pairs):
     assert told["tree_loss"] == pytest.approx(np.mean([len(t ^ p) / 2 for t, p in sets]))
     common, total = sum(len(t & p) for t, p in sets), sum(len(t) + len(p) for t, p in sets)
     assert told["micro_f1"] == pytest.approx(2 * common / total if total else 0.0)
+    real, said = sum(len(t) for t, _ in sets), sum(len(p) for _, p in sets)
+    assert told["precision"] == pytest.approx(common / said)
+    assert told["recall"] == pytest.approx(common / real if real else 0.0)
     f1 = {}
     for node in range(TREE.n_nodes):
         both, either = sum(node in t & p for t, p in sets), sum((node in t) + (node in p) for t, p in sets)
@@ -34,6 +37,9 @@ def test_measures_are_those_of_the_sets_of_labels_on_the_paths(pairs):
         assert told[f"recall_{level}"] == pytest.approx(hit / real if real else 0.0)
         assert told[f"precision_{level}"] == pytest.approx(hit / said if said else 0.0)
         assert told[f"error_{level}"] == pytest.approx(np.mean([not t & p & at for t, p in sets if t & at] or [0.0]))
+        support = {i: sum(i in t for t, _ in sets) for i in at}
+        weighted = sum(f1.get(i, 0.0) * support[i] for i in at)
+        assert told[f"weighted_f1_{level}"] == pytest.approx(weighted / real if real else 0.0)
         assert told[f"macro_f1_{level}"] == pytest.approx(np.mean([f1[i] for i in at if i in f1] or [0.0]))
         assert told[f"f1_{level}"] == pytest.approx(2 * hit / (real + said) if real + said else 0.0)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import random_sets, random_tree
+from sklearn.metrics import f1_score
 
 from solvers.labels.label_sets import of_names
 from solvers.labels.taxonomy import Taxonomy
@@ -40,6 +41,10 @@ def test_losses_are_those_of_the_paper_whose_two_hierarchical_ones_agree_on_clos
     hit, real, said = (Y & U).sum(), Y.sum(), U.sum()
     assert (told["precision"], told["recall"]) == pytest.approx((hit / said, hit / real))
     assert told["micro_f1"] == pytest.approx(2 * hit / (said + real))
+    for average in ("macro", "weighted"):
+        seen = np.flatnonzero((Y | U).any(axis=0))
+        due = f1_score(Y, U, labels=seen, average=average, zero_division=0)
+        assert told[f"{average}_f1"] == pytest.approx(due)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -73,16 +78,19 @@ def test_a_table_worked_by_hand():
             "recall": 2 / 3,
             "micro_f1": 4 / 7,
             "macro_f1": (1.0 + 2 / 3 + 0 + 0) / 4,
+            "weighted_f1": (1.0 + 2 / 3 + 0) / 3,
             "precision_1": 2 / 3,
             "recall_1": 1.0,
             "f1_1": 0.8,
             "error_1": 1 / 3,
             "macro_f1_1": (1.0 + 2 / 3) / 2,
+            "weighted_f1_1": (1.0 + 2 / 3) / 2,
             "precision_2": 0.0,
             "recall_2": 0.0,
             "f1_2": 0.0,
             "error_2": 1 / 3,
             "macro_f1_2": 0.0,
+            "weighted_f1_2": 0.0,
         }
     )
 

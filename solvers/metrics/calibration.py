@@ -1,0 +1,112 @@
+"""How far probabilities that were told agree with what came true."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+BINS = 15
+
+
+class ReliabilityCurve(NamedTuple):
+    """What was told and what came true, by bins of the confidence.
+
+    Attributes
+    ----------
+    edges : float64 array, shape (bins + 1,)
+        Bin b holds confidences above ``edges[b]``, up to ``edges[b + 1]``; the first also 0.
+    n_rows : int64 array, shape (bins,)
+        Rows of the bin.
+    confidence, accuracy : float64 arrays, shape (bins,)
+        The mean confidence of the rows, and the share of them that is right; nan in an empty bin.
+    """
+
+    edges: NDArray[np.float64]
+    n_rows: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+
+
+def log_loss(probabilities_of_true: NDArray[np.float64]) -> float:
+    """The mean of ``-log p`` over rows, p the probability told of the true label; natural logarithm.
+
+    Parameters
+    ----------
+    probabilities_of_true : float64 array, shape (n_samples,)
+        0 of a label that was given none; smaller ones than the machine's precision 2.2e-16 are taken to be that.
+
+    Raises
+    ------
+    ValueError
+        There are no rows, or values are no probabilities.
+    """
+    p = _checked(probabilities_of_true)
+    return float(-np.log(np.maximum(p, np.finfo(np.float64).eps)).mean())
+
+
+def brier(probabilities_of_true: NDArray[np.float64], sums_of_squares: NDArray[np.float64]) -> float:
+    """The multi-class Brier score, of Brier 1950: the mean over rows of ``sum_c (p_c - [c is true])^2``, from 0 to 2.
+
+    Of two classes it is twice what scikit-learn's ``brier_score_loss`` tells of one of them. The sum is
+    ``sum_c p_c^2 - 2 p + 1``, p the probability of the true label, so that no matrix of all probabilities is needed.
+
+    Parameters
+    ----------
+    probabilities_of_true : float64 array, shape (n_samples,)
+        0 of a label that was given none.
+    sums_of_squares : float64 array, shape (n_samples,)
+        ``sum_c p_c^2`` over all classes.
+
+    Raises
+    ------
+    ValueError
+        There are no rows, or values are no probabilities.
+    """
+    p = _checked(probabilities_of_true)
+    return float((np.asarray(sums_of_squares, np.float64) - 2 * p + 1).mean())
+
+
+def expected_calibration_error(
+    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int = BINS
+) -> tuple[float, ReliabilityCurve]:
+    """The mean over rows of ``|accuracy - confidence|`` of the row's bin; Guo et al. 2017, equation 3.
+
+    Parameters
+    ----------
+    confidence : float64 array, shape (n_samples,)
+        The probability of the predicted label: the largest.
+    correct : bool array, shape (n_samples,)
+        Whether that label is the true one.
+    bins : int
+        Number of bins of equal width from 0 to 1. The value depends on it: say it along.
+
+    Returns
+    -------
+    ece : float
+    curve : ReliabilityCurve
+
+    Raises
+    ------
+    ValueError
+        There are no rows or no bins, or values are no probabilities.
+    """
+    p, right = _checked(confidence), np.asarray(correct, bool)
+    if bins < 1 or right.shape != p.shape:
+        raise ValueError(f"{bins} bins, {right.shape} answers to {p.shape} confidences; one answer each was expected")
+    bin_of = np.clip(np.ceil(p * bins).astype(np.int64) - 1, 0, bins - 1)
+    count = np.bincount(bin_of, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        told = np.bincount(bin_of, p, minlength=bins) / count
+        true = np.bincount(bin_of, right, minlength=bins) / count
+    held = count > 0
+    ece = float(np.abs(told - true)[held] @ count[held] / len(p))
+    return ece, ReliabilityCurve(np.arange(bins + 1) / bins, count, told, true)
+
+
+def _checked(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    values = np.asarray(p, np.float64)
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"probabilities have the shape {values.shape}; (n_samples,) of at least one was expected")
+    if not ((values >= 0) & (values <= 1 + 1e-9)).all():
+        raise ValueError("values are not between 0 and 1")
+    return values

@@ -1,0 +1,71 @@
+"""How often each label is there, is named, and both: precision, recall and F1 of each and of all."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class LabelTable(NamedTuple):
+    """Counts by label; where there is nothing to divide by, a share is 0.
+
+    Attributes
+    ----------
+    common : int or float array, shape (n_labels,)
+        Rows that have the label and for which it is named.
+    true : int or float array, shape (n_labels,)
+        Rows that have the label: its support.
+    named : int or float array, shape (n_labels,)
+        Rows for which it is named.
+    """
+
+    common: NDArray[Any]
+    true: NDArray[Any]
+    named: NDArray[Any]
+
+    @property
+    def precision(self) -> NDArray[np.float64]:
+        """The share of the rows for which a label is named that have it, shape (n_labels,)."""
+        return ratios(self.common, self.named)
+
+    @property
+    def recall(self) -> NDArray[np.float64]:
+        """The share of the rows that have a label for which it is named, shape (n_labels,)."""
+        return ratios(self.common, self.true)
+
+    @property
+    def f1(self) -> NDArray[np.float64]:
+        """The harmonic mean of both, shape (n_labels,)."""
+        return ratios(2 * self.common, self.true + self.named)
+
+    def at(self, labels: slice) -> "LabelTable":
+        """The counts of some labels alone."""
+        return LabelTable(self.common[labels], self.true[labels], self.named[labels])
+
+    def averages(self) -> dict[str, float]:
+        """``precision``, ``recall`` and ``micro_f1`` of all labels together; ``macro_f1`` and ``weighted_f1``.
+
+        The macro average is over the labels that are there or are named, as scikit-learn has it by default; the
+        weighted one is by support.
+        """
+        common, true, named = float(self.common.sum()), float(self.true.sum()), float(self.named.sum())
+        f1, seen = self.f1, (self.true > 0) | (self.named > 0)
+        return {
+            "precision": ratio(common, named),
+            "recall": ratio(common, true),
+            "micro_f1": ratio(2 * common, true + named),
+            "macro_f1": ratio(float(f1.sum()), int(seen.sum())),
+            "weighted_f1": ratio(float(self.true @ f1), true),
+        }
+
+
+def ratio(part: float, whole: float) -> float:
+    """What part is of the whole, 0 of nothing."""
+    return float(part / whole) if whole else 0.0
+
+
+def ratios(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
+    """As :func:`ratio`, for arrays of one shape."""
+    found = np.zeros(np.shape(whole))
+    np.divide(part, whole, out=found, where=whole != 0)
+    return found
