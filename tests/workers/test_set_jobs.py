@@ -88,7 +88,7 @@ def test_a_model_over_sets_is_that_of_the_library_with_measures_of_each_level(
     assert version.metrics["test"]["micro_f1"] > 0.5
     for level, measures in enumerate(version.levels["train"], 1):
         assert measures == {name: expected[f"{name}_{level}"] for name in measures}
-        assert set(measures) == {"error", "precision", "recall", "f1", "macro_f1"}
+        assert set(measures) == {"error", "precision", "recall", "f1", "macro_f1", "weighted_f1"}
     assert len(version.levels["test"]) == 3
 
 

@@ -84,14 +84,14 @@ def test_a_model_along_a_tree_is_that_of_the_library_with_measures_of_each_level
     for name, array in same.arrays().items():
         np.testing.assert_array_equal(model.arrays()[name], array)
     expected = hierarchical(TREE, TREE.find(rows.classes)[rows.y_train], same.predict(X))
-    for name in ("error", "tree_loss", "micro_f1", "macro_f1"):
-        assert version.metrics["train"][name] == expected[name]
-    assert set(version.metrics["test"]) == {"error", "tree_loss", "micro_f1", "macro_f1", "majority_error"}
+    names = {"error", "tree_loss", "precision", "recall", "micro_f1", "macro_f1", "weighted_f1"}
+    assert {name: version.metrics["train"][name] for name in names} == {name: expected[name] for name in names}
+    assert set(version.metrics["test"]) == names | {"majority_error"}
     assert version.metrics["test"]["error"] < version.metrics["test"]["majority_error"]
     assert [len(levels) for levels in version.levels.values()] == [3, 3]
     for level, measures in enumerate(version.levels["train"], 1):
         assert measures == {name: expected[f"{name}_{level}"] for name in measures}
-        assert set(measures) == {"error", "precision", "recall", "f1", "macro_f1"}
+        assert set(measures) == {"error", "precision", "recall", "f1", "macro_f1", "weighted_f1"}
 
 
 @pytest.mark.parametrize("params", [{}, {"kernel": "rbf"}], ids=["linear", "rbf"])
