@@ -72,6 +72,13 @@ class Settings(BaseSettings):
         description="A shard whose peers live but send nothing for so long gives up; the job goes on from its "
         "checkpoint.",
     )
+    job_memory_bytes: int | None = Field(
+        default=None,
+        gt=0,
+        description="Memory that one job may take, in bytes: one whose estimate is above it is refused, and "
+        "allocations that go more than 1 GiB beyond it fail the job. Not set: three quarters of the machine's or "
+        "container's, divided by the worker's processes.",
+    )
     checkpoint_seconds: float = Field(default=20.0, ge=0, description="Time between two checkpoints of a training job.")
     keep_checkpoints_seconds: float = Field(
         default=86400.0,

@@ -14,7 +14,7 @@ from app import logs
 from app.config import settings
 from app.store import migrate
 from app.store.queue import GENERAL, RUN_TASK, SHARD_TASK, make_celery
-from workers import draining, sweeper
+from workers import draining, job_memory, sweeper
 from workers.shard import run_shard
 from workers.tasks import run
 
@@ -33,6 +33,7 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
     # It warns of pickled messages under root; only JSON is accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     migrate.upgrade(settings().sqlalchemy_url)
+    job_memory.divide(concurrency)
     celery = make_celery(settings().redis_url)
     celery.task(name=RUN_TASK, ignore_result=True)(run)
     celery.task(name=SHARD_TASK, ignore_result=True)(run_shard)

@@ -29,10 +29,17 @@ from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
 from app.store.db import reading
 from app.store.files import Files
+from solvers.core.memory import refuse
 from solvers.core.problem import Problem
 from solvers.labels.label_sets import closed
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
 from workers.lease_heartbeat import LeaseHeartbeat
+
+# where fewer than one in so many columns has a value, the others are left out: whatever is made for each of them would
+# cost more than what is trained
+_MOST_UNUSED = 2
+# of the matrix: as it was read, its training and its test rows, and these without the columns that none has
+_COPIES = 2
 
 Truth = NDArray[np.int32] | csr_matrix
 
@@ -182,8 +189,31 @@ def featured(corpus: Corpus, rows: Rows, recipe: TextRecipe) -> Featured:
         features, X_train = TextFeatures.fit(_ChosenTexts(corpus.texts, rows.train), recipe)
         return Featured(features, X_train, features.transform(_ChosenTexts(corpus.texts, rows.test)))
     assert corpus.X is not None
-    given = SparseFeatures(int(corpus.X.shape[1]), corpus.feature_names)
-    return Featured(given, corpus.X[rows.train], corpus.X[rows.test])
+    n_features = int(corpus.X.shape[1])
+    require_matrix(len(rows.train) + len(rows.test), int(corpus.X.nnz))
+    X_train, X_test = corpus.X[rows.train], corpus.X[rows.test]
+    used = _used(X_train)
+    given = SparseFeatures(n_features, corpus.feature_names)
+    if _MOST_UNUSED * len(used) >= n_features:
+        return Featured(given, X_train, X_test)
+    given = SparseFeatures(n_features, corpus.feature_names, used)
+    return Featured(given, given.transform(X_train), given.transform(X_test))
+
+
+def require_matrix(n_rows: int, nnz: int) -> None:
+    """Raise TooLargeError where a job may not hold a sparse matrix of that size as often as preparing it takes."""
+    refuse(f"preparing {n_rows:,} rows with {nnz:,} values", _COPIES * (12 * nnz + 8 * n_rows), None)
+
+
+def _used(X: csr_matrix) -> NDArray[np.int32]:
+    """The columns that some row has, ascending; the first, where none has any."""
+    if X.shape[1] <= 8 * X.nnz:
+        there = np.zeros(X.shape[1], bool)
+        there[X.indices] = True
+        used = np.flatnonzero(there)
+    else:
+        used = np.unique(X.indices)  # costs nothing for those that are not there
+    return np.asarray(used if len(used) else [0], np.int32)
 
 
 def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None) -> Rows:

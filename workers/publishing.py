@@ -108,7 +108,7 @@ class Publisher:
             request=lease.request,
             code_version=VERSION,
             n_classes=len(model.classes),
-            n_features=problem.n_features,
+            n_features=data.features.n_given,
             n_train=problem.n_samples,
             epochs=reached.epoch,
             converged=reached.converged,

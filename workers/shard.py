@@ -24,7 +24,7 @@ from solvers.registry import make
 from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, ExchangeError, gather
 from solvers.sharding.shardable import Shardable, shardable
-from workers import cpu_affinity, draining, gang
+from workers import cpu_affinity, draining, gang, job_memory
 from workers.exchange import RedisExchange
 from workers.failing import explain
 from workers.gang import Report
@@ -83,7 +83,7 @@ def _run_in_gang(lease: ShardLease, heartbeat: _ShardHeartbeat) -> str:
     url = settings().redis_url
     try:
         shard = _Shard(lease, heartbeat, url)
-        with threadpool_limits(shard.request.threads):
+        with job_memory.bounded(), threadpool_limits(shard.request.threads):
             shard.run()
     except ExchangeError as error:
         return f"left: {error}"

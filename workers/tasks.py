@@ -10,7 +10,7 @@ import structlog
 from app.services import leases
 from app.services.leases import Fenced
 from app.store.db import DATABASE_AWAY, sessions
-from workers import draining
+from workers import draining, job_memory
 from workers.failing import explain
 from workers.gang import Failed, Lost, Waiting
 from workers.importing import import_dataset
@@ -48,7 +48,8 @@ def run(job_id: str) -> None:
 
 def _work(context: JobContext) -> str:
     try:
-        WORK[context.lease.kind](context)
+        with job_memory.bounded():
+            WORK[context.lease.kind](context)
     except Fenced:
         raise
     except Drained:

@@ -29,7 +29,7 @@ class Features(Protocol):
     """Fitted features as plain arrays.
 
     An instance is `{"text": ...}`, `{"features": {name: value}}`, `{"indices": [...], "values": [...]}` (0-based) or a
-    list of `n_features` numbers.
+    list of `n_given` numbers.
     """
 
     @property
@@ -39,6 +39,10 @@ class Features(Protocol):
     @property
     def n_features(self) -> int:
         """Length of a row."""
+
+    @property
+    def n_given(self) -> int:
+        """How many features an instance may have; those that no training row has may be left out of rows."""
 
     def names(self) -> list[str] | None:
         """Name of each feature, where they have names."""

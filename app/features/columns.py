@@ -17,38 +17,61 @@ _MAX_SHOWN = 40
 
 
 class SparseFeatures:
-    """A fixed number of features, with names or without; nothing is fitted."""
+    """A fixed number of features, with names or without; nothing is fitted.
+
+    Parameters
+    ----------
+    n_features : int
+        How many an instance may have.
+    names : sequence of str, optional
+        Of all of them.
+    used : int array, shape (n_used,), optional
+        Those that rows have, ascending: a row's feature k is the instance's ``used[k]``, and the others are left out.
+        By default all.
+    """
 
     kind: ClassVar[str] = "sparse"
 
-    def __init__(self, n_features: int, names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, n_features: int, names: Sequence[str] | None = None, used: npt.NDArray[np.int32] | None = None
+    ) -> None:
         if names is not None and len(names) != n_features:
             raise ValueError(f"{len(names)} names for {n_features} features")
-        self._n_features = n_features
+        self._n_given = n_features
+        self._used = used
         self._names = None if names is None else list(names)
         self._ids = {} if names is None else {name: index for index, name in enumerate(names)}
 
     @classmethod
     def from_arrays(cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> SparseFeatures:
         """The features whose `params_json` and `arrays` these are."""
-        return cls(int(params["n_features"]), unpack_names(arrays) if "names_blob" in arrays else None)
+        names = unpack_names(arrays) if "names_blob" in arrays else None
+        return cls(int(params["n_features"]), names, arrays.get("used"))
 
     @property
     def n_features(self) -> int:
         """Length of a row."""
-        return self._n_features
+        return self._n_given if self._used is None else len(self._used)
+
+    @property
+    def n_given(self) -> int:
+        """How many features an instance may have."""
+        return self._n_given
 
     def names(self) -> list[str] | None:
-        """Name of each feature, or None."""
-        return self._names
+        """Name of each feature of a row, or None."""
+        if self._names is None or self._used is None:
+            return self._names
+        return [self._names[index] for index in self._used.tolist()]
 
     def params_json(self) -> dict[str, Any]:
         """The number of features."""
-        return {"n_features": self._n_features}
+        return {"n_features": self._n_given}
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """`names_blob` (uint8) and `names_offsets` (int64, n_features + 1), or nothing where there are no names."""
-        return {} if self._names is None else pack_names(self._names)
+        """`names_blob` (uint8) and `names_offsets` (int64, n_given + 1) of names; `used` (int32) where not all are."""
+        arrays = {} if self._names is None else pack_names(self._names)
+        return arrays if self._used is None else arrays | {"used": self._used}
 
     def row(self, instance: Instance) -> Row:
         """Indices (k,), increasing, and values (k,) of one instance; zeros are left out.
@@ -59,6 +82,13 @@ class SparseFeatures:
             If the instance is a text, names unknown features, has an index twice or out of range, or a wrong number of
             values, or a value that is not finite.
         """
+        indices, values = self._given_row(instance)
+        if self._used is None:
+            return indices, values
+        places, known = self._places(indices)
+        return places[known], values[known]
+
+    def _given_row(self, instance: Instance) -> Row:
         if not isinstance(instance, Mapping):
             return self._dense_row(instance)
         if "features" in instance:
@@ -67,7 +97,7 @@ class SparseFeatures:
             return self._indexed_row(instance["indices"], instance["values"])
         raise InstanceError(
             "this model reads numbers: an instance is features, or indices with values, or a list of "
-            f"{self._n_features} numbers"
+            f"{self._n_given} numbers"
         )
 
     def transform(self, X: csr_matrix[np.float64], names: Sequence[str] | None = None) -> csr_matrix[np.float64]:
@@ -89,12 +119,27 @@ class SparseFeatures:
         if names is not None and self._names is not None and list(names) != self._names:
             self._check_names(names)
             place = np.array([self._ids[name] for name in names], dtype=np.int32)
-            moved = csr_matrix((X.data, place[X.indices], X.indptr), shape=(X.shape[0], self._n_features))
+            moved = csr_matrix((X.data, place[X.indices], X.indptr), shape=(X.shape[0], self._n_given))
             moved.sort_indices()
-            return moved
-        if len(X.indices) and int(X.indices.max()) >= self._n_features:
-            raise InstanceError(f"the data has {X.shape[1]} features, the model has {self._n_features}")
-        return csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self._n_features))
+            return self._chosen(moved)
+        if len(X.indices) and int(X.indices.max()) >= self._n_given:
+            raise InstanceError(f"the data has {X.shape[1]} features, the model has {self._n_given}")
+        return self._chosen(csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self._n_given)))
+
+    def _chosen(self, X: csr_matrix[np.float64]) -> csr_matrix[np.float64]:
+        if self._used is None:
+            return X
+        places, known = self._places(X.indices)
+        indptr = np.concatenate([[0], np.cumsum(known)])[X.indptr]
+        return csr_matrix((X.data[known], places[known], indptr), shape=(X.shape[0], len(self._used)))
+
+    def _places(self, indices: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """Where given features stand in a row, and which of them do."""
+        assert self._used is not None
+        places = np.searchsorted(self._used, indices).astype(np.int32)
+        known = places < len(self._used)
+        known[known] = self._used[places[known]] == indices[known]
+        return places, known
 
     def _named_row(self, features: Mapping[str, float]) -> Row:
         if self._names is None:
@@ -107,16 +152,16 @@ class SparseFeatures:
     def _indexed_row(self, indices: Sequence[int], values: Sequence[float]) -> Row:
         if len(indices) != len(values):
             raise InstanceError(f"{len(indices)} indices and {len(values)} values")
-        if len(indices) and not (min(indices) >= 0 and max(indices) < self._n_features):
-            wrong = next(index for index in indices if not 0 <= index < self._n_features)
-            raise InstanceError(f"index {_shown(str(wrong))} is not between 0 and {self._n_features - 1}")
+        if len(indices) and not (min(indices) >= 0 and max(indices) < self._n_given):
+            wrong = next(index for index in indices if not 0 <= index < self._n_given)
+            raise InstanceError(f"index {_shown(str(wrong))} is not between 0 and {self._n_given - 1}")
         if len(set(indices)) != len(indices):
             raise InstanceError("an index is there twice")
         return _sorted_row(indices, values)
 
     def _dense_row(self, numbers: Sequence[float]) -> Row:
-        if len(numbers) != self._n_features:
-            raise InstanceError(f"{len(numbers)} numbers, expected {self._n_features}")
+        if len(numbers) != self._n_given:
+            raise InstanceError(f"{len(numbers)} numbers, expected {self._n_given}")
         dense = _finite(numbers)
         indices = np.flatnonzero(dense).astype(np.int32)
         return indices, dense[indices]

@@ -89,6 +89,11 @@ class TextFeatures:
         """Number of terms."""
         return len(self._vocabulary)
 
+    @property
+    def n_given(self) -> int:
+        """As many as rows have."""
+        return self.n_features
+
     def names(self) -> list[str]:
         """The terms, sorted."""
         return self._vocabulary

@@ -1,6 +1,8 @@
 """How much memory there is, and the refusal of what would need more."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -8,6 +10,7 @@ from solvers.core.problem import ProblemError
 
 # Control groups of version 2 and 1: a container sees there what it may use.
 _GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_allowed: list[int] = []
 
 
 class TooLargeError(ProblemError):
@@ -15,8 +18,18 @@ class TooLargeError(ProblemError):
 
 
 def limit_bytes(megabytes: int | None) -> int:
-    """So many megabytes; None: what this machine, or its container, has."""
-    return machine_bytes() if megabytes is None else megabytes << 20
+    """So many megabytes, None: all, but no more than this process may use, or this machine or its container has."""
+    return min([machine_bytes(), *_allowed[-1:], *([] if megabytes is None else [megabytes << 20])])
+
+
+@contextmanager
+def allowing(n_bytes: int) -> Iterator[None]:
+    """Meanwhile no problem of this process may need more than so many bytes, whatever its parameters say."""
+    _allowed.append(n_bytes)
+    try:
+        yield
+    finally:
+        _allowed.pop()
 
 
 @cache
@@ -33,5 +46,6 @@ def refuse(what: str, needed: int, megabytes: int | None) -> None:
     """Raise TooLargeError where ``what`` needs more than :func:`limit_bytes`; the message tells both numbers."""
     limit = limit_bytes(megabytes)
     if needed > limit:
-        has = "this machine has" if megabytes is None else "memory_mb allows"
+        by_parameter = megabytes is not None and limit == megabytes << 20
+        has = "memory_mb allows" if by_parameter else "a job may use" if limit in _allowed[-1:] else "this machine has"
         raise TooLargeError(f"{what} needs at least {needed / 2**20:,.0f} MB; {has} {limit / 2**20:,.0f} MB")

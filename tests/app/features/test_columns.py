@@ -96,3 +96,22 @@ def test_rows_stack_to_a_matrix() -> None:
     rows = [features.row([0, 1, 0, 2]), features.row([0, 0, 0, 0]), features.row([3, 0, 0, 0])]
     np.testing.assert_array_equal(stack(rows, 4).toarray(), [[0, 1, 0, 2], [0, 0, 0, 0], [3, 0, 0, 0]])
     assert stack([], 4).shape == (0, 4)
+
+
+def test_features_that_are_not_used_are_left_out_of_rows_and_come_back_from_arrays() -> None:
+    names = ["a", "b", "c", "d"]
+    features = SparseFeatures(4, names, np.array([1, 3], np.int32))
+    features = SparseFeatures.from_arrays(features.params_json(), features.arrays())
+    assert (features.n_features, features.n_given, features.names()) == (2, 4, ["b", "d"])
+    for instance in (
+        {"indices": [0, 3, 1], "values": [9.0, 2.0, 1.0]},
+        {"features": {"a": 9.0, "b": 1.0, "d": 2.0}},
+        [9.0, 1.0, 0.0, 2.0],
+    ):
+        indices, values = features.row(instance)
+        assert (indices.tolist(), values.tolist()) == ([0, 1], [1.0, 2.0])
+    X = csr_matrix(np.array([[9.0, 1.0, 0.0, 2.0], [1.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 3.0]]))
+    assert features.transform(X).toarray().tolist() == [[1.0, 2.0], [0.0, 0.0], [0.0, 3.0]]
+    assert features.transform(X, ["d", "b", "a", "c"]).toarray().tolist() == [[1.0, 9.0], [0.0, 1.0], [0.0, 0.0]]
+    with pytest.raises(InstanceError, match="index 4 is not between 0 and 3"):
+        features.row({"indices": [4], "values": [1.0]})

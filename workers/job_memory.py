@@ -1,0 +1,49 @@
+"""How much memory a job may take: estimates are held against it, and the system refuses what goes far beyond it."""
+
+import contextlib
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.config import settings
+from solvers.core.memory import allowing, machine_bytes
+
+# of the machine, by default; the rest is for the system, the database and the API
+_SHARE = 0.75
+# what an estimate leaves out: copies for a moment, threads, compiled code
+_BEYOND_BYTES = 1 << 30
+_STATUS = Path("/proc/self/status")
+_processes = [1]
+
+
+def divide(processes: int) -> None:
+    """Jobs run in so many processes of this worker at the same time; to be called before they are forked."""
+    _processes[0] = processes
+
+
+def job_bytes() -> int:
+    """What a job may take: ``POLYMARGIN_JOB_MEMORY_BYTES``, or its part of three quarters of the machine."""
+    given = settings().job_memory_bytes
+    return int(_SHARE * machine_bytes() / _processes[0]) if given is None else given
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Meanwhile estimates above :func:`job_bytes` are refused, and allocations far above it raise MemoryError."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    with allowing(job_bytes()):
+        # where the system does not tell how much there is, or has a lower limit of its own, that holds
+        with contextlib.suppress(OSError, ValueError, StopIteration):
+            most = _data_bytes() + job_bytes() + _BEYOND_BYTES
+            resource.setrlimit(resource.RLIMIT_DATA, (most if soft < 0 else min(soft, most), hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _data_bytes() -> int:
+    """The memory of this process that the limit counts."""
+    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmData:"))
+    return int(line.split()[1]) << 10
