@@ -4,7 +4,9 @@ What LLVM takes to compile a function, some 3 MB, a process never gives back: on
 gigabyte. So each is compiled by a child process, which keeps the code on the disk, where its parent finds it.
 """
 
+import gc
 import os
+import tracemalloc
 import warnings
 from typing import Any
 
@@ -46,6 +48,9 @@ def _run_in_child(dispatcher: Any, signature: Any) -> None:
         os.waitpid(child, 0)
         return
     try:
+        # what the parent's objects and the tracing of its memory cost, the child need not pay
+        tracemalloc.stop()
+        gc.disable()
         Dispatcher.compile = _compile
         _compile(dispatcher, signature)
     finally:

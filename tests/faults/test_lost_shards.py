@@ -202,7 +202,8 @@ def service(
     settings.cache_clear()
 
 
-@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
 def test_a_job_that_loses_a_shard_goes_on_from_the_last_checkpoint(service: Service, rank: int) -> None:
     id = service.submit(f"lost{rank}")
     service.until_saved(id)

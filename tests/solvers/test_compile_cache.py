@@ -47,7 +47,7 @@ def ask(root: Path, **environment: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("folder", [None, "kept"])
+@pytest.mark.parametrize("folder", [None, pytest.param("kept", marks=pytest.mark.slow)])
 def test_a_change_in_a_file_that_is_called_compiles_its_callers_anew_and_no_other_change_does(
     package, tmp_path, folder
 ):

@@ -108,8 +108,15 @@ def test_each_version_is_that_of_a_job_for_its_c_alone_within_the_gap(
 
 
 @on_sqlite
-@pytest.mark.parametrize("checkpoint_seconds", [0, 1000])
-@pytest.mark.parametrize("committed", [False, True])
+@pytest.mark.parametrize(
+    ("committed", "checkpoint_seconds"),
+    [
+        pytest.param(False, 0, marks=pytest.mark.slow),
+        pytest.param(True, 0, marks=pytest.mark.slow),
+        pytest.param(False, 1000, marks=pytest.mark.slow),
+        (True, 1000),
+    ],
+)
 def test_a_crash_at_any_write_neither_loses_nor_doubles_a_version(
     committed: bool,
     checkpoint_seconds: int,

@@ -21,19 +21,24 @@ OPERATIONS = {
 MODES = {"good": GenerationMode.POSITIVE, "bad": GenerationMode.NEGATIVE}
 # A request that takes nothing cannot be wrong.
 CASES = [(label, mode) for label in OPERATIONS for mode in MODES if mode == "good" or "/api/" in label]
-QUICK = settings(
-    max_examples=15,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+few_and_many = pytest.mark.parametrize("n_examples", [5, pytest.param(30, marks=pytest.mark.slow)])
 
 
+def examples(most: int) -> settings:
+    return settings(
+        max_examples=most,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@few_and_many
 @pytest.mark.parametrize(("label", "mode"), CASES)
-def test_no_request_makes_the_service_fail(models: TestClient, label: str, mode: str) -> None:
-    @QUICK
+def test_no_request_makes_the_service_fail(models: TestClient, label: str, mode: str, n_examples: int) -> None:
+    @examples(n_examples)
     @given(case=OPERATIONS[label].as_strategy(generation_mode=MODES[mode]))
     def ask(case: Case) -> None:
         request = case.as_transport_kwargs(base_url="http://testserver")
@@ -76,11 +81,12 @@ FIELDS = {
 }
 
 
+@few_and_many
 @pytest.mark.parametrize("label", FIELDS)
-def test_no_error_repeats_what_was_sent(models: TestClient, label: str) -> None:
+def test_no_error_repeats_what_was_sent(models: TestClient, label: str, n_examples: int) -> None:
     method, path = label.split()
 
-    @QUICK
+    @examples(n_examples)
     @given(body=st.dictionaries(st.sampled_from(FIELDS[label]), NESTED, max_size=4), cut=st.integers(0, 3))
     def ask(body: dict[str, Any], cut: int) -> None:
         content = json.dumps(body)

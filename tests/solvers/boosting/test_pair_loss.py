@@ -244,6 +244,7 @@ for classes in (np.arange(10), np.repeat(np.arange(10), 4)):
 """
 
 
+@pytest.mark.slow
 def test_code_just_compiled_and_code_from_the_cache_give_the_same_bits(tmp_path):
     command, environment = [sys.executable, "-c", SCRIPT], os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     ends = [subprocess.run(command, env=environment, check=True, capture_output=True).stdout for _ in range(2)]

@@ -36,7 +36,7 @@ def dual(method, task, run):
 def test_the_dual_rises_by_what_is_said_and_everything_stays_feasible_and_consistent(name, seed):
     method, task, run = begun(name, small(n=150, d=60, k=7, seed=seed, density=0.15), 1 + seed)
     blank, before = run.layout.no_change(run.W, None), dual(method, task, run)[0]
-    some = np.flatnonzero(run.duals.length > 0).astype(np.int32)[seed::2]
+    some = np.flatnonzero(run.duals.length > 0).astype(np.int32)[seed::2].copy()
     gain, products = conjugate.projected_conjugate_gradients(
         some, task, method.largest_loss, *run.W, run.duals, *blank, 60, 1e-12
     )

@@ -255,28 +255,33 @@ CASES = [
 ]
 
 
+def followed(made, problem, state=None, kept=()):
+    """What each step told, with the names of its measures and arrays, and copies of the states of some."""
+    told, states = [], {}
+    for place, step in enumerate(made.steps(problem, state)):
+        told.append(((step.epoch, step.primal, step.dual, step.converged), set(step.measures), set(step.state)))
+        if place in kept:
+            states[place] = {name: np.array(array) for name, array in step.state.items()}
+    return told, states
+
+
 @pytest.mark.parametrize("params", CASES)
 def test_a_run_gone_on_with_anywhere_ends_with_the_same_bits(params, monkeypatch):
     monkeypatch.setattr(solvers.output_codes.design.single_column, "SLICE_CELLS", 1)
     monkeypatch.setattr(solvers.output_codes.columns.one_by_one, "SLICE_CELLS", 1)
     problem = small(n=40)
     made = solver(**({"tol": 1e-2} | params))
-    steps = []
-    for step in made.steps(problem):
-        state = {name: np.array(array) for name, array in step.state.items()}
-        steps.append(((step.epoch, step.primal, step.dual, step.converged), step.measures, state))
-    for stop in sorted({0, len(steps) // 3, len(steps) // 2, len(steps) - 2}):
-        rest = []
-        for step in made.steps(problem, steps[stop][2]):
-            state = {name: np.array(array) for name, array in step.state.items()}
-            rest.append(((step.epoch, step.primal, step.dual, step.converged), step.measures, state))
+    steps, _ = followed(made, problem)
+    stops = sorted({0, len(steps) // 3, len(steps) // 2, len(steps) - 2})
+    _, states = followed(made, problem, None, {*stops, len(steps) - 1})
+    for stop in stops:
+        rest, last = followed(made, problem, states[stop], {len(steps) - stop - 2})
         assert len(rest) == len(steps) - stop - 1
         for ours, theirs in zip(rest, steps[stop + 1 :], strict=True):
             np.testing.assert_array_equal(ours[0], theirs[0])
-            assert ours[1].keys() == theirs[1].keys()
-            assert ours[2].keys() == theirs[2].keys()
-        for name, array in steps[-1][2].items():
-            np.testing.assert_array_equal(rest[-1][2][name], array, err_msg=name)
+            assert ours[1:] == theirs[1:]
+        for name, array in states[len(steps) - 1].items():
+            np.testing.assert_array_equal(last[len(rest) - 1][name], array, err_msg=name)
 
 
 @pytest.mark.parametrize("params", CASES)

@@ -59,6 +59,12 @@ def followed(problem, plan, threads, state, exchange, keep=dict):
     return found
 
 
+def at_stops(*stops):
+    """Keeps the states of these steps alone; it is for one shard."""
+    count = iter(range(1 << 30))
+    return lambda state: dict(state) if next(count) in stops else {}
+
+
 def nothing(state):
     return {}
 
@@ -68,9 +74,10 @@ def digests(state):
     return {key: np.frombuffer(sha256(array + 0).digest(), np.uint8) for key, array in state.items()}
 
 
-def in_shards(problem, plan, size, threads=1, states=None, keep=dict):
+def in_shards(problem, plan, size, threads=1, states=None, keep=dict, stops=None):
     def work(exchange):
-        return followed(problem, plan, threads, states[exchange.rank] if states else None, exchange, keep)
+        state = states[exchange.rank] if states else None
+        return followed(problem, plan, threads, state, exchange, at_stops(*stops) if stops else keep)
 
     return run_shards(size, work)
 
@@ -86,12 +93,12 @@ def assembled(problem, shards, at=-1):
 @pytest.mark.parametrize("inner_passes", [False, True])
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_bits_do_not_depend_on_threads(name, inner_passes):
-    problem = text()
+    problem = text(n=200)
     plan = plan_for(name, problem, width=4, inner_passes=inner_passes)
     for size in (1, 2):
-        expected = in_shards(problem, plan, size)
+        expected = in_shards(problem, plan, size, keep=digests)
         assert expected[0][-1][0].converged
-        shards = in_shards(problem, plan, size, 2)
+        shards = in_shards(problem, plan, size, 2, keep=digests)
         for steps, references in zip(shards, expected, strict=True):
             assert len(steps) == len(references)
             for (step, state), (other, reference) in zip(steps, references, strict=True):
@@ -103,7 +110,7 @@ def test_the_bits_do_not_depend_on_threads(name, inner_passes):
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_all_numbers_of_shards_reach_one_objective_and_agree_on_all_but_their_weights(name):
-    problem = text()
+    problem = text(n=200)
     plan = plan_for(name, problem)
     first = in_shards(problem, plan, 1, keep=nothing)[0][-1][0]
     for size in (2, 5):
@@ -151,12 +158,14 @@ def test_the_dual_rises_at_every_batch_however_large(name, size, monkeypatch):
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, size, monkeypatch):
     monkeypatch.setattr(solvers.linear.sharded.training, "SLICE_PRODUCTS", 20_000)
-    problem = text()
+    problem = text(n=200)
     plan = plan_for(name, problem)
-    whole = in_shards(problem, plan, size)
-    assert len(whole[0]) > 4
-    for stop in (0, len(whole[0]) // 2, len(whole[0]) - 2):
-        resumed = in_shards(problem, plan, size, states=[steps[stop][1] for steps in whole])
+    n_steps = len(in_shards(problem, plan, size, keep=nothing)[0])
+    assert n_steps > 4
+    stops = (0, n_steps // 2, n_steps - 2)
+    whole = in_shards(problem, plan, size, stops=stops)
+    for stop in stops:
+        resumed = in_shards(problem, plan, size, states=[steps[stop][1] for steps in whole], keep=nothing)
         for steps, reference in zip(resumed, whole, strict=True):
             assert len(steps) == len(reference) - stop - 1
             for key, array in reference[-1][1].items():

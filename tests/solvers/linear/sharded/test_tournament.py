@@ -69,7 +69,7 @@ def test_the_weights_are_those_of_the_dual_variables_at_every_step():
             np.testing.assert_allclose(part.W, W[np.ix_(part.features, part.own)], atol=1e-10)
 
 
-@pytest.mark.parametrize("C", [0.1, 3.0])
+@pytest.mark.parametrize("C", [0.1, pytest.param(3.0, marks=pytest.mark.slow)])
 def test_the_bounds_enclose_the_optimum_and_meet_there(C):
     problem = small()
     value, _ = optimum("weston_watkins", problem, C)
