@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from solvers.core.artefact_files import sync_folder, write_array, write_synced
 from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.ranking import Ranking
 
 Floats = NDArray[np.floating[Any]]
 
@@ -133,6 +134,10 @@ class Model(ABC):
             above = np.flatnonzero(scores >= cut)
             best = above[np.argsort(-scores[above], kind="stable")[:k]]
         return best, scores[best]
+
+    def ranking(self, X: sp.csr_matrix) -> Ranking:
+        """By what :meth:`top` orders the classes for the rows of X, all at once; the first is :meth:`predict`'s."""
+        return Ranking(self.scores(X))
 
     def predict_sets(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> sp.csr_matrix | None:
         """The predicted sets of nodes, csr_matrix of bool; None of models that name one label an example."""

@@ -11,6 +11,7 @@ from solvers.core.model import Explanation, Floats, Model
 from solvers.hierarchical.taxonomy_model import TaxonomyModel
 from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.ranking import Ranking
 
 CHUNK_BYTES = 16 << 20
 
@@ -56,6 +57,10 @@ class KernelTaxonomyModel(Model):
         rows = max(1, chunk_bytes // (8 * len(self.classes)))
         parts = [self.scores(X[i : i + rows])[:, self.candidates].argmax(axis=1) for i in range(0, X.shape[0], rows)]
         return np.asarray(self.candidates[np.concatenate([np.empty(0, np.int64), *parts])], np.int64)
+
+    def ranking(self, X: sp.csr_matrix) -> Ranking:
+        ranked = self._rule.ranking_of(self.parts.scores(X))
+        return ranked if self.candidates is not None else ranked._replace(predicted=self.descend(X)[0])
 
     def descend(
         self, X: sp.csr_matrix, chunk_bytes: int = CHUNK_BYTES

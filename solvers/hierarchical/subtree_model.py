@@ -11,6 +11,7 @@ from solvers.core.model import Explanation, Floats, Model
 from solvers.core.stored_models import find_kind
 from solvers.hierarchical import subtrees
 from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.ranking import Ranking
 
 Rule = Literal["best_set", "path"]
 
@@ -58,6 +59,10 @@ class SubtreeModel(Model):
     def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> NDArray[np.int64]:
         """The node of the largest margin, shape (n_samples,), always a child of the root; see :meth:`predict_sets`."""
         return super().predict(X, chunk_bytes)
+
+    def ranking(self, X: sp.csr_matrix) -> Ranking:
+        margins = self.scores(X)
+        return Ranking(margins, sets=sp.csr_matrix(margins > 0))
 
     def predict_sets(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> sp.csr_matrix:
         """The predicted sets: csr_matrix of bool, shape (n_samples, n_nodes); made ``chunk_bytes`` bytes at a time."""

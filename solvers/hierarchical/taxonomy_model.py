@@ -12,6 +12,7 @@ from solvers.core.linear_model import LinearModel
 from solvers.core.model import Explanation, Floats
 from solvers.hierarchical import tree_search
 from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.ranking import Ranking
 
 
 class TaxonomyModel(LinearModel):
@@ -60,6 +61,20 @@ class TaxonomyModel(LinearModel):
         rows = max(1, chunk_bytes // (8 * len(self.classes)))
         parts = [self.scores(X[i : i + rows])[:, self.candidates].argmax(axis=1) for i in range(0, X.shape[0], rows)]
         return np.asarray(self.candidates[np.concatenate([np.empty(0, np.int64), *parts])], np.int64)
+
+    def ranking(self, X: sp.csr_matrix) -> Ranking:
+        ranked = self.ranking_of(self.scores(X))
+        return ranked if self.candidates is not None else ranked._replace(predicted=self.descend(X)[0])
+
+    def ranking_of(self, scores: Floats) -> Ranking:
+        """By what :meth:`top` orders nodes of such scores, shape (n_samples, n_nodes)."""
+        if self.candidates is not None:
+            values = np.full(scores.shape, -np.inf)
+            values[:, self.candidates] = scores[:, self.candidates]
+            return Ranking(values)
+        worth, ties = np.array(scores, np.float64, order="C"), np.empty(scores.shape)
+        tree_search.worth(self.tree.parent, self.tree.first_child, worth, ties)
+        return Ranking(worth, ties)
 
     def descend(self, X: sp.csr_matrix) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Where the recursive rule ends, whatever the model's own, and by what margins.

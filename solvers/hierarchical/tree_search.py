@@ -44,3 +44,36 @@ def descend(
             node = low + best
             level += 1
         leaves[i] = node
+
+
+@njit(cache=True, nogil=True)
+def worth(
+    parent: NDArray[np.int32], first_child: NDArray[np.int32], values: NDArray[np.float64], ties: NDArray[np.float64]
+) -> None:
+    """Scores become what a leaf is worth, its least margin on the path, and minus infinity at inner nodes.
+
+    Leaves of one worth go by ``ties``: minus how far their paths fall behind in sum. Where no path does, equal scores
+    were met, and the one with the fewest turns away from the first best comes first; what is added for them is lost in
+    any other sum.
+    """
+    n_nodes = len(parent)
+    margins = np.empty(n_nodes)
+    for i in range(values.shape[0]):
+        for p in range(-1, n_nodes):
+            low, high = first_child[p + 1], first_child[p + 2]
+            if low == high:
+                continue
+            best, second = low, -np.inf
+            for j in range(low + 1, high):
+                if values[i, j] > values[i, best]:
+                    second, best = values[i, best], j
+                elif values[i, j] > second:
+                    second = values[i, j]
+            top = values[i, best]
+            for j in range(low, high):
+                margin = values[i, j] - (second if j == best else top)
+                lag = (values[i, j] - top) - (0.0 if j == best else 1e-300)
+                margins[j] = margin if p < 0 else min(margin, margins[p])
+                ties[i, j] = lag if p < 0 else ties[i, p] + lag
+        for j in range(n_nodes):
+            values[i, j] = margins[j] if first_child[j + 1] == first_child[j + 2] else -np.inf

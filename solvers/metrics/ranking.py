@@ -36,13 +36,20 @@ class Ranking(NamedTuple):
         Minus infinity for a class that is never an answer.
     ties : float array, shape (n_samples, n_classes), or None
         The larger comes first among equal values.
+    predicted : int64 array, shape (n_samples,), or None
+        The predicted class, where that is found by another way than the order, so that it may differ in the last bits.
     sets : csr_matrix of bool, shape (n_samples, n_classes), or None
         The predicted sets, of models that name sets.
     """
 
     values: Floats
     ties: Floats | None = None
+    predicted: NDArray[np.int64] | None = None
     sets: sp.csr_matrix | None = None
+
+    def first(self) -> NDArray[np.int64]:
+        """The predicted class of each row, shape (n_samples,)."""
+        return first(self.values, self.ties) if self.predicted is None else self.predicted
 
 
 def places(

@@ -159,3 +159,18 @@ def test_a_path_in_c_is_there_for_trees_too():
     fitted = made.path(problem.X, problem.y.astype(str), [0.1, 1.0])
     assert [one.C for one in fitted] == [0.1, 1.0]
     assert all(one.gap_ <= 1e-2 for one in fitted)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_ranking_of_rows_is_the_order_of_the_best_labels(seed, flat):
+    candidates = np.array([1, 4, 7, 8, 15], np.int32) if flat else None
+    model, X = made(seed, candidates=candidates)
+    X = sp.vstack([X, sp.csr_matrix(np.ones((1, X.shape[1]))), sp.csr_matrix((1, X.shape[1]))], format="csr")
+    ranking = model.ranking(X)
+    np.testing.assert_array_equal(ranking.first(), model.predict(X))
+    for i in range(X.shape[0]):
+        ties = np.zeros(len(model.classes)) if ranking.ties is None else ranking.ties[i]
+        order = np.lexsort((np.arange(len(ties)), -ties, -ranking.values[i]))
+        listed = order[ranking.values[i][order] > -np.inf]
+        np.testing.assert_array_equal(listed, model.top(X[i].indices, X[i].data, 100)[0])

@@ -1,0 +1,146 @@
+"""The evaluation of a model: rows go through it in blocks; their predictions and the places of their labels stay."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.labels.label_sets import of_nodes
+from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.ranking import Ranking, places
+from solvers.metrics.tree_places import tree_places
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What the labels of rows and a model's answers are counted in: the labels that it knows, and then all others.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of a model without a label tree its classes, else the tree's nodes; then the labels that are none of these,
+        which no answer is ever right about.
+    n_known : int
+    class_labels : int64 array, shape (n_classes,)
+        The number of each of the model's classes.
+    tree : Taxonomy or None
+        The first ``n_known`` labels are its nodes.
+    """
+
+    names: tuple[str, ...]
+    n_known: int
+    class_labels: NDArray[np.int64]
+    tree: Taxonomy | None = None
+
+    @property
+    def n(self) -> int:
+        return len(self.names)
+
+    def close(self, labels: NDArray[np.integer]) -> sp.csr_matrix:
+        """One label a row as a set, with all above it: csr_matrix of bool, shape (n_samples, n)."""
+        y = np.asarray(labels, np.int64)
+        if self.tree is None:
+            return sp.csr_matrix((np.ones(len(y), bool), y, np.arange(len(y) + 1)), shape=(len(y), self.n))
+        known = of_nodes(self.tree, np.where(y < self.n_known, y, -1))
+        row = np.flatnonzero(y >= self.n_known)
+        strange = sp.coo_matrix((np.ones(len(row), bool), (row, y[row])), shape=(len(y), self.n))
+        return sp.csr_matrix(sp.hstack([known, sp.csr_matrix(strange)[:, self.n_known :]], format="csr"), dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The true labels of rows.
+
+    Attributes
+    ----------
+    sets : csr_matrix of bool, shape (n_samples, n_labels)
+        With a label all those above it; sorted.
+    single : int64 array, shape (n_samples,), or None
+        The one label of each row, where each has one.
+    """
+
+    sets: sp.csr_matrix
+    single: NDArray[np.int64] | None = None
+
+
+class Evaluation:
+    """Takes what a model answers to the rows, one block after the other.
+
+    Parameters
+    ----------
+    labels : Labels
+    truth : Truth
+        Of all rows.
+    names_sets : bool
+        The model answers with sets.
+    """
+
+    def __init__(self, labels: Labels, truth: Truth, names_sets: bool) -> None:
+        self.labels, self.truth, self.names_sets = labels, truth, names_sets
+        n_rows, n_entries = truth.sets.shape[0], truth.sets.nnz
+        self.done = 0
+        self.predicted = np.zeros(n_rows, np.int32)
+        self.places = np.zeros(n_entries, np.int32)
+        self.level_places = np.zeros(n_entries if labels.tree is not None else 0, np.int32)
+        self._named: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.predicted)
+
+    def add(self, ranking: Ranking) -> None:
+        """Take the answers to the next rows."""
+        begin, end = self.done, self.done + ranking.values.shape[0]
+        sets, tree = self.truth.sets, self.labels.tree
+        entries = slice(sets.indptr[begin], sets.indptr[end])
+        indptr, found = sets.indptr[begin : end + 1] - sets.indptr[begin], sets.indices[entries]
+        self.predicted[begin:end] = self.labels.class_labels[ranking.first()]
+        if tree is None:
+            self.places[entries] = places(ranking.values, indptr, found, ranking.ties)
+        else:
+            nodes = self.labels.class_labels
+            whole, level = tree_places(tree, nodes, ranking.values, ranking.ties, indptr, found)
+            self.places[entries], self.level_places[entries] = whole, level
+        if self.names_sets:
+            assert ranking.sets is not None
+            named = sp.csr_matrix(ranking.sets)
+            named.sort_indices()
+            self._named.append((np.diff(named.indptr).astype(np.int64), named.indices.astype(np.int32)))
+        self.done = end
+
+    def named(self) -> sp.csr_matrix:
+        """The labels that the model names, csr_matrix of bool, shape (n_samples, n_labels)."""
+        if not self.names_sets:
+            return self.labels.close(self.predicted)
+        sizes, labels = (
+            np.concatenate([np.empty(0, np.int64), *(part[at] for part in self._named)]) for at in range(2)
+        )
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        return sp.csr_matrix((np.ones(len(labels), bool), labels, indptr), shape=(len(sizes), self.labels.n))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that was taken, as arrays; :meth:`resume` takes them back."""
+        arrays: dict[str, NDArray[Any]] = {
+            "done": np.array([self.done]),
+            "predicted": self.predicted,
+            "places": self.places,
+            "level_places": self.level_places,
+        }
+        if self.names_sets:
+            for name, at in (("sizes", 0), ("named", 1)):
+                arrays[name] = np.concatenate([np.empty(0, np.int64), *(part[at] for part in self._named)])
+        return arrays
+
+    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from :meth:`state`; raises ValueError where it is that of other rows."""
+        sizes = {name: (len(state[name]), len(getattr(self, name))) for name in ("predicted", "places", "level_places")}
+        if any(given != due for given, due in sizes.values()):
+            raise ValueError(f"the state is of other rows: {sizes}")
+        self.done = int(state["done"][0])
+        for name in sizes:
+            getattr(self, name)[:] = state[name]
+        if self.names_sets:
+            self._named = [(state["sizes"].astype(np.int64), state["named"].astype(np.int32))]

@@ -1,0 +1,236 @@
+"""What an evaluation found: measures of all rows and of every level of the label tree, with intervals, and tables."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import NDArray
+
+from solvers.labels.taxonomy import Weighting
+from solvers.metrics import confusions, intervals
+from solvers.metrics.confusions import Confusions
+from solvers.metrics.evaluation import Evaluation
+from solvers.metrics.hierarchical import ancestry, right
+from solvers.metrics.label_table import LabelTable
+from solvers.metrics.multilabel import common, n_different, set_losses
+from solvers.metrics.ranking import KS, Placed
+from solvers.metrics.row_sums import RowSums
+
+AVERAGES = ("precision", "recall", "micro_f1", "macro_f1", "weighted_f1")
+
+
+class Measured(NamedTuple):
+    """A measure with its interval; ``level`` 0 is all labels, 1 those below the top of the label tree."""
+
+    name: str
+    level: int
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Outcomes:
+    """The measures of an evaluation whose rows have all been taken.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    inverse_propensities : float64 array, shape (n_labels,), optional
+        ``1 / p`` of each label; without it there is no psp@k.
+    ks : tuple of int
+
+    Raises
+    ------
+    ValueError
+        There are no rows.
+    """
+
+    def __init__(
+        self, evaluation: Evaluation, inverse_propensities: NDArray[np.float64] | None = None, ks: tuple[int, ...] = KS
+    ) -> None:
+        if evaluation.n_rows == 0:
+            raise ValueError("no rows to measure; at least one was expected")
+        self.evaluation = evaluation
+        self.labels = evaluation.labels
+        tree = self.labels.tree
+        self._true, self._named = evaluation.truth.sets, evaluation.named()
+        self._parts = [sp.csr_matrix(sets) for sets in (common(self._true, self._named), self._true, self._named)]
+        ranges = [] if tree is None else [tree.level_range(level) for level in range(1, tree.depth + 1)]
+        self._levels = [slice(nodes.start, nodes.stop) for nodes in ranges]
+        self.rows = RowSums()
+        self._losses()
+        self._rankings(inverse_propensities, ks)
+
+    @property
+    def answers_one(self) -> bool:
+        """Rows have one label each, and so have answers."""
+        return self.evaluation.truth.single is not None and not self.evaluation.names_sets
+
+    def table(self) -> LabelTable:
+        """Counts by label, shape (n_labels,) each."""
+        return LabelTable(
+            *(np.bincount(part.indices, minlength=self.labels.n).astype(np.int64) for part in self._parts)
+        )
+
+    def measures(
+        self,
+        resamples: int = intervals.RESAMPLES,
+        confidence: float = intervals.CONFIDENCE,
+        seed: int = 0,
+        between: Callable[[float], None] = lambda _: None,
+    ) -> list[Measured]:
+        """All measures: those of rows, and precision, recall and F1 of the labels together, level by level.
+
+        Parameters
+        ----------
+        resamples : int
+            0: no intervals.
+        confidence, seed
+            As :func:`solvers.metrics.intervals.bootstrap` has them.
+        between : callable
+            Called between blocks of resamples with the share that is done; what it raises ends the work.
+        """
+        names = [(measure.name, measure.level) for measure in self.rows.measures]
+        names += [(name, level) for level in range(len(self._levels) + 1) for name in AVERAGES]
+        values = np.concatenate([self.rows.of_all(), self._averages(self.table())])
+        if not resamples:
+            return [Measured(name, level, value) for (name, level), value in zip(names, values.tolist(), strict=True)]
+        done = 0
+
+        def statistic(counts: NDArray[np.float32]) -> NDArray[np.float64]:
+            nonlocal done
+            between(done / resamples)
+            done += len(counts)
+            averages = np.stack([self._averages(self._drawn_table(row)) for row in counts])
+            return np.concatenate([self.rows.values(counts), averages], axis=1)
+
+        n_rows = self.evaluation.n_rows
+        ends = intervals.bootstrap(statistic, n_rows, resamples=resamples, confidence=confidence, seed=seed)
+        return [
+            Measured(name, level, value, low, high)
+            for (name, level), value, low, high in zip(names, values.tolist(), *ends.tolist(), strict=True)
+        ]
+
+    def confusions(self, most: int) -> list[tuple[int, Confusions]]:
+        """Up to ``most`` confused pairs of labels, and as many of each level's."""
+        found = []
+        if self.answers_one:
+            true, n_labels = self.evaluation.truth.single, self.labels.n
+            assert true is not None
+            wrong = ~self._right()
+            found.append((0, confusions.of_labels(true[wrong], self.evaluation.predicted[wrong], n_labels, most)))
+        elif not self._levels:
+            found.append((0, confusions.of_sets(self._true, self._named, most)))
+        for level, nodes in enumerate(self._levels, 1):
+            pairs = confusions.of_sets(self._true[:, nodes], self._named[:, nodes], most)
+            found.append((level, Confusions(pairs.true + nodes.start, pairs.predicted + nodes.start, pairs.n_rows)))
+        return found
+
+    def by_row(self) -> dict[str, NDArray[np.float32]]:
+        """The measures that are means, by row, shape (n_samples,) each; nan where a row is not counted."""
+        held = self._held
+        found = {}
+        for measure in self.rows.measures:
+            if measure.level == 0 and measure.under in (None, held):
+                values = self.rows.columns[measure.over] * np.float32(measure.scale)
+                found[measure.name] = (
+                    values if measure.under is None else np.where(self.rows.columns[held] > 0, values, np.nan)
+                )
+        return found
+
+    def _right(self) -> NDArray[np.bool_]:
+        true, predicted, tree = self.evaluation.truth.single, self.evaluation.predicted, self.labels.tree
+        assert true is not None
+        if tree is None:
+            return np.asarray(true == predicted)
+        return right(tree, np.where(true < tree.n_nodes, true, -1), predicted)
+
+    def _losses(self) -> None:
+        """Add the losses of rows, and the error of each level."""
+        rows, tree = self.rows, self.labels.tree
+        if self.answers_one:
+            rows.measure("error", 0, rows.column(~self._right()))
+            if tree is None:
+                return
+            true, predicted = self.evaluation.truth.single, self.evaluation.predicted
+            assert true is not None
+            nodes = np.where(true < tree.n_nodes, true, -1)
+            rows.measure("tree_loss", 0, rows.column(tree.distance(nodes, predicted)))
+            paths, said = ancestry(tree, nodes), ancestry(tree, predicted)
+            for level in range(1, tree.depth + 1):
+                there = paths[:, level - 1] >= 0
+                wrong = there & (paths[:, level - 1] != said[:, level - 1])
+                rows.measure("error", level, rows.column(wrong), rows.column(there))
+            return
+        different = n_different(self._true, self._named)
+        rows.measure("error", 0, rows.column(different > 0))
+        rows.measure("symmetric_difference", 0, rows.column(different))
+        if tree is None:
+            return
+        losses = set_losses(tree, self._true[:, : tree.n_nodes], self._named[:, : tree.n_nodes])
+        for kind in get_args(Weighting):
+            rows.measure(f"h_{kind}", 0, rows.column(losses[f"h_{kind}"]))
+        for level, of_level in enumerate(self._levels, 1):
+            wrong = n_different(self._true[:, of_level], self._named[:, of_level]) > 0
+            rows.measure("error", level, rows.column(wrong))
+
+    def _rankings(self, inverse: NDArray[np.float64] | None, ks: tuple[int, ...]) -> None:
+        """Add the measures of ranked lists."""
+        truth, tree, evaluation = self._true, self.labels.tree, self.evaluation
+        row = np.repeat(np.arange(evaluation.n_rows), np.diff(truth.indptr))
+        listed = np.ones(truth.nnz, bool)
+        if tree is not None and not evaluation.names_sets:
+            listed = self._deepest(row)
+        whole = _placed(evaluation.places, row, evaluation.n_rows, listed, truth.indices, inverse)
+        self._held = len(self.rows.columns)
+        whole.add_to(self.rows, 0, ks)
+        for level, nodes in enumerate(self._levels, 1):
+            there = (truth.indices >= nodes.start) & (truth.indices < nodes.stop)
+            of_level = _placed(evaluation.level_places, row, evaluation.n_rows, there, truth.indices)
+            of_level.add_to(self.rows, level, ks)
+
+    def _deepest(self, row: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which true labels have none below them in their row: those that an answer may be."""
+        tree, label = self.labels.tree, self._true.indices
+        assert tree is not None
+        known = label < tree.n_nodes
+        above = np.full(len(label), -1)
+        above[known] = tree.parent[label[known]]
+        keys, n_labels = row * self.labels.n, self.labels.n
+        parents = keys[above >= 0] + above[above >= 0]
+        return np.isin(row * n_labels + label, parents, invert=True)
+
+    def _averages(self, table: LabelTable) -> NDArray[np.float64]:
+        parts = [table, *(table.at(nodes) for nodes in self._levels)]
+        found = (part.averages() for part in parts)
+        return np.array([averages[name] for averages in found for name in AVERAGES])
+
+    def _drawn_table(self, counts: NDArray[np.float32]) -> LabelTable:
+        tables = np.zeros((3, self.labels.n))
+        for part, out in zip(self._parts, tables, strict=True):
+            _tally(counts, part.indptr, part.indices, out)
+        return LabelTable(*tables)
+
+
+def _placed(
+    found: NDArray[np.int32],
+    row: NDArray[np.int64],
+    n_rows: int,
+    chosen: NDArray[np.bool_],
+    labels: NDArray[Any],
+    inverse: NDArray[np.float64] | None = None,
+) -> Placed:
+    """Some of the true labels, with their places."""
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row[chosen], minlength=n_rows))])
+    return Placed(indptr, found[chosen], None if inverse is None else inverse[labels[chosen]])
+
+
+@njit(cache=True, nogil=True)
+def _tally(counts: NDArray[np.float32], indptr: NDArray[Any], indices: NDArray[Any], out: NDArray[np.float64]) -> None:
+    """Add to the labels of each row how often it was drawn."""
+    for i in range(len(counts)):
+        if counts[i] > 0:
+            for p in range(indptr[i], indptr[i + 1]):
+                out[indices[p]] += counts[i]
