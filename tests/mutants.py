@@ -340,8 +340,8 @@ MUTANTS = (
     mutant(
         "an index as large as the number of features is taken",
         "app/features/columns.py",
-        "max(indices) < self._n_features",
-        "max(indices) <= self._n_features",
+        "max(indices) < self._n_given",
+        "max(indices) <= self._n_given",
         "app/features/test_columns.py::test_an_instance_that_does_not_fit_says_why",
     ),
     mutant(
