@@ -13,7 +13,7 @@ from app.config import settings
 from app.services.leases import Checkpoint
 from app.store.files import Files
 from app.version import VERSION
-from solvers.core.base import STATE_FORMAT, Solver, Step
+from solvers.core.base import STATE_FORMAT, Solver, Step, within_range
 from solvers.core.problem import Problem
 from workers.eta import EtaEstimate
 from workers.job_context import Drained, JobContext
@@ -77,7 +77,7 @@ def drive(
     """
     outcome = run.begin(solver, point, start)
     started = time.monotonic()
-    for step in solver.steps(problem, start):
+    for step in within_range(solver.steps(problem, start), solver.handles.certified):
         run.seconds += time.monotonic() - started
         outcome = Outcome(run.note(step), step.state)
         if not step.converged:

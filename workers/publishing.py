@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 from sqlalchemy.orm import Session
 
 from app.schemas.jobs import TrainRequest
@@ -13,6 +15,7 @@ from app.store.files import Files
 from app.version import VERSION
 from solvers.core.base import Params
 from solvers.core.model import Model
+from solvers.core.problem import ProblemError
 from workers.driving import Reached
 from workers.job_context import JobContext
 from workers.preparation import Prepared, hierarchy_id
@@ -60,6 +63,7 @@ class Publisher:
         done = (reached.point + 1) / len(self.request.path or [params])
         self.context.phase("testing", at_once=False, fraction=done, eta_seconds=None)
         model = make()
+        _require_finite(model)
         metrics = measures(model, rows, problem.X, self.prepared.data.X_test)
         self.context.phase("saving", at_once=False)
         facts = self._save(params, reached, model, save or model.save, lineage or {})
@@ -127,3 +131,18 @@ class Publisher:
             sha256=sha256,
             size_bytes=sum(file.stat().st_size for file in self.store.path(path).rglob("*") if file.is_file()),
         )
+
+
+def _require_finite(model: Model) -> None:
+    """Raise ProblemError where weights have left the range of floats."""
+    weights = model.linear_weights()
+    if weights is None:
+        return
+    W = weights.W.data if isinstance(weights.W, sp.csr_matrix) else weights.W
+    if not (_finite(W) and (weights.intercept is None or _finite(weights.intercept))):
+        raise ProblemError("weights have left the range of floats: divide the features by a constant, or lower C")
+
+
+def _finite(array: Any) -> bool:
+    rows = max(1, (1 << 22) // max(1, array[:1].size))
+    return all(bool(np.isfinite(array[at : at + rows]).all()) for at in range(0, len(array), rows))

@@ -15,7 +15,7 @@ from app.services import slots
 from app.services.leases import Checkpoint
 from app.store.files import Files
 from app.store.queue import notify_worker
-from solvers.core.base import Solver, Step
+from solvers.core.base import Solver, Step, within_range
 from solvers.sharding.exchange import Arrays, ExchangeError
 from solvers.sharding.shardable import shardable
 from workers import draining, gang
@@ -136,7 +136,7 @@ class Coordinator:
             self._run.seconds += time.monotonic() - began
             if reports[0].ended:
                 break
-            outcome = Outcome(self._run.note(self._step(reports)), {})
+            outcome = Outcome(self._run.note(self._within_range(self._step(reports))), {})
             if outcome.reached.converged:
                 break
             if order & gang.SAVE:
@@ -154,6 +154,9 @@ class Coordinator:
         if outcome is None:
             raise RuntimeError(f"solver {self._solver.name} ended without a step")
         return outcome
+
+    def _within_range(self, step: Step) -> Step:
+        return next(within_range([step], self._solver.handles.certified))
 
     def _step(self, reports: Sequence[Report]) -> Step:
         counts = np.array([[report.rounds, report.bytes, report.waited] for report in reports])

@@ -59,7 +59,7 @@ class TrainRequest(BaseModel):
         description="What the shards exchange, by default what suits the method. With weights, which weston_watkins "
         "alone takes, half-shards travel and play each other (Alber et al. 2017), at far more bytes than scores.",
     )
-    path: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = Field(
+    path: list[Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]] | None = Field(
         default=None,
         min_length=1,
         max_length=1000,

@@ -1,7 +1,10 @@
 """Predictions: instances checked one by one, scored, and answered with labels."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.base import InstanceError
@@ -39,11 +42,13 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
     instances, top_k = _check(document, max_instances)
     rows = _rows(loaded, instances)
     version = loaded.version
+    with np.errstate(over="ignore", invalid="ignore"):  # looked for in the scores themselves
+        predictions = [_prediction(loaded, row, top_k) for row in rows]
     return {
         "model": version.model,
         "version": version.version,
         "gap": version.gap,
-        "predictions": [_prediction(loaded, row, top_k) for row in rows],
+        "predictions": predictions,
     }
 
 
@@ -101,6 +106,8 @@ def _malformed(instance: Any) -> str | None:
 def _prediction(loaded: LoadedModel, row: tuple[Any, Any], top_k: int) -> dict[str, Any]:
     model = loaded.model
     best, scores = model.top(*row, top_k)
+    if not all(map(math.isfinite, scores.tolist())):
+        raise InvalidInput("The scores of an instance are beyond the range of floats: its values are too large.")
     classes = model.classes
     top = [
         {"label": classes[index], "score": score} for index, score in zip(best.tolist(), scores.tolist(), strict=True)

@@ -113,6 +113,29 @@ class Step:
         return relative_gap(self.primal, self.dual)
 
 
+def within_range(steps: Iterable[Step], certified: bool) -> Iterator[Step]:
+    """The steps, as long as their numbers are within the range of floats.
+
+    Raises
+    ------
+    ProblemError
+        An objective is infinite; or a ``certified`` method has converged with no primal, or with an infinite dual.
+    """
+    for step in steps:
+        infinite = step.primal == math.inf or step.dual == math.inf
+        if infinite or (step.converged and certified and _half_known(step.primal, step.dual)):
+            raise ProblemError(
+                f"training has left the range of floats: after {step.epoch} epoch(s) the primal objective is "
+                f"{step.primal:g}, the dual {step.dual:g}; divide the features by a constant, or take a smaller C"
+            )
+        yield step
+
+
+def _half_known(primal: float, dual: float) -> bool:
+    # of training in parts the last step may leave the dual out, or both
+    return dual == -math.inf or (math.isnan(primal) and not math.isnan(dual))
+
+
 P = TypeVar("P", bound=Params)
 
 

@@ -17,22 +17,32 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.core.base import Params, Solver, State, Step
+from solvers.core.base import Params, Solver, State, Step, within_range
 from solvers.core.class_weights import ClassWeight, class_weights, unknown_labels
 from solvers.core.memory import refuse
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
+
+# no C beyond it differs from the hard margin by more than rounding does
+MOST = 1e15
+# what sums of dual variables times features may come to, so that their squares stay within the range of floats
+_REACH = 1e150
 
 
 class MachineParams(Params):
     """What the machines have in common."""
 
     C: float = Field(
-        default=1.0, gt=0, allow_inf_nan=False, description="Weight of the losses against the norm of the weights."
+        default=1.0,
+        gt=0,
+        le=MOST,
+        allow_inf_nan=False,
+        description="Weight of the losses against the norm of the weights.",
     )
     bias: float = Field(
         default=0.0,
         ge=0,
+        le=1e6,
         allow_inf_nan=False,
         description="Value of a constant feature that is appended to every example, as LIBLINEAR's -B; its weights are "
         "regularised like all others. Kernel machines add its square to the kernel. 0: none.",
@@ -79,7 +89,8 @@ class Machine(Solver[M]):
         ------
         ProblemError
             The method does not take such labels, or needs a label tree; ``class_weight`` names labels that the problem
-            does not have; or a product of C and weights is beyond the range of floats.
+            does not have; or C, weights and features are so large that sums of their products, or squares of these, are
+            beyond the range of floats.
         """
         self.admit(problem)
         with np.errstate(over="ignore", under="ignore"):
@@ -89,10 +100,23 @@ class Machine(Solver[M]):
             raise ProblemError("C times the weight of an example and of its class is not a positive, finite number")
         if weights is not problem.weights:
             problem = replace(problem, weights=weights)
+        self._check_reach(problem, bounds)
         if self.params.bias == 0 or not self.appends_constant:
             return problem
         constant = sp.csr_matrix(np.full((problem.n_samples, 1), self.params.bias))
         return replace(problem, X=sp.csr_matrix(sp.hstack([problem.X, constant], format="csr")))
+
+    def _check_reach(self, problem: Problem, bounds: NDArray[np.float64]) -> None:
+        X = problem.X
+        largest = max(abs(float(X.data.max(initial=0.0))), abs(float(X.data.min(initial=0.0))), self.params.bias, 1.0)
+        longest = int(np.diff(X.indptr).max(initial=0)) + 1
+        with np.errstate(over="ignore"):
+            reach = float(bounds.sum()) * largest * largest * longest
+        if not reach < _REACH:
+            raise ProblemError(
+                f"features of up to {largest:.3g} with C and weights that sum to {float(bounds.sum()):.3g} are beyond "
+                "what floats can compute with: divide the features by a constant, or take a smaller C"
+            )
 
     def example_weights(self, problem: Problem) -> NDArray[np.float64]:
         """What the losses of the examples are multiplied by, beside C; shape (n_samples,)."""
@@ -114,7 +138,7 @@ class Machine(Solver[M]):
         problem = self.prepared(problem)
         n_features = int(np.count_nonzero(np.bincount(problem.X.indices, minlength=problem.n_features)))
         self.check_memory(problem.n_samples, n_features, problem.n_classes)
-        return self.train(problem, state)
+        return within_range(self.train(problem, state), self.handles.certified)
 
     def check_memory(self, n_samples: int, n_features: int, n_classes: int) -> None:
         """Raise TooLargeError, with an estimate, if a problem of that size needs more than ``memory_mb``."""

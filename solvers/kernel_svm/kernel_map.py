@@ -34,10 +34,12 @@ class KernelMapParams(MachineParams):
         "Gram matrix of the training examples, and later rows hold kernel values against them.",
     )
     degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
-    gamma: Literal["scale"] | Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+    gamma: Literal["scale"] | Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)] = Field(
         default="scale", description="Of poly and rbf; scale takes 1 / (n_features * variance of X)."
     )
-    coef0: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="Constant of the polynomial kernel.")
+    coef0: float = Field(
+        default=0.0, ge=0, le=1e15, allow_inf_nan=False, description="Constant of the polynomial kernel."
+    )
 
 
 class KernelMap:

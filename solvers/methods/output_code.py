@@ -32,7 +32,7 @@ from solvers.sharding.shardable import Arrays, ModelPart, Shardable, shardable
 class OutputCodeParams(CodedParams):
     """Parameters of :class:`OutputCode`."""
 
-    C: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(  # type: ignore[assignment]
+    C: Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)] | None = Field(  # type: ignore[assignment]
         default=None, description="Weight of the losses in every column; left out, the base method's own default."
     )
     decoding: Literal["auto", "inner_product", "hamming", "loss"] = Field(

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.errors import InvalidInput
 from app.schemas.jobs import Job, TextRecipe, TrainRequest
 from app.services import jobs
+from solvers.core.linear_model import LinearModel
 from solvers.core.problem import ProblemError
 from workers.tasks import run
 
@@ -81,3 +84,36 @@ def test_a_second_message_for_a_job_does_nothing(database: sessionmaker[Session]
         run(job_id)
         run(job_id)
         assert jobs.get(session, job_id).attempt == 1
+
+
+@pytest.mark.parametrize("params", [{"C": 1e308}, {"bias": 1e308}])
+def test_parameters_that_would_leave_the_range_of_floats_are_refused_at_submission(
+    params: dict[str, float], database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset()
+    request = TrainRequest(dataset="digits", model="m", solver="weston_watkins", params=params)
+    with database() as session, pytest.raises(InvalidInput):
+        jobs.submit(session, request)
+
+
+def test_features_that_leave_the_range_of_floats_fail_the_job_with_the_reason(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset("a 1:1e160\nb 2:1e160\n" * 4)
+    assert "divide the features by a constant" in _failed(database)[1]
+
+
+def test_a_model_whose_weights_are_no_numbers_is_not_published(
+    database: sessionmaker[Session], dataset: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset()
+    make = LinearModel.__init__
+
+    def overflow(
+        self: LinearModel, classes: Any, n_features: int, features: Any, W: Any, intercept: Any = None
+    ) -> None:
+        make(self, classes, n_features, features, W * np.inf, intercept)
+
+    monkeypatch.setattr(LinearModel, "__init__", overflow)
+    with np.errstate(invalid="ignore"):
+        assert "left the range of floats" in _failed(database)[1]

@@ -61,7 +61,7 @@ class ContinuousCodeParams(CodedParams):
         default="linear", description="In place of the inner product of answers and code, with the norm l2."
     )
     degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
-    gamma: Literal["scale"] | Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+    gamma: Literal["scale"] | Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)] = Field(
         default="scale", description="Of poly and rbf; scale takes 1 / (n_columns * variance of the answers)."
     )
     coef0: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="Constant of the polynomial kernel.")

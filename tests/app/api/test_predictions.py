@@ -183,3 +183,8 @@ def test_a_model_whose_files_are_gone_is_unavailable(models: TestClient, config:
     response = models.post(SPARSE_URL, json={"instances": [{"indices": [1], "values": [1]}]})
     problem(response, 503, "unavailable")
     assert response.headers["retry-after"]
+
+
+def test_values_whose_scores_are_no_numbers_are_refused(models: TestClient) -> None:
+    body = {"instances": [{"indices": [0, 1], "values": [1.7e308, 1.7e308]}]}
+    assert "beyond the range of floats" in problem(models.post(SPARSE_URL, json=body), 422)["detail"]

@@ -95,10 +95,32 @@ def test_a_bias_is_not_negative_and_finite(name, wrong):
 @everywhere
 def test_a_weight_beyond_the_range_of_floats_is_refused(name):
     base = small()
-    for weight, C in ((1e300, 1e300), (1e-300, 1e-300)):
+    for weight, C in ((1e300, 1e15), (1e-300, 1e-300)):
         problem = Problem.check(base.X, base.y, weights=np.full(len(base.y), weight))
-        with pytest.raises(ProblemError, match="not a positive, finite number"):
+        with pytest.raises(ProblemError, match=r"not a positive, finite number|beyond what floats can compute with"):
             machine(name, C=C).steps(problem)
+
+
+@everywhere
+def test_features_beyond_what_floats_can_square_are_refused(name):
+    base = small()
+    with pytest.raises(ProblemError, match="divide the features by a constant"):
+        machine(name).steps(Problem.check(base.X * 1e160, base.y))
+
+
+@everywhere
+@pytest.mark.parametrize("params", [{"C": 1e308}, {"bias": 1e308}])
+def test_parameters_beyond_what_floats_can_square_are_refused(name, params):
+    with pytest.raises(ParamsError):
+        machine(name, **params)
+
+
+@everywhere
+@pytest.mark.parametrize("params", [{"C": 1e15}, {"bias": 1e6}, {"C": 1e15, "bias": 1e6}])
+def test_the_largest_parameters_stay_within_the_range_of_floats(name, params):
+    step, model = trained(name, small(n=30), max_epochs=2, **params)
+    assert np.isfinite([step.primal, step.dual]).all()
+    assert np.isfinite(model.scores(small(n=30).X)).all()
 
 
 @pytest.mark.parametrize("name", LINEAR)
