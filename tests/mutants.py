@@ -526,7 +526,7 @@ MUTANTS = (
         "solvers/output_codes/code_families.py",
         "code[first, columns], code[second, columns] = 1, -1",
         "code[first, columns], code[second, columns] = 1, 1",
-        "solvers/output_codes/test_codes.py",
+        "solvers/output_codes/test_code_families.py",
     ),
 )
 

@@ -17,6 +17,13 @@ def test_examples_that_change_nothing_are_visited_ever_more_rarely_and_each_in_i
         assert all(found == [e for e in examples if e in found] for found in visits)
 
 
+def test_examples_that_rest_do_not_all_wake_in_one_epoch() -> None:
+    examples = np.arange(16, dtype=np.int32)
+    for quiet, every in [(3, 2), (4, 4), (5, 8)]:
+        for epoch in range(1, 9):
+            assert len(awake(examples, np.full(16, quiet, np.uint8), epoch)) == 16 // every
+
+
 def test_the_order_of_an_epoch_is_that_of_its_seed() -> None:
     order = np.arange(1000, dtype=np.int32)
     first = shuffled(order, 3, 1)

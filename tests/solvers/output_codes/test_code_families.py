@@ -29,6 +29,7 @@ def test_the_families_have_the_shapes_of_the_literature():
     assert make("one_vs_rest", 6).tolist() == (2 * np.eye(6, dtype=int) - 1).tolist()
     assert make("all_pairs", 6).shape == (6, 15)
     assert (np.abs(make("all_pairs", 6)).sum(axis=0) == 2).all()
+    assert not make("all_pairs", 6).sum(axis=0).any(), "one class of a pair stands on each side"
     assert make("exhaustive", 6).shape == (6, 31)
     assert make("dense_random", 26).shape == (26, 48)
     assert make("sparse_random", 26).shape == (26, 71)
