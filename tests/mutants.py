@@ -491,7 +491,7 @@ MUTANTS = (
         "solvers/metrics/label_table.py",
         "return ratios(2 * self.common, self.true + self.named)",
         "return ratios(self.common, self.true + self.named)",
-        "solvers/metrics/test_flat.py",
+        "solvers/metrics/test_flat_measures.py",
     ),
     mutant(
         "a bound counts a class with itself",

@@ -99,3 +99,9 @@ def test_the_app_and_the_workers_ask_solvers_and_models_for_what_they_can_do_not
 
 def _below(base: type) -> set[type]:
     return {base}.union(*(_below(kind) for kind in base.__subclasses__()))
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    # pytest could import only one of them
+    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py"]
+    assert sorted(names) == sorted(set(names))

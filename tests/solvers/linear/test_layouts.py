@@ -43,14 +43,16 @@ def test_sparse_rows_resume_bit_for_bit_too(name, slices, monkeypatch):
     problem = small(n=80, d=40, density=0.1)
     method = SOLVERS[name](parse_params(name, {"tol": 1e-3}))
     assert isinstance(method.ascent.loss.layout(problem), SparseLayout)
-    steps = [
-        (step.epoch, {key: np.array(value) for key, value in step.state.items()}) for step in method.steps(problem)
-    ]
-    assert len(steps) > 2
-    for at in range(0, len(steps) - 1, max(1, len(steps) // 10)):
-        ((left, last),) = deque(enumerate(method.steps(problem, steps[at][1]), 1), maxlen=1)
-        assert left == len(steps) - at - 1
-        for key, array in steps[-1][1].items():
+    n_steps = sum(1 for _ in method.steps(problem))
+    assert n_steps > 2
+    stops, states = range(0, n_steps - 1, max(1, n_steps // 10)), {}
+    for place, step in enumerate(method.steps(problem)):
+        if place in stops or place == n_steps - 1:
+            states[place] = {key: np.array(value) for key, value in step.state.items()}
+    for stop in stops:
+        ((left, last),) = deque(enumerate(method.steps(problem, states[stop]), 1), maxlen=1)
+        assert left == n_steps - stop - 1
+        for key, array in states[n_steps - 1].items():
             np.testing.assert_array_equal(last.state[key], array, err_msg=key)
 
 
