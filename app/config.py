@@ -35,6 +35,9 @@ class Settings(BaseSettings):
         default=64 << 30, gt=0, description="Most bytes of such copies; those used least recently are removed."
     )
     max_upload_bytes: int = Field(default=8 << 30, gt=0, description="Largest dataset upload, in bytes.")
+    max_classes: int = Field(
+        default=500_000, gt=0, description="Most classes of a dataset; its import fails with more."
+    )
     max_hierarchy_bytes: int = Field(
         default=32 << 20,
         gt=0,

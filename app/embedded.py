@@ -22,6 +22,7 @@ from app.config import settings
 from app.services import keys, slots
 from app.store import db
 from app.store.migrate import upgrade
+from app.store.privacy import keep_private
 from app.supervisor import Child, Supervisor, SupervisorError
 from app.version import VERSION
 
@@ -94,6 +95,7 @@ def serving(
     """
     home = settings().home.expanduser().resolve()
     try:
+        keep_private(home)
         (home / "run").mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise SupervisorError(f"The data folder {home} cannot be made: {error.strerror}") from error
@@ -128,6 +130,7 @@ def prepare() -> None:
         The database does not answer, or not as it should.
     """
     try:
+        keep_private(settings().home)
         upgrade(settings().sqlalchemy_url)
         with db.sessions()() as session:
             keys.ensure_admin(session, settings().admin_key_file)

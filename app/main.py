@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from app import logs
 from app.api import (
@@ -31,6 +32,7 @@ from app.config import Settings, settings
 from app.services.model_cache import ModelCache
 from app.services.readiness import jobs_by_state
 from app.store.db import dispose, sessions
+from app.store.privacy import keep_private
 from app.version import VERSION
 
 DESCRIPTION = (
@@ -48,6 +50,9 @@ TAGS = [
     {"name": "keys", "description": "Who may use the service."},
     {"name": "operation", "description": "Signs of life."},
 ]
+
+
+PARTS = (datasets, hierarchies, solvers, jobs, models, codes, figures, keys, health)
 
 
 def create_app(config: Settings | None = None) -> FastAPI:
@@ -83,8 +88,10 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
     predictions.install(app)  # first, as routes are tried in order
-    for part in (datasets, hierarchies, solvers, jobs, models, codes, figures, keys, health):
+    for part in PARTS:
         app.include_router(part.router)
+    own = [*app.router.routes, *(route for part in PARTS for route in part.router.routes)]
+    app.state.routes = [route for route in own if isinstance(route, Route)]
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, uploads=uploads)
     app.add_middleware(RequestMiddleware, metrics=metrics, verbose=config.log_level == "debug")
@@ -93,6 +100,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    keep_private(settings().home)
     yield
     dispose()
 

@@ -1,5 +1,6 @@
 """Child processes that are kept alive while wanted and do not outlive their supervisor."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app import process_reaper
+from app.rotating_log import RotatingLog
 
 # A child that dies sooner than this after its start has not worked at all.
 QUICK_DEATH_SECONDS = 10.0
 MAX_QUICK_DEATHS = 5
 BACKOFF_SECONDS = 0.5
-LOG_BYTES = 10 << 20
 _POLL_SECONDS = 0.1
+_LAST_WORDS_SECONDS = 2.0
 
 
 class SupervisorError(Exception):
@@ -44,6 +46,7 @@ class Child:
     started_at: float = 0.0
     quick_deaths: int = 0
     restart_at: float = field(default=0.0)
+    copying: threading.Thread | None = None
 
     @property
     def running(self) -> bool:
@@ -154,22 +157,19 @@ class Supervisor:
         self._say(f"The {child.name} process ended ({how}); starting it again. Its log: {self.log(child)}")
 
     def _launch(self, child: Child) -> None:
-        file = self.log(child)
-        if file.exists() and file.stat().st_size > LOG_BYTES:
-            file.replace(file.with_suffix(".log.1"))
+        log = RotatingLog(self.log(child))
         child.started_at = time.monotonic()
-        with file.open("ab") as log:
-            child.process = subprocess.Popen(
-                child.command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE if self._verbose else log,
-                stderr=subprocess.STDOUT,
-                env=self._environment,
-                start_new_session=True,
-            )
+        child.process = subprocess.Popen(
+            child.command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=self._environment,
+            start_new_session=True,
+        )
         self._tell_reaper(f"+{child.process.pid}")
-        if self._verbose:
-            threading.Thread(target=_copy, args=(child, file), daemon=True).start()
+        child.copying = threading.Thread(target=self._copy, args=(child, child.process, log), daemon=True)
+        child.copying.start()
 
     def _forget(self, child: Child) -> None:
         # Children of a worker that was killed must not go on beside those of its successor.
@@ -177,6 +177,7 @@ class Supervisor:
         _signal_group(child.process.pid, signal.SIGKILL)
         self._tell_reaper(f"-{child.process.pid}")
         child.process = None
+        self._let_copy(child)
 
     def _terminate(self, child: Child) -> None:
         if child.process is None:
@@ -205,8 +206,23 @@ class Supervisor:
             if child.process is not None:
                 self._tell_reaper(f"+{child.process.pid}")
 
+    def _let_copy(self, child: Child) -> None:
+        """Wait for what a child that has ended wrote last; a process that it left behind may hold its output open."""
+        if child.copying is not None:
+            child.copying.join(_LAST_WORDS_SECONDS)
+
+    def _copy(self, child: Child, process: subprocess.Popen[bytes], log: RotatingLog) -> None:
+        assert process.stdout is not None
+        with process.stdout as output:
+            for line in output:
+                log.write(line)
+                if self._verbose:
+                    with contextlib.suppress(OSError):
+                        sys.stderr.write(f"{child.name}: {line.decode(errors='replace')}")
+
     def _last_words(self, child: Child) -> str:
-        lines = self.log(child).read_text(errors="replace").strip().splitlines()
+        self._let_copy(child)
+        lines = self.log(child).read_text(errors="replace").strip().splitlines() if self.log(child).exists() else []
         last = f": {lines[-1][:300]}" if lines else ""
         return f"{last} (log: {self.log(child)})"
 
@@ -221,13 +237,3 @@ def _signal_group(group: int, number: int) -> None:
         os.killpg(group, number)
     except ProcessLookupError:
         return
-
-
-def _copy(child: Child, file: Path) -> None:
-    assert child.process is not None
-    assert child.process.stdout is not None
-    with child.process.stdout as output, file.open("ab") as log:
-        for line in output:
-            log.write(line)
-            log.flush()
-            sys.stderr.write(f"{child.name}: {line.decode(errors='replace')}")

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
+from app.config import settings
 from app.errors import InvalidInput, Item
 from app.formats.registry import parse
 from app.formats.table import FormatError
@@ -29,6 +30,9 @@ def import_dataset(context: JobContext) -> None:
         )
     except FormatError as error:
         raise _not_readable(error) from error
+    most = settings().max_classes
+    if len(parsed.labels) > most:
+        raise InvalidInput(f"the file has {len(parsed.labels):,} classes; at most {most:,} are taken here")
     context.phase("saving", fraction=0.5)
     statistics = statistics_of(parsed)
     path = f"{folder}/arrays-{lease.attempt}"

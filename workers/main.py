@@ -13,6 +13,7 @@ from celery.exceptions import SecurityWarning
 from app import logs
 from app.config import settings
 from app.store import migrate
+from app.store.privacy import keep_private
 from app.store.queue import GENERAL, RUN_TASK, SHARD_TASK, make_celery
 from workers import draining, job_memory, sweeper
 from workers.shard import run_shard
@@ -32,6 +33,7 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
     logs.adopt_libraries(settings().log_level)
     # It warns of pickled messages under root; only JSON is accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
+    keep_private(settings().home)
     migrate.upgrade(settings().sqlalchemy_url)
     job_memory.divide(concurrency)
     celery = make_celery(settings().redis_url)

@@ -65,6 +65,7 @@ async def authorize(request: Request, role: Role) -> Principal:
     """The principal of a request whose key reaches as far as ``role``; raises Unauthenticated or Forbidden."""
     keyring: KeyRing = request.app.state.keyring
     principal = await keyring.principal(request.headers.get("authorization", ""))
+    request.state.key = principal  # for the log
     if _ROLES.index(principal.role) < _ROLES.index(role):
         raise Forbidden(f"This takes the role {role}; the key's role is {principal.role}.")
     return principal

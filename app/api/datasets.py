@@ -58,9 +58,14 @@ def get_dataset(session: Db, ref: Ref) -> Dataset:
 
 
 @router.get("/{ref}/statistics", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
-def get_statistics(session: Db, ref: Ref) -> DatasetStatistics:
-    """Counts over an imported dataset: rows, classes, features."""
-    return datasets.statistics(session, ref)
+def get_statistics(
+    session: Db,
+    ref: Ref,
+    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+) -> DatasetStatistics:
+    """Counts over an imported dataset: rows, features, and a page of its classes."""
+    return datasets.statistics(session, ref, offset, limit)
 
 
 @router.get("/{ref}/rows", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))

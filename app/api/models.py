@@ -35,9 +35,9 @@ def get_model(session: Db, ref: Ref) -> Model:
 
 
 @router.get("/{ref}/versions", dependencies=[VIEWER], responses=responses(401, 404, 422))
-def list_versions(session: Db, ref: Ref) -> Page[ModelVersion]:
-    """All versions of a model, newest first, on one page."""
-    return Page(items=models.versions(session, ref))
+def list_versions(session: Db, ref: Ref, page_size: PageSize = 100, page_token: PageToken = None) -> Page[ModelVersion]:
+    """Versions of a model, newest first."""
+    return models.version_page(session, ref, page_size, page_token)
 
 
 @router.get("/{ref}/versions/{number}", dependencies=[VIEWER], responses=responses(401, 404, 422))
@@ -50,7 +50,7 @@ def get_version(session: Db, ref: Ref, number: Number) -> ModelVersion:
     "/{ref}/aliases/{alias}",
     dependencies=[EDITOR],
     openapi_extra=_target.schema,
-    responses=responses(400, 401, 403, 404, 412, 413, 415, 422, 507),
+    responses=responses(400, 401, 403, 404, 409, 412, 413, 415, 422, 507),
 )
 def set_alias(
     session: Db,
@@ -71,11 +71,18 @@ def set_alias(
 
 
 @router.delete(
-    "/{ref}/aliases/{alias}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 422, 507)
+    "/{ref}/aliases/{alias}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 412, 422, 507)
 )
-def delete_alias(session: Db, ref: Ref, alias: Annotated[str, _ALIAS]) -> None:
+def delete_alias(
+    session: Db,
+    ref: Ref,
+    alias: Annotated[str, _ALIAS],
+    if_match: Annotated[
+        str | None, Header(description="The ETag of the alias as it is; absent: whatever it is.")
+    ] = None,
+) -> None:
     """Remove an alias; its version stays."""
-    models.delete_alias(session, ref, alias)
+    models.delete_alias(session, ref, alias, None if if_match is None else _revision(if_match))
 
 
 def _revision(if_match: str | None) -> int | None:

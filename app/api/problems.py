@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from app.errors import MAX_ITEMS, InvalidInput, Item, PolymarginError
 from app.schemas.names import NAME_PATTERN
@@ -115,7 +116,18 @@ async def _from_http(request: Request, error: Exception) -> Response:
         "detail": detail,
         "errors": [],
     }
-    return _response(document, request_id(request), error.headers)
+    headers = {"Allow": ", ".join(_allowed(request))} if status == HTTPStatus.METHOD_NOT_ALLOWED else error.headers
+    return _response(document, request_id(request), headers)
+
+
+def _allowed(request: Request) -> list[str]:
+    """The methods of all routes of a path; the router itself knows those of the first alone."""
+    found: set[str] = set()
+    routes: list[Route] = request.app.state.routes
+    for route in routes:
+        if route.path_regex.match(request.scope["path"]):
+            found |= route.methods or set()
+    return sorted(found)
 
 
 async def _from_parameters(request: Request, error: Exception) -> Response:

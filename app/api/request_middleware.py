@@ -10,7 +10,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.metrics import Metrics
 from app.api.problems import problem
-from app.errors import PolymarginError
+from app.errors import Malformed, PolymarginError
+from app.services.keys import Principal
 from app.store.failures import explained
 
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
@@ -50,7 +51,11 @@ class RequestMiddleware:
             await send(message)
 
         try:
-            await self._app(scope, receive, answer)
+            if b"%00" in scope["query_string"]:
+                # no name, label or text has one, and PostgreSQL takes none
+                await problem(Malformed("The query has a zero byte."), name)(scope, receive, answer)
+            else:
+                await self._app(scope, receive, answer)
         except ClientDisconnect:
             status = _GONE
         except Exception as error:
@@ -70,9 +75,12 @@ class RequestMiddleware:
         self._metrics.answered(method, route, status, seconds, streamed=route.endswith("/events"))
         if status < 400 and route.endswith(_QUIET) and not self._verbose:
             return
+        key: Principal | None = scope["state"].get("key")
         log.info(
             "request",
             request_id=name,
+            key=None if key is None else key.name,
+            key_id=None if key is None else key.key_id,
             method=scope["method"],
             path=_path(scope),
             status=status,

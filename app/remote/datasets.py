@@ -104,8 +104,9 @@ class Datasets:
         """One page, newest first."""
         return self._transport.get(Page[DatasetBody], "/datasets", page_size=page_size, page_token=page_token)
 
-    def statistics(self, dataset: str) -> DatasetStatistics:
-        return self._transport.get(DatasetStatistics, f"/datasets/{dataset}/statistics")
+    def statistics(self, dataset: str, offset: int = 0, limit: int = 1000) -> DatasetStatistics:
+        """Counts over a dataset, with a page of its classes."""
+        return self._transport.get(DatasetStatistics, f"/datasets/{dataset}/statistics", offset=offset, limit=limit)
 
     def rows(self, dataset: str, offset: int = 0, limit: int = 20) -> DatasetRows:
         return self._transport.get(DatasetRows, f"/datasets/{dataset}/rows", offset=offset, limit=limit)

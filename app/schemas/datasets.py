@@ -1,8 +1,8 @@
 """Datasets as the API shows them."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from app.schemas.names import Name
 from app.schemas.problems import ProblemDocument
@@ -98,8 +98,17 @@ class DatasetStatistics(BaseModel):
     empty_rows: int
     weights: WeightRange | None = Field(default=None, description="Absent where the rows have no weights.")
     labels_per_row: LabelsPerRow | None = Field(default=None, description="Absent where each row has one label.")
-    classes: list[ClassCount] = Field(description="By falling number of rows.")
-    test_only_labels: list[str] = Field(description="Labels that no training row carries.")
+    classes: list[ClassCount] = Field(
+        description="By falling number of rows, `limit` of them from `offset` on; `n_classes` tells how many there are."
+    )
+    n_test_only_labels: int = Field(default=-1, description="How many labels no training row carries.")
+    test_only_labels: list[str] = Field(description="The first thousand of them.")
+
+    @model_validator(mode="after")
+    def _count(self) -> Self:
+        if self.n_test_only_labels < 0:  # counted by an earlier version, which listed all
+            self.n_test_only_labels = len(self.test_only_labels)
+        return self
 
 
 class DatasetRow(BaseModel):
@@ -107,7 +116,7 @@ class DatasetRow(BaseModel):
 
     row: int = Field(description="Counted from 0, in the order of the file.")
     label: str | None = Field(description="Absent where rows have sets of labels.")
-    labels: list[str] | None = Field(default=None, description="Absent where each row has one label.")
+    labels: list[str] | None = Field(default=None, description="The first 50; absent where each row has one label.")
     split: Literal["train", "test"] | None
     weight: float | None = Field(default=None, description="Absent where the rows have no weights.")
     text: str | None = Field(default=None, description="First 500 characters.")

@@ -14,13 +14,14 @@ from app.schemas.problems import ProblemDocument
 from app.services import in_use, job_queue
 from app.services.lookup import by_ref, moment, newest
 from app.store import tables
-from app.store.corpus import open_corpus
+from app.store.corpus import MOST_LISTED, ClassCounts, open_corpus
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload, files
 
 MAX_ROWS = 1000
 _TEXT = 500
 _FEATURES = 50
+_LABELS = 50
 _BRIEF = defer(tables.Dataset.statistics)
 
 
@@ -102,10 +103,38 @@ def page(session: Session, page_size: int = 100, page_token: str | None = None) 
         return Page[Dataset](items=[_show(row, imports.get(row.id)) for row in rows], next_page_token=token)
 
 
-def statistics(session: Session, ref: str) -> DatasetStatistics:
-    """Counts of a ready dataset; raises NotFound, and Conflict where it is not ready."""
+def statistics(session: Session, ref: str, offset: int = 0, limit: int = MOST_LISTED) -> DatasetStatistics:
+    """Counts of a ready dataset, with the classes ``offset`` to ``offset + limit``.
+
+    Raises
+    ------
+    NotFound
+        No such dataset.
+    Conflict
+        It is not ready.
+    """
     with reading(session):
-        return DatasetStatistics.model_validate(_ready(session, ref).statistics)
+        row = _ready(session, ref)
+    found = DatasetStatistics.model_validate(row.statistics)
+    if min(offset + limit, found.n_classes) <= len(found.classes):
+        found.classes = found.classes[offset : offset + limit]
+    else:
+        assert row.path is not None
+        found.classes = ClassCounts.of(open_corpus(files(), row.path)).listed(offset, offset + limit)
+    found.test_only_labels = found.test_only_labels[:MOST_LISTED]
+    return found
+
+
+def whole_statistics(row: tables.Dataset) -> DatasetStatistics:
+    """Counts of a ready dataset, with all classes and all labels that no training row carries."""
+    found = DatasetStatistics.model_validate(row.statistics)
+    if len(found.classes) == found.n_classes and len(found.test_only_labels) == found.n_test_only_labels:
+        return found
+    assert row.path is not None
+    counts = ClassCounts.of(open_corpus(files(), row.path))
+    found.classes = counts.listed()
+    found.test_only_labels = [counts.labels[label] for label in counts.test_only.tolist()]
+    return found
 
 
 def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> DatasetRows:
@@ -124,7 +153,7 @@ def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> Datase
             DatasetRow(
                 row=i,
                 label=corpus.names(i)[0] if corpus.label_indptr is None else None,
-                labels=None if corpus.label_indptr is None else corpus.names(i),
+                labels=None if corpus.label_indptr is None else corpus.names(i, _LABELS),
                 split=None if corpus.split is None else ("train", "test")[corpus.split[i]],
                 weight=None if corpus.weights is None else float(corpus.weights[i]),
                 text=None if corpus.texts is None else corpus.texts[i][:_TEXT],

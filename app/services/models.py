@@ -5,18 +5,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from app.errors import InvalidInput, NotFound, PreconditionFailed
+from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from app.schemas.models import Alias, Model, ModelVersion
 from app.schemas.pages import Page
-from app.services.lookup import by_ref, check_name, moment, newest
+from app.services.lookup import MAX_PAGE, by_ref, check_name, moment, newest
 from app.store import tables
 from app.store.db import reading, writing
 from app.store.files import files
 
 V = tables.ModelVersion
+MAX_ALIASES = 1000
 
 # a measure of one level of a label tree is stored as its name and the level: f1_2
 _OF_LEVEL = re.compile(r"(.+)_([0-9]+)")
@@ -51,11 +52,17 @@ def version(session: Session, ref: str, number: int | None = None, alias: str | 
 
 
 def versions(session: Session, ref: str) -> list[ModelVersion]:
-    """All versions of a model, newest first."""
+    """The newest thousand versions of a model, newest first."""
+    return version_page(session, ref, MAX_PAGE).items
+
+
+def version_page(session: Session, ref: str, page_size: int = 100, page_token: str | None = None) -> Page[ModelVersion]:
+    """Versions of a model, newest first."""
     with reading(session):
         model = by_ref(session, tables.Model, ref)
-        rows = session.scalars(select(V).where(V.model_id == model.id).order_by(V.number.desc()))
-        return _show_versions(session, list(rows))
+        query = select(V).where(V.model_id == model.id)
+        rows, token = newest(session, V, query, page_size, page_token)
+        return Page[ModelVersion](items=_show_versions(session, rows), next_page_token=token)
 
 
 def artefact(session: Session, version_id: str) -> Path:
@@ -79,6 +86,8 @@ def set_alias(session: Session, ref: str, alias: str, version: int, if_match: in
     ------
     NotFound
         No such model or version.
+    Conflict
+        The model has as many aliases as it may have.
     PreconditionFailed
         The alias has another revision.
     """
@@ -92,19 +101,39 @@ def set_alias(session: Session, ref: str, alias: str, version: int, if_match: in
             raise PreconditionFailed(f"the alias has revision {current or 0}; If-Match names {if_match}")
         revision = (current or 0) + 1
         if current is None:
+            n_aliases = select(func.count()).select_from(tables.Alias).where(tables.Alias.model_id == model.id)
+            if session.scalars(n_aliases).one() >= MAX_ALIASES:
+                raise Conflict(f"the model has {MAX_ALIASES} aliases, the most that one may have")
             session.add(tables.Alias(model_id=model.id, name=alias, version_id=target.id, revision=revision))
         else:
             session.execute(update(tables.Alias).where(*at).values(version_id=target.id, revision=revision))
         return Alias(name=alias, version=target.number, revision=revision)
 
 
-def delete_alias(session: Session, ref: str, alias: str) -> None:
-    """Remove an alias; raises NotFound."""
+def delete_alias(session: Session, ref: str, alias: str, if_match: int | None = None) -> None:
+    """Remove an alias.
+
+    Parameters
+    ----------
+    if_match : int, optional
+        The revision that the alias must have now; None: whatever it has.
+
+    Raises
+    ------
+    NotFound
+        No such model or alias.
+    PreconditionFailed
+        The alias has another revision.
+    """
     with writing(session):
-        model = by_ref(session, tables.Model, ref)
+        model = by_ref(session, tables.Model, ref, lock=True)
         at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)
-        if not session.execute(delete(tables.Alias).where(*at)).rowcount:  # type: ignore[attr-defined]
+        current = session.scalars(select(tables.Alias.revision).where(*at)).one_or_none()
+        if current is None:
             raise NotFound(f"the model has no alias {alias!r:.80}")
+        if if_match is not None and if_match != current:
+            raise PreconditionFailed(f"the alias has revision {current}; If-Match names {if_match}")
+        session.execute(delete(tables.Alias).where(*at))
 
 
 def _version(session: Session, model: tables.Model, number: int | None, alias: str | None) -> tables.ModelVersion:

@@ -11,6 +11,7 @@ from app.features.base import InstanceError
 from app.services.model_cache import LoadedModel
 
 MAX_TOP = 1000
+MAX_LABELS = 100_000
 
 _FIELDS = {"instances", "top_k"}
 _NUMBERS = frozenset({int, float})
@@ -63,6 +64,8 @@ def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int
     top_k = document.get("top_k", 1)
     if type(top_k) is not int or not 1 <= top_k <= MAX_TOP:
         raise _fault(f"an integer from 1 to {MAX_TOP} was expected", "/top_k")
+    if len(instances) * top_k > MAX_LABELS:
+        raise _fault(f"{top_k} labels of {len(instances)} instances; {MAX_LABELS} labels are given at most", "/top_k")
     return instances, top_k
 
 

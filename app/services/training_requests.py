@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, InvalidInput, Item
 from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
+from app.services.datasets import whole_statistics
 from app.services.label_checks import check_labels
 from app.services.lookup import by_ref
 from app.store import tables
@@ -67,7 +68,7 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
         hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=lock)
     if dataset.state != "ready" or dataset.statistics is None:
         raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
-    statistics = DatasetStatistics.model_validate(dataset.statistics)
+    statistics = whole_statistics(dataset)
     resolved = Resolved(dataset, hierarchy, solver, statistics)
     _check_dataset(session, request, resolved)
     return resolved

@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from app.features.names import pack_names
 from app.formats.table import Parsed, Texts
 from app.schemas.datasets import ClassCount, DatasetStatistics, LabelsPerRow, WeightRange
 from app.store.files import Files
+
+# labels that statistics keep for whoever asks, and up to which a manifest holds them
+MOST_LISTED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +54,10 @@ class Corpus:
     def n_rows(self) -> int:
         return len(self.y) if self.label_indptr is None else len(self.label_indptr) - 1
 
-    def names(self, row: int) -> list[str]:
-        """The labels of a row."""
+    def names(self, row: int, limit: int | None = None) -> list[str]:
+        """The labels of a row, or the first ``limit`` of them."""
         begin, end = (row, row + 1) if self.label_indptr is None else self.label_indptr[row : row + 2]
+        end = end if limit is None else min(end, begin + limit)
         return [self.labels[label] for label in self.y[begin:end].tolist()]
 
     def features(self, row: int, limit: int) -> list[tuple[int, float]]:
@@ -73,6 +78,10 @@ def save_corpus(files: Files, path: str, parsed: Parsed) -> None:
         arrays["weights"] = parsed.weights
     if parsed.label_indptr is not None:
         arrays["label_indptr"] = parsed.label_indptr
+    many = len(parsed.labels) > MOST_LISTED
+    if many:  # mapped, not read: a manifest that held them would be read by everyone who looks at one row
+        packed = pack_names(parsed.labels)
+        arrays |= {"labels_blob": packed["names_blob"], "labels_offsets": packed["names_offsets"]}
     if parsed.X is not None:
         arrays |= {"data": parsed.X.data, "indices": parsed.X.indices, "indptr": parsed.X.indptr}
     if parsed.texts is not None:
@@ -83,7 +92,7 @@ def save_corpus(files: Files, path: str, parsed: Parsed) -> None:
         {
             "format": 1,
             "kind": parsed.kind,
-            "labels": list(parsed.labels),
+            "labels": None if many else list(parsed.labels),
             "n_features": None if parsed.X is None else int(parsed.X.shape[1]),
             "feature_names": None if parsed.feature_names is None else list(parsed.feature_names),
         },
@@ -101,9 +110,10 @@ def open_corpus(files: Files, path: str) -> Corpus:
         X.has_canonical_format = True
     else:
         texts = Texts(arrays["blob"], arrays["offsets"])
+    named = manifest["labels"]
     return Corpus(
         manifest["kind"],
-        manifest["labels"],
+        cast("Sequence[str]", Texts(arrays["labels_blob"], arrays["labels_offsets"])) if named is None else named,
         arrays["y"],
         arrays.get("split"),
         X,
@@ -114,31 +124,68 @@ def open_corpus(files: Files, path: str) -> Corpus:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class ClassCounts:
+    """How many rows carry each label.
+
+    Attributes
+    ----------
+    labels : sequence of str
+    train, test : int64 arrays, shape (n_classes,)
+    order : int64 array, shape (n_classes,)
+        The labels' indices, by falling number of rows.
+    """
+
+    labels: Sequence[str]
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+    order: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Parsed | Corpus) -> "ClassCounts":
+        """Counted over rows; without a split every row counts as a training row."""
+        n_classes, y = len(rows.labels), np.asarray(rows.y)
+        test = np.zeros(rows.n_rows, bool) if rows.split is None else np.asarray(rows.split) == 1
+        of_test = test if rows.label_indptr is None else np.repeat(test, np.diff(rows.label_indptr))
+        in_test = np.bincount(y[of_test], minlength=n_classes)
+        in_train = np.bincount(y, minlength=n_classes) - in_test
+        return cls(rows.labels, in_train, in_test, np.argsort(-(in_train + in_test), kind="stable"))
+
+    def listed(self, begin: int = 0, end: int | None = None) -> list[ClassCount]:
+        """Those from ``begin`` to ``end``, by falling number of rows."""
+        chosen = self.order[begin:end]
+        counts = zip(chosen.tolist(), self.train[chosen].tolist(), self.test[chosen].tolist(), strict=True)
+        return [ClassCount(label=self.labels[label], train=train, test=test) for label, train, test in counts]
+
+    @property
+    def test_only(self) -> NDArray[np.int64]:
+        """The labels' indices that no training row carries."""
+        return np.flatnonzero(self.train == 0)
+
+
 def statistics_of(parsed: Parsed) -> DatasetStatistics:
-    """Counts over what was parsed; without a split every row counts as a training row."""
-    n_classes = len(parsed.labels)
+    """Counts over what was parsed; of many labels the first are listed."""
+    counts = ClassCounts.of(parsed)
     test = np.zeros(parsed.n_rows, bool) if parsed.split is None else parsed.split == 1
     sizes = None if parsed.label_indptr is None else np.diff(parsed.label_indptr)
-    of_test = test if sizes is None else np.repeat(test, sizes)
-    in_test = np.bincount(parsed.y[of_test], minlength=n_classes)
-    in_train = np.bincount(parsed.y, minlength=n_classes) - in_test
-    order = np.argsort(-(in_train + in_test), kind="stable")
+    test_only = counts.test_only
     widths = np.diff(parsed.X.indptr if parsed.X is not None else parsed.texts.offsets)  # type: ignore[union-attr]
     weights = parsed.weights
     return DatasetStatistics(
         n_rows=parsed.n_rows,
         n_train=int((~test).sum()),
         n_test=int(test.sum()),
-        n_classes=n_classes,
+        n_classes=len(parsed.labels),
         n_features=None if parsed.X is None else int(parsed.X.shape[1]),
         nnz=None if parsed.X is None else int(parsed.X.nnz),
         empty_rows=int((widths == 0).sum()),
-        classes=[ClassCount(label=parsed.labels[c], train=int(in_train[c]), test=int(in_test[c])) for c in order],
+        classes=counts.listed(0, MOST_LISTED),
         weights=None
         if weights is None
         else WeightRange(least=float(weights.min()), most=float(weights.max()), mean=float(weights.mean())),
         labels_per_row=None
         if sizes is None
         else LabelsPerRow(least=int(sizes.min()), most=int(sizes.max()), mean=float(sizes.mean())),
-        test_only_labels=[parsed.labels[c] for c in np.flatnonzero(in_train == 0)],
+        n_test_only_labels=len(test_only),
+        test_only_labels=[parsed.labels[c] for c in test_only[:MOST_LISTED]],
     )

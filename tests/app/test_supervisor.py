@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app import process_reaper
+from app.rotating_log import RotatingLog
 from app.supervisor import Child, Supervisor, SupervisorError
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(1000)")
@@ -110,3 +111,24 @@ def _until(condition: object) -> None:
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_log_rotates_while_its_child_runs(
+    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RotatingLog.__init__, "__defaults__", (1000,))
+    talker = "import time\nfor i in range(100): print(f'{i:019}', flush=True)\n"
+    talker += "print('over', flush=True)\ntime.sleep(1000)"
+    child = Child("talker", (sys.executable, "-c", talker))
+    supervisor.start(child, lambda: "over" in supervisor.log(child).read_text(), 60)
+    assert child.running
+    assert supervisor.log(child).stat().st_size <= 1000
+    kept = (tmp_path / "logs" / "talker.log.1").read_text() + supervisor.log(child).read_text()
+    assert kept.endswith("0000000000000000098\n0000000000000000099\nover\n")
+
+
+def test_a_log_without_room_loses_its_lines_and_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / "full").symlink_to("/dev/full")
+    log = RotatingLog(tmp_path / "full")
+    log.write(b"lost\n")
+    assert (tmp_path / "full").is_symlink()

@@ -1,6 +1,7 @@
 """A database that is away for a while: the worker waits, or gives the job up."""
 
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,14 @@ from sqlalchemy import make_url
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
+from app.main import create_app
 from app.schemas.jobs import Job
-from app.services import models
+from app.services import keys, models
 from app.store import tables
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
 
 Until = Callable[[str, Callable[[Job], bool]], Job]
 
@@ -71,3 +77,29 @@ def test_a_job_survives_its_database_being_away_for_less_and_for_more_than_its_l
         row = session.get(tables.Job, job_id)
         assert row is not None
         assert row.losses == job.attempt - 1
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_while_its_database_is_away_the_api_answers_503_and_when_to_come_again(
+    database: sessionmaker[Session], postgres_server: str
+) -> None:
+    with database() as session:
+        secret = keys.create(session, "root", "admin").secret
+    name = make_url(settings().sqlalchemy_url).database
+    gate = Gate(postgres_server, str(name))
+    with TestClient(create_app(), headers={"Authorization": f"Bearer {secret}"}) as client:
+        assert client.get("/api/v1/datasets").status_code == 200
+        try:
+            gate.close()
+            answers = [
+                client.get("/api/v1/datasets"),
+                client.get("/api/v1/models/m"),
+                client.post("/api/v1/keys", json={"name": "new", "role": "viewer"}),
+                client.post("/api/v1/datasets?name=d&format=svmlight", content=b"a 1:1\n"),
+                client.get("/metrics"),
+            ]
+        finally:
+            gate.open()
+            gate.end()
+        assert [(answer.status_code, answer.headers.get("retry-after")) for answer in answers] == [(503, "5")] * 5
+        assert client.get("/api/v1/datasets").status_code == 200

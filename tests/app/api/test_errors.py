@@ -140,3 +140,28 @@ def test_the_log_has_one_line_for_a_request(
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [(line["event"], line["status"], line["path"]) for line in lines] == [("request", 200, "/api/v1/solvers")]
     assert lines[0]["request_id"] == response.headers["x-request-id"]
+
+
+def test_a_zero_byte_in_the_query_is_refused(client: TestClient) -> None:
+    problem(client.get("/api/v1/hierarchies/t/nodes?parent=%00"), 400, "malformed")
+
+
+def test_a_method_that_a_path_does_not_take_is_answered_with_all_that_it_takes(client: TestClient) -> None:
+    for path, methods in (
+        ("/api/v1/datasets", "GET, POST"),
+        ("/api/v1/datasets/d", "DELETE, GET"),
+        ("/api/v1/models/m/aliases/a", "DELETE, PUT"),
+    ):
+        answer = client.patch(path)
+        assert answer.status_code == 405
+        assert answer.headers["allow"] == methods
+
+
+def test_the_log_says_which_key_acted(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    from app import logs
+
+    logs.configure("info")
+    client.get("/api/v1/datasets")
+    line = json.loads(capsys.readouterr().err.splitlines()[-1])
+    assert line["key"] == "the-admin"
+    assert len(line["key_id"]) == 32

@@ -55,3 +55,17 @@ def test_solvers_show_their_parameters(client: TestClient) -> None:
     assert by_name["weston_watkins"]["params_schema"]["properties"]["C"]
     assert client.get("/api/v1/solvers/weston_watkins").json() == by_name["weston_watkins"]
     assert "weston_watkins" in problem(client.get("/api/v1/solvers/weston_watkinz"), 404)["detail"]
+
+
+def test_an_alias_is_removed_only_as_it_was_seen(models: TestClient) -> None:
+    tag = models.put(ALIAS, json={"version": 1}).headers["etag"]
+    for wrong in ('"7"', "nonsense"):
+        problem(models.delete(ALIAS, headers={"If-Match": wrong}), 412)
+    assert models.delete(ALIAS, headers={"If-Match": tag}).status_code == 204
+    problem(models.delete(ALIAS, headers={"If-Match": tag}), 404)
+
+
+def test_versions_come_in_pages(models: TestClient) -> None:
+    page = models.get("/api/v1/models/letters/versions", params={"page_size": 1}).json()
+    assert [version["version"] for version in page["items"]] == [1]
+    problem(models.get("/api/v1/models/letters/versions", params={"page_token": "x"}), 422)

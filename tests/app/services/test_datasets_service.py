@@ -11,6 +11,8 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
 from app.services import datasets, jobs, models
+from app.store import tables
+from app.store.corpus import MOST_LISTED
 from app.store.files import Upload, files
 from workers.tasks import run
 
@@ -146,3 +148,31 @@ def test_a_cancelled_import_fails_its_dataset(session: Session) -> None:
     jobs.cancel(session, shown.job or "")
     assert datasets.get(session, "d").state == "failed"
     assert [item.state for item in datasets.page(session).items] == ["failed"]
+
+
+def test_the_classes_of_a_dataset_are_listed_in_pages_whatever_their_number(
+    session: Session, dataset: Callable[..., str], configure: Callable[..., None]
+) -> None:
+    n = MOST_LISTED + 30
+    dataset("".join(f"c{i:04} 1:1\n" for i in range(n)) + "c0007 1:1\n")
+    first = datasets.statistics(session, "digits", 0, 2)
+    assert [count.label for count in first.classes] == ["c0007", "c0000"]
+    last = datasets.statistics(session, "digits", n - 3, 1000)
+    assert [count.label for count in last.classes] == [f"c{i:04}" for i in range(n - 3, n)]
+    assert datasets.statistics(session, "digits", n, 10).classes == []
+    row = session.get(tables.Dataset, datasets.get(session, "digits").id)
+    assert row is not None
+    assert len(datasets.whole_statistics(row).classes) == n
+    session.rollback()
+    request = TrainRequest(dataset="digits", model="m", solver="one_vs_rest", test_fraction=0.0)
+    assert jobs.submit(session, request).state == "queued"
+
+
+def test_a_dataset_of_too_many_classes_fails_with_the_reason(
+    session: Session, dataset: Callable[..., str], configure: Callable[..., None]
+) -> None:
+    configure(max_classes=2)
+    dataset()
+    error = datasets.get(session, "digits").error
+    assert error is not None
+    assert "3 classes; at most 2" in error.detail

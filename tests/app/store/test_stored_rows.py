@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from app.formats.table import Parsed
-from app.store.corpus import open_corpus, save_corpus, statistics_of
+from app.store.corpus import MOST_LISTED, ClassCounts, open_corpus, save_corpus, statistics_of
 from app.store.files import Files
 
 PARSED = Parsed(
@@ -50,3 +50,22 @@ def test_statistics_tell_the_range_of_the_weights() -> None:
     assert weights is not None
     assert (weights.least, weights.most, weights.mean) == (0.5, 3.5, pytest.approx(2.0))
     assert statistics_of(replace(PARSED, weights=None)).weights is None
+
+
+def test_many_labels_are_mapped_and_counts_are_listed_in_pages(tmp_path: Path) -> None:
+    n = MOST_LISTED + 5
+    labels = [f"é{i:05}" for i in range(n)]
+    y = np.concatenate([np.arange(n), np.arange(10)]).astype(np.int32)
+    split = np.array([1] * n + [0] * 10, np.int8)
+    parsed = Parsed("sparse", labels, y, split, csr_matrix(np.ones((n + 10, 1))))
+    files = Files(tmp_path)
+    save_corpus(files, "c", parsed)
+    assert len((tmp_path / "c" / "manifest.json").read_bytes()) < 2000
+    corpus = open_corpus(files, "c")
+    assert list(corpus.labels) == labels
+    counts = ClassCounts.of(corpus)
+    assert [count.label for count in counts.listed(0, 11)] == [*labels[:10], labels[10]]
+    assert [count.label for count in counts.listed(n - 2, n + 5)] == labels[-2:]
+    found = statistics_of(parsed)
+    assert (len(found.classes), len(found.test_only_labels)) == (MOST_LISTED, n - 10)
+    assert (found.n_classes, found.n_test_only_labels) == (n, n - 10)
