@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from app.client import Polymargin
 from app.commands import service
 from app.commands.datasets import datasets
+from app.commands.evaluations import compare, evaluate, evaluations
 from app.commands.hierarchies import hierarchies
 from app.commands.jobs import jobs, train
 from app.commands.keys import keys
@@ -38,6 +39,9 @@ cli.command()(train)
 cli.add_typer(jobs, name="jobs")
 cli.add_typer(models, name="models")
 cli.command()(predict)
+cli.command()(evaluate)
+cli.command()(compare)
+cli.add_typer(evaluations, name="evaluations")
 cli.add_typer(keys, name="keys")
 cli.add_typer(service.corpus, name="corpus")
 cli.command()(service.worker)

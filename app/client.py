@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from app.remote.datasets import Datasets
+from app.remote.evaluations import Evaluations
 from app.remote.hierarchies import Hierarchies
 from app.remote.jobs import Job, Jobs
 from app.remote.keys import Keys
 from app.remote.models import Instance, Models
 from app.remote.transport import Transport
+from app.schemas.evaluations import Comparison, Part
 from app.schemas.health import Health, Readiness
 from app.schemas.predictions import PredictResponse
 from app.schemas.solvers import SolverInfo, SolverList
@@ -41,6 +43,7 @@ class Polymargin:
         self.hierarchies = Hierarchies(self._transport)
         self.jobs = Jobs(self._transport)
         self.models = Models(self._transport)
+        self.evaluations = Evaluations(self._transport)
         self.keys = Keys(self._transport)
 
     @property
@@ -88,6 +91,38 @@ class Polymargin:
     ) -> PredictResponse:
         """The same as ``models.predict``."""
         return self.models.predict(model, instances, top_k, version, alias)
+
+    def evaluate(self, model: str, dataset: str, **options: Any) -> Job:
+        """Queue the evaluation of a version of a model; once it has succeeded, ``evaluations.get(job.id)`` has it.
+
+        Parameters
+        ----------
+        model, dataset : str
+            Ids or names.
+        **options
+            The other fields of app.schemas.evaluations.EvaluateRequest: version or alias, part, hierarchy, resamples,
+            confidence, seed.
+
+        Raises
+        ------
+        InvalidInputError
+            The dataset has no such part.
+        """
+        return self.jobs.submit({"kind": "evaluate", "model": model, "dataset": dataset, **options})
+
+    def compare(
+        self,
+        model: str,
+        a: int | str,
+        b: int | str,
+        other: str | None = None,
+        dataset: str | None = None,
+        part: Part | None = None,
+        confidence: float = 0.95,
+        seed: int = 0,
+    ) -> Comparison:
+        """The same as ``evaluations.compare``."""
+        return self.evaluations.compare(model, a, b, other, dataset, part, confidence, seed)
 
     def solvers(self) -> list[SolverInfo]:
         """Every training method with the JSON schema of its parameters."""

@@ -12,6 +12,7 @@ from app import logs
 from app.api import (
     codes,
     datasets,
+    evaluations,
     figures,
     health,
     hierarchies,
@@ -45,6 +46,7 @@ TAGS = [
     {"name": "solvers", "description": "The methods, and the parameters that they take."},
     {"name": "jobs", "description": "Imports and training, as they go on."},
     {"name": "models", "description": "What training made: versions, and the aliases that move between them."},
+    {"name": "evaluations", "description": "How well versions do on datasets, and which of two does better."},
     {"name": "predictions", "description": "Labels for new instances."},
     {"name": "figures", "description": "Pictures of what was trained."},
     {"name": "keys", "description": "Who may use the service."},
@@ -52,7 +54,7 @@ TAGS = [
 ]
 
 
-PARTS = (datasets, hierarchies, solvers, jobs, models, codes, figures, keys, health)
+PARTS = (datasets, hierarchies, solvers, jobs, models, evaluations, codes, figures, keys, health)
 
 
 def create_app(config: Settings | None = None) -> FastAPI:

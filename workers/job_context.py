@@ -74,6 +74,12 @@ class JobContext(LeaseHeartbeat):
         if time.monotonic() - self._flushed_at >= _STEP_SECONDS:
             self.flush()
 
+    def note(self, **progress: Any) -> None:
+        """Note how far the work has come; it is written at once, or, if notes come fast, with a later one."""
+        self._progress = {**(self._progress or {}), **progress}
+        if time.monotonic() - self._flushed_at >= _STEP_SECONDS:
+            self.flush()
+
     def flush(self) -> None:
         """Write all that was noted."""
         steps, progress = self._steps, self._progress

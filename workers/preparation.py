@@ -172,7 +172,7 @@ def split_rows(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = No
     present = np.unique(y[train])
     index = np.full(len(corpus.labels), -1, np.int32)
     index[present] = np.arange(len(present), dtype=np.int32)
-    truth = index if tree is None else _nodes(tree, corpus.labels)
+    truth = index if tree is None else node_numbers(tree, corpus.labels)
     truth_test = truth[y[test]]
     if request.unseen_labels == "refuse" and (truth_test < 0).any():
         what = "no training row has" if tree is None else "are not in the hierarchy"
@@ -186,8 +186,8 @@ def split_rows(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = No
 def featured(corpus: Corpus, rows: Rows, recipe: TextRecipe) -> Featured:
     """Make the matrices; raises FitError where no term of the texts is left."""
     if corpus.texts is not None:
-        features, X_train = TextFeatures.fit(_ChosenTexts(corpus.texts, rows.train), recipe)
-        return Featured(features, X_train, features.transform(_ChosenTexts(corpus.texts, rows.test)))
+        features, X_train = TextFeatures.fit(ChosenTexts(corpus.texts, rows.train), recipe)
+        return Featured(features, X_train, features.transform(ChosenTexts(corpus.texts, rows.test)))
     assert corpus.X is not None
     n_features = int(corpus.X.shape[1])
     require_matrix(len(rows.train) + len(rows.test), int(corpus.X.nnz))
@@ -237,7 +237,7 @@ def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None) ->
     return Rows(train, test, list(tree.names), none, labels[train], labels[test], tree, weights, report)
 
 
-def _nodes(tree: Taxonomy, labels: Sequence[str]) -> NDArray[np.int32]:
+def node_numbers(tree: Taxonomy, labels: Sequence[str]) -> NDArray[np.int32]:
     """The node of each label; -1 for one that the tree does not have."""
     known = set(tree.names)
     there = np.array([label in known for label in labels])
@@ -246,7 +246,7 @@ def _nodes(tree: Taxonomy, labels: Sequence[str]) -> NDArray[np.int32]:
     return nodes
 
 
-class _ChosenTexts:
+class ChosenTexts:
     """The texts of some rows, decoded one at a time, as often as asked for."""
 
     def __init__(self, texts: Texts, rows: NDArray[np.int64]) -> None:

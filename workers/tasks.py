@@ -11,13 +11,14 @@ from app.services import leases
 from app.services.leases import Fenced
 from app.store.db import DATABASE_AWAY, sessions
 from workers import draining, job_memory
+from workers.evaluating import evaluate
 from workers.failing import explain
 from workers.gang import Failed, Lost, Waiting
 from workers.importing import import_dataset
 from workers.job_context import Cancelled, Drained, JobContext
 from workers.training import train
 
-WORK: Mapping[str, Callable[[JobContext], None]] = {"import": import_dataset, "train": train}
+WORK: Mapping[str, Callable[[JobContext], None]] = {"import": import_dataset, "train": train, "evaluate": evaluate}
 
 _log = structlog.get_logger("polymargin.worker")
 

@@ -1,6 +1,7 @@
 """JSON bodies, read and checked so that a hostile one costs little and is not repeated in the answer."""
 
 import difflib
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Generic, TypeVar, get_args
 
@@ -34,7 +35,10 @@ class JsonBody(Generic[B]):
 
     def parse(self, content: bytes) -> B:
         """The model that ``content`` spells; raises Malformed or InvalidInput."""
-        document = parse_object(content)
+        return self.check(parse_object(content))
+
+    def check(self, document: dict[str, Any]) -> B:
+        """The model that a JSON object stands for; raises InvalidInput."""
         if _deeper_than(document, MAX_DEPTH):
             raise InvalidInput(f"The body is nested deeper than {MAX_DEPTH} levels.")
         unknown = _unknown_fields(self._model, document, ())
@@ -45,6 +49,38 @@ class JsonBody(Generic[B]):
         except ValidationError as error:
             faults = error.errors(include_url=False, include_input=False)
             raise InvalidInput("The body does not fit its schema.", items(faults)) from None
+
+
+class KindBody:
+    """As :class:`JsonBody` for several models, of which the body's ``kind`` chooses one.
+
+    Parameters
+    ----------
+    default : type
+        The model of a body without a kind, or with one that is not known here, which its own check then tells.
+    others : mapping of str to type
+    """
+
+    def __init__(self, default: type[BaseModel], others: Mapping[str, type[BaseModel]]) -> None:
+        self._default, self._others = JsonBody(default), {kind: JsonBody(model) for kind, model in others.items()}
+        choices = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in (default, *others.values())]
+        self.schema = {
+            "requestBody": {"required": True, "content": {"application/json": {"schema": {"anyOf": choices}}}}
+        }
+
+    async def __call__(self, request: Request) -> Any:
+        require_json(request)
+        content = await request.body()
+        if len(content) <= INLINE_BYTES:
+            return self.parse(content)
+        return await run_in_threadpool(self.parse, content)
+
+    def parse(self, content: bytes) -> Any:
+        """The model that ``content`` spells; raises Malformed or InvalidInput."""
+        document = parse_object(content)
+        kind = document.get("kind")
+        body = self._others.get(kind, self._default) if isinstance(kind, str) else self._default
+        return body.check(document)
 
 
 def request_schema(model: type[BaseModel]) -> dict[str, Any]:

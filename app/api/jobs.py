@@ -7,12 +7,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from app.api.auth import EDITOR, VIEWER
-from app.api.bodies import JsonBody
+from app.api.bodies import JsonBody, KindBody
 from app.api.events import MEDIA_TYPE, follow
 from app.api.parameters import Db, Id, Once, PageSize, PageToken, point_to
 from app.api.paths import V1
 from app.api.problems import responses
-from app.schemas.jobs import Job, JobState, JobSteps, TrainRequest
+from app.schemas.evaluations import EvaluateRequest
+from app.schemas.jobs import Job, JobRequest, JobState, JobSteps, TrainRequest
 from app.schemas.pages import Page
 from app.schemas.plans import JobPlan
 from app.services import jobs, plans
@@ -22,17 +23,18 @@ from app.store import tables
 router = APIRouter(prefix=f"{V1}/jobs", tags=["jobs"])
 
 _train = JsonBody(TrainRequest)
+_any = KindBody(TrainRequest, {"evaluate": EvaluateRequest})
 
 
 @router.post(
     "",
     status_code=202,
     dependencies=[EDITOR],
-    openapi_extra=_train.schema,
+    openapi_extra=_any.schema,
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
-def submit_job(session: Db, response: Response, token: Once, body: Annotated[TrainRequest, Depends(_train)]) -> Job:
-    """Submit a training job; its model gets a new version when it has succeeded."""
+def submit_job(session: Db, response: Response, token: Once, body: Annotated[JobRequest, Depends(_any)]) -> Job:
+    """Submit a job: `train` gives its model a new version when it has succeeded, `evaluate` measures a version."""
     print_ = fingerprint("jobs", body.model_dump_json())
     job, replayed = once(session, token, print_, tables.Job, lambda: jobs.submit(session, body), jobs.get)
     point_to(response, f"{V1}/jobs/{job.id}", replayed)

@@ -7,13 +7,14 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import TrainRequest
 from app.schemas.keys import KeyRequest
 from app.schemas.models import AliasTarget
 from app.schemas.predictions import PredictRequest
 from app.schemas.problems import ProblemDocument
 
-_BODIES: tuple[type[BaseModel], ...] = (TrainRequest, KeyRequest, AliasTarget, PredictRequest)
+_BODIES: tuple[type[BaseModel], ...] = (TrainRequest, EvaluateRequest, KeyRequest, AliasTarget, PredictRequest)
 
 
 def describe(app: FastAPI) -> dict[str, Any]:

@@ -176,6 +176,8 @@ def _show(job: Job, json: bool) -> None:
     if job.result is not None and job.result.model is not None:
         every = ", ".join(map(str, job.result.versions)) or job.result.version
         values["result"] = f"{job.result.model} version {every}"
+        if job.result.evaluation is not None:
+            values["result"] = f"evaluation of {values['result']}: polymargin evaluations show {job.result.evaluation}"
     if job.error is not None:
         values["error"] = job.error.detail
     console(json).print(table(["job", job.id], values.items()))

@@ -16,9 +16,10 @@ from app.remote.errors import ClientError
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, on the last line of stdout.")]
 
 
-def option(schema: type[BaseModel], field: str, **settings: Any) -> Any:
-    """The option of a command that stands for a field of a schema, with its description as help."""
-    return typer.Option(help=schema.model_fields[field].description, **settings)
+def option(schema: type[BaseModel], field: str, *, argument: bool = False, **settings: Any) -> Any:
+    """The option (or argument) of a command that stands for a field of a schema, with its description as help."""
+    kind = typer.Argument if argument else typer.Option
+    return kind(help=schema.model_fields[field].description, **settings)
 
 
 def console(json: bool) -> Console:

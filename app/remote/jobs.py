@@ -9,7 +9,7 @@ from pydantic import PrivateAttr
 from app.remote.errors import JobFailedError, TimedOutError
 from app.remote.events import Event, follow
 from app.remote.transport import Transport
-from app.schemas.jobs import FINAL_STATES, JobState, JobSteps, TrainRequest
+from app.schemas.jobs import FINAL_STATES, JobRequest, JobState, JobSteps, TrainRequest
 from app.schemas.jobs import Job as JobBody
 from app.schemas.pages import Page
 from app.schemas.plans import JobPlan
@@ -75,12 +75,12 @@ class Job(JobBody):
 
 
 class Jobs:
-    """The service's jobs, import and training alike."""
+    """The service's jobs: imports, training and evaluations."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def submit(self, request: TrainRequest | Mapping[str, Any]) -> Job:
+    def submit(self, request: JobRequest | Mapping[str, Any]) -> Job:
         return self._job(self._transport.post(JobBody, "/jobs", request))
 
     def get(self, job: str) -> Job:

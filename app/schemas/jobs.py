@@ -4,12 +4,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
 
+from app.schemas.evaluations import EvaluateRequest
 from app.schemas.names import Name
 from app.schemas.problems import ProblemDocument
 from app.schemas.texts import TextRecipe
 
 JobState = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
-JobKind = Literal["import", "train"]
+JobKind = Literal["import", "train", "evaluate"]
 FINAL_STATES: frozenset[str] = frozenset({"cancelled", "succeeded", "failed"})
 
 
@@ -75,7 +76,7 @@ class TrainRequest(BaseModel):
         return path
 
 
-JobRequest = Annotated[TrainRequest, Field()]
+JobRequest = TrainRequest | EvaluateRequest
 
 
 class Progress(BaseModel):
@@ -85,7 +86,9 @@ class Progress(BaseModel):
     fraction: float = Field(description="Between 0 and 1; an estimate.")
     eta_seconds: float | None = None
     gap: float | None = Field(default=None, description="Relative duality gap (primal - dual) / primal, last measured.")
-    phase: str = Field(default="training", description="waiting, loading, features, training, testing or saving.")
+    phase: str = Field(
+        default="training", description="waiting, loading, features, training, testing, scoring, measuring or saving."
+    )
     point: int = Field(default=0, description="The place in the job's path that is being trained, from 0.")
 
 
@@ -96,6 +99,7 @@ class JobResult(BaseModel):
     version: int | None = Field(default=None, description="The last one published.")
     versions: list[int] = Field(default=[], description="All versions that the job has published so far, by rising C.")
     dataset: str | None = None
+    evaluation: str | None = Field(default=None, description="Id of the evaluation that the job has made.")
 
 
 class Job(BaseModel):

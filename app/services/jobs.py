@@ -6,10 +6,22 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput
-from app.schemas.jobs import FINAL_STATES, Job, JobResult, JobState, JobStep, JobSteps, Progress, TrainRequest
+from app.schemas.evaluations import EvaluateRequest
+from app.schemas.jobs import (
+    FINAL_STATES,
+    Job,
+    JobRequest,
+    JobResult,
+    JobState,
+    JobStep,
+    JobSteps,
+    Progress,
+    TrainRequest,
+)
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
 from app.services import job_queue, slots
+from app.services.evaluation_requests import resolve_evaluation
 from app.services.lookup import by_id, moment, moment_or_none, newest
 from app.services.training_requests import resolve
 from app.store import tables
@@ -18,29 +30,41 @@ from app.store.db import db_now, reading, writing
 MAX_STEPS = 10_000
 
 
-def submit(session: Session, request: TrainRequest) -> Job:
-    """Queue a training job after checking all that can be checked before it runs.
+def submit(session: Session, request: JobRequest) -> Job:
+    """Queue a job after checking all that can be checked before it runs.
 
     Raises
     ------
     NotFound
-        No such dataset or hierarchy.
+        No such dataset or hierarchy; for an evaluation, model, version or alias.
     Conflict
         The dataset is not ready, or there are fewer pools than shards.
     InvalidInput
-        Unknown solver or parameters, or a dataset that the request cannot be trained on.
+        Unknown solver or parameters, or a dataset that the request cannot be trained or evaluated on.
     """
     with writing(session):
         # Locked, so that neither can be deleted between this check and the job's row.
-        resolved = resolve(session, request, lock=True)
-        _check_pools(session, request)
-        row = job_queue.enqueue(session, "train", resolved.dataset.id, request.model_dump(mode="json"))
-        row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id
+        row = _evaluate(session, request) if isinstance(request, EvaluateRequest) else _train(session, request)
         session.flush()
         session.refresh(row)
         job = show(row)
     job_queue.notify(session, job.id, row.queue)
     return job
+
+
+def _train(session: Session, request: TrainRequest) -> tables.Job:
+    resolved = resolve(session, request, lock=True)
+    _check_pools(session, request)
+    row = job_queue.enqueue(session, "train", resolved.dataset.id, request.model_dump(mode="json"))
+    row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id
+    return row
+
+
+def _evaluate(session: Session, request: EvaluateRequest) -> tables.Job:
+    resolved = resolve_evaluation(session, request)
+    row = job_queue.enqueue(session, "evaluate", resolved.dataset.id, resolved.request.model_dump(mode="json"))
+    row.hierarchy_id = resolved.hierarchy_id
+    return row
 
 
 def get(session: Session, id: str) -> Job:

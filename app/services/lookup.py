@@ -15,7 +15,16 @@ from app.errors import InvalidInput, Item, NotFound
 from app.schemas.names import NAME_PATTERN
 from app.store import tables
 
-Row = TypeVar("Row", tables.Dataset, tables.Hierarchy, tables.Job, tables.Key, tables.Model, tables.ModelVersion)
+Row = TypeVar(
+    "Row",
+    tables.Dataset,
+    tables.Evaluation,
+    tables.Hierarchy,
+    tables.Job,
+    tables.Key,
+    tables.Model,
+    tables.ModelVersion,
+)
 Named = TypeVar("Named", tables.Dataset, tables.Hierarchy, tables.Model)
 
 MAX_PAGE = 1000

@@ -93,7 +93,7 @@ class ModelCache:
             with self._lock:
                 gate = self._loading.setdefault(version.id, threading.Lock())
             with gate:
-                loaded = self._loaded.get(version.id) or _load(session, version)
+                loaded = self._loaded.get(version.id) or load_version(session, version)
                 self._keep(loaded)
         with self._lock:
             if len(self._resolved) >= _MOST_RESOLVED:
@@ -136,7 +136,8 @@ def _explain_waiting(session: Session, name: str) -> None:
         raise Conflict(f"The model {name!r:.80} has no version yet; job {waiting.id} is {waiting.state}.")
 
 
-def _load(session: Session, version: ModelVersion) -> LoadedModel:
+def load_version(session: Session, version: ModelVersion) -> LoadedModel:
+    """A version with its arrays mapped into memory; raises NotFound and Unavailable."""
     folder = models.artefact(session, version.id)
     try:
         model, _ = load_model(folder / "model", mmap=True)

@@ -51,6 +51,11 @@ def version(session: Session, ref: str, number: int | None = None, alias: str | 
         return _show_versions(session, [_version(session, model, number, alias)])[0]
 
 
+def version_row(session: Session, ref: str, number: int | None = None, alias: str | None = None) -> tables.ModelVersion:
+    """As :func:`version`, the row itself, in the caller's transaction."""
+    return _version(session, by_ref(session, tables.Model, ref), number, alias)
+
+
 def versions(session: Session, ref: str) -> list[ModelVersion]:
     """The newest thousand versions of a model, newest first."""
     return version_page(session, ref, MAX_PAGE).items

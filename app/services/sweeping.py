@@ -44,7 +44,12 @@ def sweep(session: Session) -> Swept:
 def tidy(session: Session, files: Files) -> list[str]:
     """Remove files that no row names, as a crash leaves them; return their paths."""
     removed = []
-    for folder, named in (("models", _models), ("jobs", _jobs), ("datasets", _datasets)):
+    for folder, named in (
+        ("models", _models),
+        ("evaluations", _evaluations),
+        ("jobs", _jobs),
+        ("datasets", _datasets),
+    ):
         present = sorted(path.name for path in files.path(folder).glob("*"))
         if present:
             with reading(session):
@@ -145,6 +150,13 @@ def _models(session: Session, present: list[str]) -> set[str]:
     versions = {path.removeprefix("models/") for path in session.scalars(select(tables.ModelVersion.path))}
     at_work = {f"{id}.{attempt}" for id, attempt in held}
     return versions | {name for name in present if ".".join(name.split(".")[:2]) in at_work}
+
+
+def _evaluations(session: Session, present: list[str]) -> set[str]:
+    # Called <job id>.<attempt>; as with models.
+    held = session.execute(select(J.id, J.attempt).where(J.state.in_(("running", "cancelling")))).all()
+    made = {path.removeprefix("evaluations/") for path in session.scalars(select(tables.Evaluation.path))}
+    return made | ({f"{id}.{attempt}" for id, attempt in held} & set(present))
 
 
 def _jobs(session: Session, _present: list[str]) -> set[str]:

@@ -86,6 +86,8 @@ class Model(ABC):
         What the method has to tell of its model, finite numbers by name; saved and loaded with it.
     tree : Taxonomy or None
         The label tree whose nodes are the classes, of models over one.
+    names_sets : bool
+        The model answers with sets of labels.
     in_shards : bool
         The model stays in the files that its shards have written.
     output_code : OutputCode or None
@@ -96,6 +98,7 @@ class Model(ABC):
     n_features: int
     report: Mapping[str, float] = MappingProxyType({})
     tree: Taxonomy | None = None
+    names_sets: ClassVar[bool] = False
     in_shards: ClassVar[bool] = False
 
     @abstractmethod

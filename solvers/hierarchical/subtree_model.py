@@ -34,6 +34,7 @@ class SubtreeModel(Model):
     """
 
     kind = "subtree"
+    names_sets = True
     tree: Taxonomy
 
     def __init__(self, tree: Taxonomy, parts: Model, rule: Rule) -> None:

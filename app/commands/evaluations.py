@@ -1,0 +1,181 @@
+"""``polymargin evaluate``, ``compare`` and ``evaluations``: measure versions, look at it, and test which is better."""
+
+from typing import Annotated, Any, cast
+
+import typer
+
+from app.client import Polymargin
+from app.commands.output import Json, console, number, option, print_json, table
+from app.commands.watching import watch as watch_job
+from app.schemas.evaluations import Comparison, EvaluateRequest, Evaluation, Measure, Part
+
+evaluations = typer.Typer(help="Look at what evaluations have found.", no_args_is_help=True)
+
+Id = Annotated[str, typer.Argument(metavar="EVALUATION", help="Id: that of its job.")]
+Level = Annotated[int | None, typer.Option(help="Only this level of the label tree.")]
+
+
+def evaluate(
+    model: Annotated[str, option(EvaluateRequest, "model", argument=True)],
+    dataset: Annotated[str, option(EvaluateRequest, "dataset", argument=True)],
+    version: Annotated[int | None, option(EvaluateRequest, "version")] = None,
+    alias: Annotated[str | None, option(EvaluateRequest, "alias")] = None,
+    part: Annotated[str | None, option(EvaluateRequest, "part", metavar="train|test|all")] = None,
+    hierarchy: Annotated[str | None, option(EvaluateRequest, "hierarchy")] = None,
+    resamples: Annotated[int, option(EvaluateRequest, "resamples")] = 1000,
+    seed: Annotated[int, option(EvaluateRequest, "seed")] = 0,
+    watch: Annotated[bool, typer.Option("--watch", help="Wait for the job, and show what it finds.")] = False,
+    json: Json = False,
+) -> None:
+    """Measure a version of a model on a dataset."""
+    given: dict[str, Any] = {"version": version, "alias": alias, "part": part, "hierarchy": hierarchy}
+    options = {name: value for name, value in given.items() if value is not None}
+    with Polymargin() as client:
+        job = client.evaluate(model, dataset, resamples=resamples, seed=seed, **options)
+        if watch:
+            job = watch_job(job, console(json))
+            _show(client.evaluations.get(job.id), json)
+            return
+    if json:
+        print_json(job)
+        return
+    console(json).print(table(["job", job.id], [("kind", job.kind), ("state", job.state)]))
+
+
+def compare(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    a: Annotated[str, typer.Argument(help="Number of a version, or an alias.")],
+    b: Annotated[str, typer.Argument(help="Number of a version, or an alias.")],
+    other: Annotated[str | None, typer.Option(help="The model of b, where it is another.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Name or id. Default: that of the newest evaluations.")] = None,
+    part: Annotated[str | None, typer.Option(metavar="train|test|all", help="Default: as the dataset.")] = None,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    json: Json = False,
+) -> None:
+    """Test which of two versions does better on the rows that both were evaluated on."""
+    with Polymargin() as client:
+        found = client.compare(model, a, b, other, dataset, cast(Part | None, part), confidence, seed)
+    if json:
+        print_json(found)
+        return
+    out = console(json)
+    out.print(table(["", "model", "version", "evaluation"], _sides(found)))
+    test = found.mcnemar
+    values = {
+        "rows": found.n_rows,
+        "part": found.part,
+        "right in a alone": test.only_a,
+        "right in b alone": test.only_b,
+        "McNemar, exact p": number(test.exact),
+        "McNemar, mid-p": number(test.mid_p),
+    }
+    out.print(table(["compared", ""], values.items()))
+    rows = [
+        (
+            each.name,
+            number(each.a),
+            number(each.b),
+            number(each.difference),
+            _span(each.low, each.high),
+            number(each.p_value),
+        )
+        for each in found.measures
+    ]
+    out.print(table(["measure", "a", "b", "a - b", f"{found.confidence:.0%} interval", "p"], rows))
+
+
+@evaluations.command("list")
+def list_(
+    model: Annotated[str | None, typer.Option(help="Only of this model.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Only on this dataset.")] = None,
+    json: Json = False,
+) -> None:
+    """The newest evaluations."""
+    with Polymargin() as client:
+        page = client.evaluations.list(model=model, dataset=dataset)
+    if json:
+        print_json(page)
+        return
+    rows = [
+        (each.id, each.model, each.version, each.part, each.n_rows, _value(each, "error"), f"{each.created_at:%F %T}")
+        for each in page.items
+    ]
+    console(json).print(table(["id", "model", "version", "part", "rows", "error", "made (UTC)"], rows))
+
+
+@evaluations.command()
+def show(evaluation: Id, json: Json = False) -> None:
+    """The measures of an evaluation, level by level."""
+    with Polymargin() as client:
+        _show(client.evaluations.get(evaluation), json)
+
+
+@evaluations.command()
+def labels(
+    evaluation: Id,
+    level: Level = None,
+    order: Annotated[str, typer.Option(help="f1, support or label; with - before it the largest first.")] = "f1",
+    limit: Annotated[int, typer.Option(help="How many labels to show.")] = 50,
+    json: Json = False,
+) -> None:
+    """Precision, recall, F1 and support of each label, the worst first."""
+    with Polymargin() as client:
+        found = client.evaluations.labels(evaluation, limit=limit, level=level, order=order)
+    if json:
+        print_json(found)
+        return
+    rows = [
+        (each.label, each.level, each.support, each.named, *map(number, (each.precision, each.recall, each.f1)))
+        for each in found.labels
+    ]
+    console(json).print(table(["label", "level", "support", "named", "precision", "recall", "f1"], rows))
+
+
+@evaluations.command()
+def confusions(
+    evaluation: Id,
+    level: Level = None,
+    limit: Annotated[int, typer.Option(help="How many pairs to show.")] = 50,
+    json: Json = False,
+) -> None:
+    """The pairs of labels that are confused most often."""
+    with Polymargin() as client:
+        found = client.evaluations.confusions(evaluation, level, limit)
+    if json:
+        print_json(found)
+        return
+    rows = [(each.level, each.true, each.predicted, each.n_rows) for each in found.pairs]
+    console(json).print(table(["level", "true", "predicted", "rows"], rows))
+
+
+def _show(evaluation: Evaluation, json: bool) -> None:
+    if json:
+        print_json(evaluation)
+        return
+    out = console(json)
+    facts = evaluation.model_dump(mode="json", exclude={"measures", "unknown_named", "propensities"}, exclude_none=True)
+    if evaluation.unknown_named:
+        facts["unknown_labels"] = f"{evaluation.unknown_labels}, as {', '.join(evaluation.unknown_named)}"
+    out.print(table(["evaluation", evaluation.id], facts.items()))
+    for level in sorted({measure.level for measure in evaluation.measures}):
+        rows = [(each.name, *_told(each)) for each in evaluation.measures if each.level == level]
+        out.print(
+            table([f"level {level}" if level else "measure", "value", f"{evaluation.confidence:.0%} interval"], rows)
+        )
+
+
+def _told(measure: Measure) -> tuple[str | None, str | None]:
+    return number(measure.value), _span(measure.low, measure.high)
+
+
+def _span(low: float | None, high: float | None) -> str | None:
+    return None if low is None else f"{number(low)} to {number(high)}"
+
+
+def _value(evaluation: Evaluation, name: str) -> str | None:
+    return next((number(each.value) for each in evaluation.measures if (each.name, each.level) == (name, 0)), None)
+
+
+def _sides(found: Comparison) -> list[tuple[object, ...]]:
+    return [(name, side.model, side.version, side.evaluation) for name, side in (("a", found.a), ("b", found.b))]

@@ -1,0 +1,84 @@
+"""Evaluations of a remote service, and comparisons of versions by them."""
+
+from app.remote.transport import Transport
+from app.schemas.evaluations import Comparison, ConfusedPairs, EvaluatedLabels, Evaluation, Part
+from app.schemas.pages import Page
+
+
+class Evaluations:
+    """What evaluate jobs have made."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def get(self, evaluation: str) -> Evaluation:
+        return self._transport.get(Evaluation, f"/evaluations/{evaluation}")
+
+    def list(
+        self,
+        model: str | None = None,
+        version: int | None = None,
+        dataset: str | None = None,
+        page_size: int = 50,
+        page_token: str | None = None,
+    ) -> Page[Evaluation]:
+        """One page, newest first; of a model, one of its versions or a dataset, or all."""
+        return self._transport.get(
+            Page[Evaluation],
+            "/evaluations",
+            model=model,
+            version=version,
+            dataset=dataset,
+            page_size=page_size,
+            page_token=page_token,
+        )
+
+    def labels(
+        self, evaluation: str, offset: int = 0, limit: int = 100, level: int | None = None, order: str = "f1"
+    ) -> EvaluatedLabels:
+        """Precision, recall, F1 and support of labels; ``order`` is f1, support or label, with - the largest first."""
+        path = f"/evaluations/{evaluation}/labels"
+        return self._transport.get(EvaluatedLabels, path, offset=offset, limit=limit, level=level, order=order)
+
+    def confusions(self, evaluation: str, level: int | None = None, limit: int = 50) -> ConfusedPairs:
+        """The most confused pairs of labels."""
+        return self._transport.get(ConfusedPairs, f"/evaluations/{evaluation}/confusions", level=level, limit=limit)
+
+    def compare(
+        self,
+        model: str,
+        a: int | str,
+        b: int | str,
+        other: str | None = None,
+        dataset: str | None = None,
+        part: Part | None = None,
+        confidence: float = 0.95,
+        seed: int = 0,
+    ) -> Comparison:
+        """McNemar's test and the paired bootstrap of two versions.
+
+        Parameters
+        ----------
+        a, b : int or str
+            Numbers of versions, or aliases.
+        other : str or None
+            The model of b, where it is another.
+        dataset, part : str or None
+            On which rows; by default those of the newest evaluations.
+
+        Raises
+        ------
+        NotFoundError
+            The two were not evaluated on the same rows; submit evaluate jobs.
+        """
+        return self._transport.get(
+            Comparison,
+            f"/models/{model}/compare",
+            a=str(a),
+            b=str(b),
+            other=other,
+            dataset=dataset,
+            part=part,
+            confidence=confidence,
+            seed=seed,
+        )

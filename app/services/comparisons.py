@@ -1,0 +1,153 @@
+"""Comparisons of two versions of models on the rows that both were evaluated on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import NotFound, Unavailable
+from app.schemas.evaluations import Compared, Comparison, McNemar, PairedMeasure, Part
+from app.services import models
+from app.services.lookup import by_ref
+from app.store import tables
+from app.store.db import reading
+from app.store.files import files
+from solvers.metrics.comparison import mcnemar, paired_bootstrap
+
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class Side:
+    """A version that is compared: a number or an alias of a model."""
+
+    model: str
+    version: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Measures by row of an evaluation; the first array is the numbers of the rows."""
+
+    numbers: NDArray[np.int64]
+    measures: dict[str, NDArray[np.float32]]
+
+
+def compare(
+    session: Session,
+    a: Side,
+    b: Side,
+    dataset: str | None = None,
+    part: Part | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Comparison:
+    """McNemar's test and the paired bootstrap of all measures, from the newest evaluations of both on the same rows.
+
+    The cost hardly depends on the number of rows, which is why no job is needed.
+
+    Raises
+    ------
+    NotFound
+        No such model, version or dataset, or there are no evaluations of both on rows of the same dataset.
+    Unavailable
+        The measures by row cannot be read.
+    """
+    with reading(session):
+        first, second = (_version(session, side) for side in (a, b))
+        dataset_id = None if dataset is None else by_ref(session, tables.Dataset, dataset).id
+        pair = _newest_pair(session, first.id, second.id, dataset_id, part)
+        names = dict(
+            session.execute(
+                select(tables.Model.id, tables.Model.name).where(tables.Model.id.in_([first.model_id, second.model_id]))
+            )
+            .tuples()
+            .all()
+        )
+    shown = [
+        Compared(
+            evaluation=row.id, model=names[version.model_id], version=version.number, version_sha256=version.sha256
+        )
+        for row, version in zip(pair, (first, second), strict=True)
+    ]
+    left, right = (_read(row) for row in pair)
+    numbers, of_left, of_right = np.intersect1d(left.numbers, right.numbers, assume_unique=True, return_indices=True)
+    if len(numbers) == 0:
+        raise NotFound("the two versions were evaluated on different rows of that part; evaluate both on all rows")
+    right_of = [rows.measures["error"][at] == 0 for rows, at in ((left, of_left), (right, of_right))]
+    told = [
+        _paired(name, left.measures[name][of_left], right.measures[name][of_right], confidence, seed)
+        for name in left.measures
+        if name in right.measures
+    ]
+    return Comparison(
+        a=shown[0],
+        b=shown[1],
+        dataset=pair[0].dataset_id,
+        dataset_sha256=pair[0].dataset_sha256,
+        part=pair[0].part,
+        n_rows=len(numbers),
+        mcnemar=McNemar.model_validate(mcnemar(right_of[0], right_of[1])._asdict()),
+        measures=[measure for measure in told if measure is not None],
+        resamples=RESAMPLES,
+        confidence=confidence,
+        seed=seed,
+    )
+
+
+def _version(session: Session, side: Side) -> tables.ModelVersion:
+    if side.version.isascii() and side.version.isdigit() and len(side.version) < 10:
+        return models.version_row(session, side.model, int(side.version))
+    return models.version_row(session, side.model, alias=side.version)
+
+
+def _newest_pair(
+    session: Session, a: str, b: str, dataset_id: str | None, part: Part | None
+) -> tuple[tables.Evaluation, tables.Evaluation]:
+    E = tables.Evaluation
+    query = select(E).where(E.version_id.in_([a, b])).order_by(E.id.desc())
+    if dataset_id is not None:
+        query = query.where(E.dataset_id == dataset_id)
+    if part is not None:
+        query = query.where(E.part == part)
+    rows = session.scalars(query).all()
+    newest: dict[tuple[str | None, ...], tables.Evaluation] = {}
+    for row in rows:
+        newest.setdefault((row.version_id, *_of(row)), row)
+    for row in rows:
+        other = newest.get((b if row.version_id == a else a, *_of(row)))
+        if other is not None:
+            return (row, other) if row.version_id == a else (other, row)
+    had = [name for name, id in (("a", a), ("b", b)) if any(row.version_id == id for row in rows)]
+    there = {0: "neither has been", 1: f"only {had[0] if had else ''} has been", 2: "they have been on others"}[
+        len(had)
+    ]
+    detail = "both versions must be evaluated on the same part of one dataset, along the same label tree or none"
+    raise NotFound(f"{detail}; {there}: submit evaluate jobs")
+
+
+def _of(row: tables.Evaluation) -> tuple[str, str, str | None]:
+    """What two evaluations must have in common to be compared."""
+    return row.dataset_sha256, row.part, row.hierarchy_sha256
+
+
+def _read(row: tables.Evaluation) -> _Rows:
+    try:
+        arrays, _ = files().load_arrays(row.path, sha256=row.rows_sha256)
+    except (OSError, ValueError) as error:
+        raise Unavailable(f"The measures by row of evaluation {row.id} cannot be read.") from error
+    return _Rows(np.asarray(arrays.pop("rows")), {name: np.asarray(array) for name, array in arrays.items()})
+
+
+def _paired(
+    name: str, a: NDArray[np.float32], b: NDArray[np.float32], confidence: float, seed: int
+) -> PairedMeasure | None:
+    """The paired bootstrap over the rows that count for both; None where there is none."""
+    counted = ~(np.isnan(a) | np.isnan(b))
+    if not counted.any():
+        return None
+    x, y = a[counted].astype(np.float64), b[counted].astype(np.float64)
+    found = paired_bootstrap(x, y, resamples=RESAMPLES, confidence=confidence, seed=seed)
+    return PairedMeasure(name=name, n_rows=int(counted.sum()), a=float(x.mean()), b=float(y.mean()), **found._asdict())

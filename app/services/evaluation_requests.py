@@ -1,0 +1,67 @@
+"""What a request for an evaluation names, resolved once, and all that can be checked of it before it runs."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, InvalidInput, Item
+from app.schemas.evaluations import EvaluateRequest, Part
+from app.services import models
+from app.services.lookup import by_ref
+from app.store import tables
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedEvaluation:
+    """What a request names.
+
+    Attributes
+    ----------
+    dataset : row
+    version : row
+    hierarchy_id : str or None
+        The label tree to measure along, where the request or the version's job names one that is still there.
+    request : EvaluateRequest
+        With the version and the part that were meant.
+    """
+
+    dataset: tables.Dataset
+    version: tables.ModelVersion
+    hierarchy_id: str | None
+    request: EvaluateRequest
+
+
+def resolve_evaluation(session: Session, request: EvaluateRequest) -> ResolvedEvaluation:
+    """Find what a request names, hold it to the end of the transaction, and check it.
+
+    Raises
+    ------
+    NotFound
+        No such model, version, alias, dataset or hierarchy.
+    Conflict
+        The dataset is not ready.
+    InvalidInput
+        The dataset has no such part.
+    """
+    version = models.version_row(session, request.model, request.version, request.alias)
+    dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
+    if dataset.state != "ready":
+        raise Conflict(f"the dataset is {dataset.state}; only a ready one can be evaluated on")
+    hierarchy_id = version.hierarchy_id
+    if request.hierarchy is not None:
+        hierarchy_id = by_ref(session, tables.Hierarchy, request.hierarchy, lock=True).id
+    part = _part(request, dataset, version)
+    meant = request.model_copy(update={"version": version.number, "alias": None, "part": part})
+    return ResolvedEvaluation(dataset, version, hierarchy_id, meant)
+
+
+def _part(request: EvaluateRequest, dataset: tables.Dataset, version: tables.ModelVersion) -> Part:
+    n_rows, n_train = dataset.n_rows or 0, dataset.n_train or 0
+    own = n_train < n_rows
+    of_job = version.dataset_id == dataset.id and float(version.request.get("test_fraction", 0.0)) > 0
+    if request.part is None:
+        return "test" if own or of_job else "all"
+    if request.part != "all" and not own and version.dataset_id != dataset.id:
+        detail = "the dataset has no split, and the version was trained on another one; all its rows can be measured"
+        raise InvalidInput("the dataset has no such part", [Item(detail, "/part")])
+    return request.part

@@ -1,0 +1,208 @@
+"""What an evaluation job needs: the version, the rows, their labels as the model counts them, how rare labels are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from scipy.sparse import csr_matrix
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, InvalidInput
+from app.features.base import InstanceError
+from app.features.columns import SparseFeatures
+from app.features.text import TextFeatures
+from app.schemas.evaluations import EvaluateRequest
+from app.schemas.jobs import TrainRequest
+from app.schemas.models import ModelVersion
+from app.services import hierarchies, models
+from app.services.label_checks import named
+from app.services.model_cache import LoadedModel, load_version
+from app.store import tables
+from app.store.cache import local_copy
+from app.store.corpus import Corpus, open_corpus
+from app.store.files import Files
+from solvers.core.model import Model
+from solvers.labels.label_sets import closed
+from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.evaluation import Labels, Truth
+from solvers.metrics.ranking import propensities
+from workers.job_context import JobContext
+from workers.preparation import ChosenTexts, Rows, hierarchy_id, node_numbers, split_rows
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedRows:
+    """The rows of an evaluation.
+
+    Attributes
+    ----------
+    dataset : row
+    loaded : LoadedModel
+    corpus : Corpus
+    rows : int64 array
+        Row numbers, ascending.
+    labels : Labels
+    truth : Truth
+    n_unknown : int
+        Rows with a label that the model cannot name.
+    inverse : float64 array, shape (n_labels,), or None
+        ``1 / p`` of each label by its training rows; None where those are not to be had any more.
+    n_train : int
+        Those training rows.
+    """
+
+    dataset: tables.Dataset
+    loaded: LoadedModel
+    corpus: Corpus
+    rows: NDArray[np.int64]
+    labels: Labels
+    truth: Truth
+    n_unknown: int
+    inverse: NDArray[np.float64] | None
+    n_train: int
+
+    def matrix(self, begin: int, end: int) -> csr_matrix:
+        """The features of some of the rows, as the model reads them; raises InvalidInput where it cannot."""
+        chosen, features = self.rows[begin:end], self.loaded.features
+        if isinstance(features, TextFeatures):
+            if self.corpus.texts is None:
+                raise InvalidInput("the model reads texts, and the dataset holds numbers")
+            return features.transform(ChosenTexts(self.corpus.texts, chosen))
+        if self.corpus.X is None or not isinstance(features, SparseFeatures):
+            raise InvalidInput("the model reads numbers, and the dataset holds texts")
+        try:
+            return features.transform(self.corpus.X[chosen], self.corpus.feature_names)
+        except InstanceError as error:
+            raise InvalidInput(f"the dataset does not fit the model: {error}") from None
+
+
+def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) -> EvaluatedRows:
+    """Load the version and the dataset of an evaluation job, and choose and label its rows.
+
+    Raises
+    ------
+    NotFound, Conflict
+        The version or the dataset is not there any more.
+    InvalidInput
+        The dataset has no such rows, or its labels and the tree do not fit the model.
+    """
+    lease = context.lease
+    dataset = context.read(lambda session: session.get(tables.Dataset, lease.dataset_id))
+    if dataset is None or dataset.path is None:
+        raise Conflict("the dataset was deleted")
+    version = context.read(lambda session: models.version(session, request.model, request.version))
+    loaded = context.read(lambda session: load_version(session, version))
+    corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
+    trained = _trained_on(context, store, version, loaded.model)
+    rows = _part(request, corpus, trained.split if trained and version.dataset == dataset.id else None)
+    labels = _labels(context, loaded.model)
+    labels, truth, n_unknown = labelled(corpus, rows, labels)
+    inverse = None
+    if trained is not None:
+        counts = np.array([trained.counts.get(name, 0) for name in labels.names])
+        inverse = 1 / propensities(counts, len(trained.split.train), request.propensity_a, request.propensity_b)
+    n_train = 0 if trained is None else len(trained.split.train)
+    return EvaluatedRows(dataset, loaded, corpus, rows, labels, truth, n_unknown, inverse, n_train)
+
+
+def labelled(corpus: Corpus, rows: NDArray[np.int64], labels: Labels) -> tuple[Labels, Truth, int]:
+    """The labels of some rows of a dataset in those of a model, which are told with all that it does not have.
+
+    Returns
+    -------
+    labels : Labels
+        The model's, and then those of the rows that are none of these.
+    truth : Truth
+    n_unknown : int
+        Rows that have one of the latter.
+    """
+    indptr = np.arange(corpus.n_rows + 1) if corpus.label_indptr is None else np.asarray(corpus.label_indptr)
+    given = csr_matrix((np.ones(len(corpus.y), bool), np.asarray(corpus.y), indptr))[rows]
+    number = {name: at for at, name in enumerate(labels.names)}
+    known = np.array([number.get(name, -1) for name in corpus.labels], np.int64)
+    present = np.unique(given.indices)
+    strange = present[known[present] < 0]
+    known[strange] = labels.n_known + np.arange(len(strange))
+    more = Labels(
+        (*labels.names, *(corpus.labels[at] for at in strange)), labels.n_known, labels.class_labels, labels.tree
+    )
+    found = known[given.indices]
+    row = np.repeat(np.arange(len(rows)), np.diff(given.indptr))
+    n_unknown = len(np.unique(row[found >= labels.n_known]))
+    if corpus.label_indptr is None:
+        return more, Truth(more.close(found), found), n_unknown
+    sets = sp.csr_matrix((np.ones(len(found), bool), (row, found)), shape=(len(rows), more.n))
+    if labels.tree is not None:
+        own = sets[:, : labels.n_known]
+        complete, _ = closed(labels.tree, own.indptr, own.indices)
+        sets = sp.csr_matrix(sp.hstack([complete, sets[:, labels.n_known :]], format="csr"), dtype=bool)
+    sets.sum_duplicates()
+    return more, Truth(sets), n_unknown
+
+
+@dataclass(frozen=True, eq=False)
+class _Trained:
+    """The rows that a version was trained on, and how many of them have each label."""
+
+    split: Rows
+    counts: Mapping[str, int]
+
+
+def _trained_on(context: JobContext, store: Files, version: ModelVersion, model: Model) -> _Trained | None:
+    """None where the dataset is gone, or was split in a way that is not known here."""
+    if version.dataset is None:
+        return None
+    dataset = context.read(lambda session: session.get(tables.Dataset, version.dataset))
+    if dataset is None or dataset.path is None:
+        return None
+    try:
+        request = TrainRequest.model_validate(version.request).model_copy(update={"unseen_labels": "count"})
+    except ValidationError:
+        return None
+    corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
+    if corpus.label_indptr is not None and model.tree is None:
+        return None
+    split = split_rows(corpus, request, model.tree)
+    if isinstance(split.truth_train, csr_matrix):
+        counts = np.asarray(split.truth_train.sum(axis=0)).ravel()
+    else:
+        counts = np.bincount(split.y_train, minlength=len(split.classes))
+    return _Trained(split, dict(zip(split.classes, counts.tolist(), strict=True)))
+
+
+def _part(request: EvaluateRequest, corpus: Corpus, own: Rows | None) -> NDArray[np.int64]:
+    if request.part == "all":
+        rows = np.arange(corpus.n_rows, dtype=np.int64)
+    elif corpus.split is not None:
+        rows = np.flatnonzero((np.asarray(corpus.split) == 1) == (request.part == "test"))
+    elif own is not None:
+        rows = own.test if request.part == "test" else own.train
+    else:
+        raise InvalidInput("how the dataset was split when the version was trained is not known")
+    if len(rows) == 0:
+        raise InvalidInput(f"the dataset has no rows in the part {request.part}")
+    return rows
+
+
+def _labels(context: JobContext, model: Model) -> Labels:
+    """What the model can name, in the tree that is measured along where there is one."""
+    tree = context.read(lambda session: _tree(session, context.lease.job_id))
+    if model.tree is not None:
+        if tree is not None and tree != model.tree:
+            raise InvalidInput("the model goes along another label tree than the one to measure along")
+        return Labels(model.tree.names, model.tree.n_nodes, np.arange(model.tree.n_nodes), model.tree)
+    if tree is None:
+        return Labels(tuple(model.classes), len(model.classes), np.arange(len(model.classes)))
+    nodes = node_numbers(tree, model.classes)
+    if (nodes < 0).any():
+        strange = named(model.classes[at] for at in np.flatnonzero(nodes < 0))
+        raise InvalidInput(f"the label tree has no node for {int((nodes < 0).sum())} label(s) of the model: {strange}")
+    return Labels(tree.names, tree.n_nodes, nodes.astype(np.int64), tree)
+
+
+def _tree(session: Session, job_id: str) -> Taxonomy | None:
+    id = hierarchy_id(session, job_id)
+    return None if id is None else hierarchies.taxonomy(session, id)
