@@ -59,13 +59,8 @@ def compare(
         first, second = (_version(session, side) for side in (a, b))
         dataset_id = None if dataset is None else by_ref(session, tables.Dataset, dataset).id
         pair = _newest_pair(session, first.id, second.id, dataset_id, part)
-        names = dict(
-            session.execute(
-                select(tables.Model.id, tables.Model.name).where(tables.Model.id.in_([first.model_id, second.model_id]))
-            )
-            .tuples()
-            .all()
-        )
+        named = select(tables.Model.id, tables.Model.name).where(tables.Model.id.in_([first.model_id, second.model_id]))
+        names = {row.id: row.name for row in session.execute(named)}
     shown = [
         Compared(
             evaluation=row.id, model=names[version.model_id], version=version.number, version_sha256=version.sha256
