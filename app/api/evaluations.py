@@ -25,7 +25,7 @@ _Level = Annotated[
 _VERSION = Query(pattern=NAME_PATTERN, description="Number of a version, or an alias.")
 
 
-@router.get("/evaluations", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/evaluations", dependencies=[VIEWER], responses=responses(400, 401, 404, 422))
 def list_evaluations(
     session: Db,
     page_size: PageSize = 100,

@@ -34,13 +34,13 @@ def test_a_model_larger_than_the_bound_is_kept_alone(models: TestClient) -> None
 
 def test_many_threads_load_a_model_once(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[str] = []
-    load = model_cache._load
+    load = model_cache.load_version
 
     def counted(session: object, version: object) -> object:
         loads.append(threading.current_thread().name)
         return load(session, version)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(model_cache, "_load", counted)
+    monkeypatch.setattr(model_cache, "load_version", counted)
     cache = ModelCache(sessions(), 1 << 30)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: cache.get(("letters", None, None)), range(16)))
