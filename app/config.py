@@ -91,6 +91,38 @@ class Settings(BaseSettings):
     model_cache_bytes: int = Field(
         default=4 << 30, gt=0, description="Memory for loaded models in one API process, in bytes."
     )
+    allowed_hosts: str = Field(
+        default="",
+        description="Names by which the API may be asked, with commas between: `api.example.org,.example.net`; `*` for "
+        "any. Addresses, localhost and the name that it is bound to always are.",
+    )
+    allowed_origins: str = Field(
+        default="",
+        description="Origins whose pages may ask for changes beside the API's own, with commas between: "
+        "`https://example.org`.",
+    )
+    head_seconds: float = Field(
+        default=10.0, gt=0, description="A connection that sends no whole head of a request for so long is closed."
+    )
+    body_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        description="A body takes at most so long and what `POLYMARGIN_BODY_LEAST_RATE` gives it; a client that reads "
+        "nothing of its answer for so long is cut off.",
+    )
+    body_least_rate: float = Field(
+        default=1024.0, gt=0, description="Bytes a second that a body comes at, in the mean."
+    )
+    connections: int = Field(
+        default=4096,
+        gt=0,
+        description="Most open connections; never more than the limit of open files less 256.",
+    )
+    connections_per_address: int = Field(
+        default=256,
+        ge=0,
+        description="Most open connections of one address; behind a proxy that is the proxy's. 0: any.",
+    )
     log_level: str = Field(default="info", description="`debug`, `info`, `warning` or `error`.")
 
     @property

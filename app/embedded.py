@@ -181,9 +181,7 @@ def _pool(number: int) -> Child:
 
 
 def _api(host: str, port: int) -> Child:
-    command = [sys.executable, "-m", "uvicorn", "app.main:create_app", "--factory", "--host", host, "--port", str(port)]
-    # An open event stream ends only when its job does; do not wait for that.
-    return Child("api", [*command, "--timeout-graceful-shutdown", "5", "--no-access-log"])
+    return Child("api", [sys.executable, "-m", "app.server", "--host", host, "--port", str(port)])
 
 
 def _redis_answers() -> bool:

@@ -10,6 +10,7 @@ PolymarginError
     PreconditionFailed  412  If-Match named another version
     TooLarge            413
     UnsupportedFormat   415
+    Misdirected         421  the Host is no name of this service
     Unavailable         503  a part of the service is not there now; try again
     StorageFull         507  the disk, or the database's disk, has no room
 """
@@ -93,6 +94,10 @@ class TooLarge(PolymarginError):
 
 class UnsupportedFormat(PolymarginError):
     status, code, title = 415, "unsupported_format", "The format is not known"
+
+
+class Misdirected(PolymarginError):
+    status, code, title = 421, "misdirected", "This service does not have that name"
 
 
 class Unavailable(PolymarginError):

@@ -1,4 +1,4 @@
-"""The web application: ``uvicorn --factory app.main:create_app``."""
+"""The web application, which :mod:`app.server` serves."""
 
 import json
 from collections.abc import AsyncIterator
@@ -25,6 +25,7 @@ from app.api import (
     solvers,
 )
 from app.api.auth import KeyRing
+from app.api.browsers import HostCheck
 from app.api.limits import BodyLimits
 from app.api.metrics import Metrics
 from app.api.paths import DATASETS, HIERARCHIES
@@ -96,6 +97,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.routes = [route for route in own if isinstance(route, Route)]
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, uploads=uploads)
+    app.add_middleware(HostCheck, hosts=config.allowed_hosts, origins=config.allowed_origins)
     app.add_middleware(RequestMiddleware, metrics=metrics, verbose=config.log_level == "debug")
     return app
 

@@ -35,6 +35,7 @@ _DESCRIPTIONS = {
     412: "The resource has changed",
     413: "The body is too large",
     415: "The format is not known",
+    421: "This service does not have that name",
     422: "The input is not valid",
     500: "Internal error",
     503: "Not available now",
@@ -43,11 +44,11 @@ _DESCRIPTIONS = {
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What the API's description says of the errors of a route; 500 and 503 belong to every one."""
+    """What the API's description says of the errors of a route; 400, 421, 500 and 503 belong to every one."""
     schema = {"$ref": "#/components/schemas/ProblemDocument"}
     return {
         status: {"description": _DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
-        for status in sorted({*statuses, 500, 503})
+        for status in sorted({*statuses, 400, 421, 500, 503})
     }
 
 

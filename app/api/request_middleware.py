@@ -8,6 +8,7 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.browsers import secured
 from app.api.metrics import Metrics
 from app.api.problems import problem
 from app.errors import Malformed, PolymarginError
@@ -47,7 +48,8 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), header]
+                headers = [*message.get("headers", ()), header]
+                message["headers"] = secured(headers, scope["path"], scope.get("scheme", "http"))
             await send(message)
 
         try:

@@ -49,7 +49,7 @@ def main() -> None:
     with sessions()() as session:
         secret = keys.create(session, "root", "admin").secret
         other = keys.create(session, "other", "viewer").id
-    with TestClient(create_app(), headers={"Authorization": f"Bearer {secret}"}) as client:
+    with TestClient(create_app(), base_url="http://127.0.0.1", headers={"Authorization": f"Bearer {secret}"}) as client:
         made = client.post(f"{API}/datasets?name=old&format=svmlight", content=ROWS).json()
         client.post(f"{API}/hierarchies?name=tree&format=paths", content=b"a\nb\n").raise_for_status()
         before = _state(client)

@@ -87,7 +87,7 @@ def test_while_its_database_is_away_the_api_answers_503_and_when_to_come_again(
         secret = keys.create(session, "root", "admin").secret
     name = make_url(settings().sqlalchemy_url).database
     gate = Gate(postgres_server, str(name))
-    with TestClient(create_app(), headers={"Authorization": f"Bearer {secret}"}) as client:
+    with TestClient(create_app(), base_url="http://127.0.0.1", headers={"Authorization": f"Bearer {secret}"}) as client:
         assert client.get("/api/v1/datasets").status_code == 200
         try:
             gate.close()

@@ -1,0 +1,97 @@
+"""What browsers are told, and what they may not do: headers on every answer, and which hosts and origins are served."""
+
+import ipaddress
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.api.problems import problem
+from app.errors import Forbidden, Misdirected, PolymarginError
+
+_SAFE = {"GET", "HEAD", "OPTIONS"}
+_CLOSED = b"default-src 'none'; frame-ancestors 'none'"
+# the viewer of the API's description comes from a public server, as the page says; pictures bring their styles along
+_VIEWER = (
+    b"default-src 'none'; script-src 'unsafe-inline' https://cdn.jsdelivr.net; style-src 'unsafe-inline' "
+    b"https://cdn.jsdelivr.net; img-src https://fastapi.tiangolo.com data:; connect-src 'self'; frame-ancestors 'none'"
+)
+_PICTURE = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+_ALWAYS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+Headers = list[tuple[bytes, bytes]]
+
+
+def secured(headers: Iterable[tuple[bytes, bytes]], path: str, scheme: str) -> Headers:
+    """The headers of an answer with those that keep browsers from doing more with it than showing it."""
+    given = [(name.lower(), value) for name, value in headers]
+    known = dict(given)
+    policy = _VIEWER if path == "/docs" else _CLOSED
+    if known.get(b"content-type", b"").startswith(b"image/svg"):
+        policy = _PICTURE
+    more = [*_ALWAYS, (b"content-security-policy", policy), (b"cache-control", b"no-store")]
+    if scheme == "https":
+        more.append((b"strict-transport-security", b"max-age=31536000"))
+    return given + [(name, value) for name, value in more if name not in known]
+
+
+class HostCheck:
+    """Refuses requests for names that are none of this service's, and changes that other sites' pages ask for.
+
+    A page whose name an attacker lets point to this machine (DNS rebinding) says its own name as Host. Addresses and
+    localhost cannot be redirected so, and are always served.
+
+    Parameters
+    ----------
+    app : ASGI application
+    hosts : str
+        Names with commas between, ``.example.org`` for all below it, ``*`` for any.
+    origins : str
+        Origins with commas between, as ``https://example.org``, whose pages may ask for changes; its own always may.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: str, origins: str) -> None:
+        self._app = app
+        self._hosts = {name.strip().lower() for name in hosts.split(",") if name.strip()}
+        self._origins = {origin.strip().lower().rstrip("/") for origin in origins.split(",") if origin.strip()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        fault = self._fault(scope) if scope["type"] == "http" else None
+        if fault is None:
+            await self._app(scope, receive, send)
+        else:
+            await problem(fault, scope.get("state", {}).get("request_id"))(scope, receive, send)
+
+    def _fault(self, scope: Scope) -> PolymarginError | None:
+        host = origin = None
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = value.decode("latin-1").strip().lower()
+            elif name == b"origin":
+                origin = value.decode("latin-1").strip().lower()
+        if host is not None and not self._serves(host):
+            return Misdirected("The Host is no name of this service; POLYMARGIN_ALLOWED_HOSTS says which ones are.")
+        if origin is not None and scope["method"] not in _SAFE and not self._may_change(origin, host):
+            return Forbidden("Pages of this Origin may change nothing; POLYMARGIN_ALLOWED_ORIGINS says which ones may.")
+        return None
+
+    def _serves(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        if name == "localhost" or name.endswith(".localhost") or "*" in self._hosts or name in self._hosts:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return any(known.startswith(".") and name.endswith(known) for known in self._hosts)
+        return True
+
+    def _may_change(self, origin: str, host: str | None) -> bool:
+        return origin in self._origins or (host is not None and origin.partition("://")[2] == host)

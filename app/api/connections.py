@@ -1,0 +1,170 @@
+"""Connections that cost a service what they may, and no more: deadlines, and how many there are at a time.
+
+A connection needs no key, so each is bounded before anybody is asked for one. Heads have a time and a size, bodies a
+least rate, and an answer that its client does not read is given up; each address, and all of them together, may have so
+many connections.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+HEAD_BYTES = 64 << 10
+
+_TITLES = {
+    400: ("malformed", "The request cannot be read"),
+    408: ("request_timeout", "The request did not come in time"),
+    431: ("head_too_large", "The request's head is too large"),
+    503: ("unavailable", "Not available now"),
+}
+
+
+@dataclass
+class Guard:
+    """What connections may take.
+
+    Attributes
+    ----------
+    head_seconds : float
+        From a connection, or the first byte of its next request, to the end of the request's head.
+    body_seconds : float
+        For a body beside what ``least_rate`` gives it, and for a client to read something of its answer.
+    least_rate : float
+        Bytes a second of a body, in the mean.
+    per_address : int
+        Connections of one address; 0: any number.
+    in_all : int
+        Connections of all addresses.
+    """
+
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    least_rate: float = 1024.0
+    per_address: int = 256
+    in_all: int = 768
+    open: Counter[str] = field(default_factory=Counter)
+
+    def admit(self, address: str) -> bool:
+        """Count a new connection, unless there are too many."""
+        if self.open.total() >= self.in_all or (self.per_address and self.open[address] >= self.per_address):
+            return False
+        self.open[address] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        """Count a connection that has ended."""
+        self.open[address] -= 1
+        if self.open[address] <= 0:
+            del self.open[address]
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, which bounds none of this itself.
+
+    Parameters
+    ----------
+    guard : Guard
+    """
+
+    def __init__(self, guard: Guard, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._guard = guard
+        self._address: str | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._looked_at = 0.0
+        self._head_since: float | None = None
+        self._head_bytes = 0
+        self._body_since = 0.0
+        self._body_bytes = 0
+        self._unread = (0, 0.0)  # bytes that the client has not taken, and since when they are as many
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        address = self.client[0] if self.client else ""
+        if not self._guard.admit(address):
+            self._refuse(503, "There are too many connections; end some, or come again.", b"retry-after: 5\r\n")
+            return
+        self._address = address
+        self._looked_at = self._head_since = self.loop.time()
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._address is not None:
+            self._guard.leave(self._address)
+            self._address = None
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._address is None or self.transport.is_closing():
+            return
+        if self._idle and self._head_since is None:
+            self._begin_head()
+        if self._head_since is not None:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_since is not None and self._head_bytes > HEAD_BYTES:
+            self._refuse(431, f"The request's head has more than {HEAD_BYTES} bytes.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._head_since is None:
+            self._begin_head()
+
+    def on_headers_complete(self) -> None:
+        self._head_since = None
+        self._body_since, self._body_bytes = self.loop.time(), 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, msg)
+
+    @property
+    def _idle(self) -> bool:
+        """No request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _begin_head(self) -> None:
+        self._head_since, self._head_bytes = self.loop.time(), 0
+
+    def _look(self) -> None:
+        """Several times within each deadline: has one passed?"""
+        guard, now = self._guard, self.loop.time()
+        elapsed, self._looked_at = now - self._looked_at, now
+        self._timer = self.loop.call_later(min(guard.head_seconds, guard.body_seconds) / 8, self._look)
+        if self._idle:
+            if self._head_since is not None and now - self._head_since > guard.head_seconds:
+                self._refuse(408, f"No whole request came within {guard.head_seconds:g} s.")
+                return
+        elif self.cycle.more_body:
+            if self.flow.read_paused:
+                self._body_since += elapsed  # it is this service that does not take more
+            elif now - self._body_since > guard.body_seconds + self._body_bytes / guard.least_rate:
+                self.transport.abort()
+                return
+        n_unread = self.transport.get_write_buffer_size()
+        if n_unread == 0 or n_unread != self._unread[0]:
+            self._unread = (n_unread, now)
+        elif now - self._unread[1] > guard.body_seconds:
+            self.transport.abort()
+
+    def _refuse(self, status: int, detail: str, more: bytes = b"") -> None:
+        code, title = _TITLES[status]
+        kind = f"urn:polymargin:problem:{code}"
+        document = {"type": kind, "title": title, "status": status, "code": code, "detail": detail, "errors": []}
+        body = json.dumps(document).encode()
+        head = (
+            b"content-type: application/problem+json\r\nx-content-type-options: nosniff\r\nconnection: close\r\n" + more
+        )
+        length = b"content-length: %d\r\n\r\n" % len(body)
+        self.transport.write(STATUS_LINE[status] + head + length + body)
+        self.transport.close()
