@@ -46,20 +46,29 @@ class Guard:
     least_rate: float = 1024.0
     per_address: int = 256
     in_all: int = 768
-    open: Counter[str] = field(default_factory=Counter)
+    open: dict["GuardedProtocol", str] = field(default_factory=dict)
+    numbers: Counter[str] = field(default_factory=Counter)
 
-    def admit(self, address: str) -> bool:
-        """Count a new connection, unless there are too many."""
-        if self.open.total() >= self.in_all or (self.per_address and self.open[address] >= self.per_address):
-            return False
-        self.open[address] += 1
+    def admit(self, connection: "GuardedProtocol", address: str) -> bool:
+        """Take a new connection; where there are too many, in place of the oldest that asks nothing just now."""
+        too_many_of_it = 0 < self.per_address <= self.numbers[address]
+        if too_many_of_it or len(self.open) >= self.in_all:
+            near = (other for other, of in self.open.items() if of == address or not too_many_of_it)
+            oldest = next((other for other in near if other.asks_nothing), None)
+            if oldest is None:
+                return False
+            oldest.give_way()
+        self.open[connection] = address
+        self.numbers[address] += 1
         return True
 
-    def leave(self, address: str) -> None:
-        """Count a connection that has ended."""
-        self.open[address] -= 1
-        if self.open[address] <= 0:
-            del self.open[address]
+    def leave(self, connection: "GuardedProtocol") -> None:
+        """Forget a connection that has ended."""
+        address = self.open.pop(connection, None)
+        if address is not None:
+            self.numbers[address] -= 1
+            if not self.numbers[address]:
+                del self.numbers[address]
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -73,7 +82,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def __init__(self, guard: Guard, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._guard = guard
-        self._address: str | None = None
+        self._admitted = False
         self._timer: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
         self._head_since: float | None = None
@@ -85,25 +94,23 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
-        if not self._guard.admit(address):
+        self._admitted = self._guard.admit(self, address)
+        if not self._admitted:
             self._refuse(503, "There are too many connections; end some, or come again.", b"retry-after: 5\r\n")
             return
-        self._address = address
         self._looked_at = self._head_since = self.loop.time()
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._address is not None:
-            self._guard.leave(self._address)
-            self._address = None
+        self._guard.leave(self)
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._address is None or self.transport.is_closing():
+        if not self._admitted or self.transport.is_closing():
             return
-        if self._idle and self._head_since is None:
+        if self.asks_nothing and self._head_since is None:
             self._begin_head()
         if self._head_since is not None:
             self._head_bytes += len(data)
@@ -129,9 +136,14 @@ class GuardedProtocol(HttpToolsProtocol):
         self._refuse(400, msg)
 
     @property
-    def _idle(self) -> bool:
+    def asks_nothing(self) -> bool:
         """No request is being answered."""
-        return self.cycle is None or self.cycle.response_complete
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def give_way(self) -> None:
+        """End, so that another connection may be there."""
+        self._guard.leave(self)
+        self.transport.abort()
 
     def _begin_head(self) -> None:
         self._head_since, self._head_bytes = self.loop.time(), 0
@@ -141,7 +153,7 @@ class GuardedProtocol(HttpToolsProtocol):
         guard, now = self._guard, self.loop.time()
         elapsed, self._looked_at = now - self._looked_at, now
         self._timer = self.loop.call_later(min(guard.head_seconds, guard.body_seconds) / 8, self._look)
-        if self._idle:
+        if self.asks_nothing:
             if self._head_since is not None and now - self._head_since > guard.head_seconds:
                 self._refuse(408, f"No whole request came within {guard.head_seconds:g} s.")
                 return

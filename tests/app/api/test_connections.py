@@ -158,9 +158,9 @@ def test_an_address_has_so_many_connections_and_gets_them_back(start: Start) -> 
     server = start(per_address=3)
     with ExitStack() as stack:
         for _ in range(3):
-            connection = stack.enter_context(server.connect())
-            connection.sendall(GET)
-            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+            stack.enter_context(server.connect()).sendall(POST)
+        while sum(not connection.asks_nothing for connection in list(server.guard.open)) < 3:
+            time.sleep(0.01)
         with server.connect() as refused:
             answer = _rest(refused)
         assert answer.startswith(b"HTTP/1.1 503 ")
@@ -175,6 +175,17 @@ def test_an_address_has_so_many_connections_and_gets_them_back(start: Start) -> 
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
 
 
+def test_connections_that_ask_nothing_give_way_to_those_that_do(start: Start) -> None:
+    server = start(per_address=8, head_seconds=600)
+    with ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(server.connect())
+        with server.connect() as connection:
+            connection.sendall(GET)
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+        assert len(server.guard.open) <= 8
+
+
 def test_what_is_no_request_is_answered_with_a_problem(start: Start) -> None:
     server = start()
     with server.connect() as connection:
@@ -187,4 +198,4 @@ def test_what_is_no_request_is_answered_with_a_problem(start: Start) -> None:
 def test_connections_leave_descriptors_for_files() -> None:
     assert guard(Settings(connections=4096), 1024).in_all == 768
     assert guard(Settings(connections=100), 1024).in_all == 100
-    assert guard(Settings(connections_per_address=0), 1024).admit("a")
+    assert guard(Settings(connections_per_address=0), 1024).per_address == 0
