@@ -353,7 +353,7 @@ MUTANTS = (
     ),
     mutant(
         "a class may lose all its rows to the test part",
-        "app/services/splits.py",
+        "solvers/selection/splits.py",
         "np.maximum(counts - 1, 0)",
         "counts",
         "app/services/test_splits.py",

@@ -23,7 +23,6 @@ from app.schemas.jobs import TrainRequest
 from app.schemas.texts import TextRecipe
 from app.services import hierarchies
 from app.services.label_checks import named
-from app.services.splits import stratified
 from app.store import tables
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
@@ -33,6 +32,7 @@ from solvers.core.memory import refuse
 from solvers.core.problem import Problem
 from solvers.labels.label_sets import closed
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
+from solvers.selection.splits import stratified
 from workers.lease_heartbeat import LeaseHeartbeat
 
 # where fewer than one in so many columns has a value, the others are left out: whatever is made for each of them would

@@ -166,6 +166,8 @@ class Solver(ABC, Generic[P]):
     has_path: ClassVar[bool] = False
     # whether all columns of a code can be trained as one problem: :meth:`of_code`
     trains_columns: ClassVar[bool] = False
+    # whether it chooses among other methods
+    chooses: ClassVar[bool] = False
     # what it leaves to other methods: nothing, the search for weak learners, or the machines of a code's columns
     parts: ClassVar[Literal["none", "weak learners", "columns"]] = "none"
 

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.core.artefact_files import sync_folder, write_array, write_synced
+from solvers.metrics.reliability import Reliability
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
 
@@ -90,6 +91,10 @@ class Model(ABC):
         The model answers with sets of labels.
     in_shards : bool
         The model stays in the files that its shards have written.
+    reliability : Reliability or None
+        Of models whose scores are logarithms of probabilities: how far these can be trusted.
+    record : mapping of str to JSON
+        How the model was chosen, of methods that choose; saved and loaded with it.
     output_code : OutputCode or None
     """
 
@@ -100,6 +105,8 @@ class Model(ABC):
     tree: Taxonomy | None = None
     names_sets: ClassVar[bool] = False
     in_shards: ClassVar[bool] = False
+    reliability: Reliability | None = None
+    record: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def scores(self, X: sp.csr_matrix) -> Floats:
@@ -234,6 +241,7 @@ class Model(ABC):
             "n_features": self.n_features,
             "arrays": dict(hashes),
             "report": dict(self.report),
+            "record": dict(self.record),
             "details": dict(details or {}),
         }
         text = json.dumps(manifest, ensure_ascii=False, allow_nan=False, sort_keys=True).encode()

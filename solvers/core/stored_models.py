@@ -24,6 +24,9 @@ MODEL_KINDS: Mapping[str, str] = MappingProxyType(
         "stumps": "solvers.boosting.weak_learners.stumps_model:StumpsModel",
         "trees": "solvers.boosting.weak_learners.decision_trees_model:DecisionTreesModel",
         "committee": "solvers.boosting.weak_learners.committee_model:CommitteeModel",
+        "label_trees": "solvers.label_trees.label_tree_model:LabelTreeModel",
+        "centroids": "solvers.label_trees.centroid_model:CentroidModel",
+        "pool": "solvers.selection.pool_model:PoolModel",
         "taxonomy": "solvers.hierarchical.taxonomy_model:TaxonomyModel",
         "kernel_taxonomy": "solvers.hierarchical.kernel_taxonomy_model:KernelTaxonomyModel",
         "subtree": "solvers.hierarchical.subtree_model:SubtreeModel",
@@ -66,6 +69,7 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
         arrays[name] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
     model = kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], arrays)
     model.report = manifest.get("report", {})
+    model.record = manifest.get("record", {})
     return model, manifest["details"]
 
 

@@ -22,6 +22,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Handles, State, Step, relative_gap
 from solvers.core.dual_variables import best_multiple, filled, share, snapped_to_bounds
+from solvers.numerics.lazy_arrays import Lazy
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.problem import Problem
@@ -34,7 +35,7 @@ from solvers.numerics.orders import awake
 from solvers.numerics.rows import Rows, arrange, weights
 from solvers.output_codes.codes import Code, participants
 from solvers.sharding.exchange import Exchange, ExchangeKind
-from solvers.sharding.independent import Lazy, together
+from solvers.sharding.independent import together
 from solvers.sharding.partition import balanced
 
 AUTO_FEATURES, AUTO_BYTES = 512, 2 << 30

@@ -1,29 +1,11 @@
 """Classes, or columns, that need nothing of each other: every shard trains its own, and reports its bounds to all."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
 from solvers.sharding.exchange import Exchange, gather
-
-
-class Lazy(Mapping[str, NDArray[Any]]):
-    """Arrays that are made when they are asked for; valid as long as what they are made of."""
-
-    def __init__(self, makers: Mapping[str, Callable[[], NDArray[Any]]]) -> None:
-        self._makers = makers
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._makers[name]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
 
 
 def together(steps: Iterator[Step], exchange: Exchange, state: Callable[[Step, int], State]) -> Iterator[Step]:

@@ -13,7 +13,7 @@ from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem, ProblemError
 from solvers.registry import SOLVERS, parse_params
 
-FLAT = {name: method for name, method in SOLVERS.items() if method.handles.flat}
+FLAT = {name: method for name, method in SOLVERS.items() if method.handles.flat and not method.chooses}
 where_certified = pytest.mark.parametrize("name", [name for name, kind in FLAT.items() if kind.handles.certified])
 # which estimate their memory themselves, and not by parts that other methods train
 BOUNDED = [

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.services.splits import stratified
+from solvers.selection.splits import stratified
 
 
 @settings(deadline=None)

@@ -1,0 +1,123 @@
+"""Trees over the classes, made by clustering their centroids.
+
+The centroid of a class is the sum of its rows, at unit length. Two ways to divide a set of classes: balanced spherical
+2-means, which halves it (Prabhu et al. 2018, Parabel, section 4.1), and spherical k-means with many clusters of any
+size (Khandagale et al. 2020, Bonsai, section 3.2). A set that is small enough is divided no further: its classes are
+leaves below one node.
+"""
+
+from collections import deque
+from typing import Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.preprocessing import normalize
+
+Clustering = Literal["balanced", "kmeans"]
+ROUNDS = 20
+
+
+class LabelTree(NamedTuple):
+    """A tree whose leaves are classes; nodes stand level by level, the root first, siblings side by side.
+
+    Attributes
+    ----------
+    parent : int32 array, shape (n_nodes,)
+        -1 of the root.
+    label : int32 array, shape (n_nodes,)
+        The class of a leaf; -1 of all other nodes.
+    """
+
+    parent: NDArray[np.int32]
+    label: NDArray[np.int32]
+
+    def child_of_class(self, n_classes: int) -> NDArray[np.int32]:
+        """For each level below the root and each class the node on its path there; -1 below its leaf."""
+        leaf = np.empty(n_classes, np.int32)
+        leaf[self.label[self.label >= 0]] = np.flatnonzero(self.label >= 0)
+        levels = []
+        for node in leaf.tolist():
+            path = []
+            while self.parent[node] >= 0:
+                path.append(node)
+                node = int(self.parent[node])
+            levels.append(path[::-1])
+        depth = max(map(len, levels))
+        return np.array([[*path, *[-1] * (depth - len(path))] for path in levels], np.int32).T
+
+
+def centroids(X: sp.csr_matrix, y: NDArray[np.int32], n_classes: int, weights: NDArray[np.float64]) -> sp.csr_matrix:
+    """The centroids of the classes, shape (n_classes, n_features), rows of unit length or zero.
+
+    Parameters
+    ----------
+    X : csr_matrix, shape (n_samples, n_features)
+    y : int32 array, shape (n_samples,)
+    n_classes : int
+    weights : float64 array, shape (n_samples,)
+    """
+    members = sp.csr_matrix((weights, (y, np.arange(len(y)))), shape=(n_classes, len(y)))
+    return sp.csr_matrix(normalize(sp.csr_matrix(members @ X)))
+
+
+def learn_tree(
+    centers: sp.csr_matrix, clustering: Clustering, branches: int, most_leaves: int, rng: np.random.Generator
+) -> LabelTree:
+    """Divide all classes, then their parts, until at most ``most_leaves`` are left in each.
+
+    Parameters
+    ----------
+    centers : csr_matrix, shape (n_classes, n_features)
+        Of unit length.
+    clustering : str
+        ``balanced`` halves a set; ``kmeans`` makes up to ``branches`` clusters of it.
+    branches : int
+    most_leaves : int
+    rng : Generator
+        Draws the first centres of the clusters.
+    """
+    n_classes = centers.shape[0]
+    parent, label = [-1], [-1]
+    open_nodes = deque([(0, np.arange(n_classes))])
+    while open_nodes:
+        node, classes = open_nodes.popleft()
+        parts = [classes] if len(classes) <= most_leaves else _divide(centers, classes, clustering, branches, rng)
+        if len(parts) == 1:
+            parent.extend([node] * len(classes))
+            label.extend(classes.tolist())
+            continue
+        for part in parts:
+            if len(part) > 1:
+                open_nodes.append((len(parent), part))
+            parent.append(node)
+            label.append(int(part[0]) if len(part) == 1 else -1)
+    return LabelTree(np.array(parent, np.int32), np.array(label, np.int32))
+
+
+def _divide(
+    centers: sp.csr_matrix, classes: NDArray[np.int64], clustering: Clustering, branches: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    rows = sp.csr_matrix(centers[classes])
+    used = np.unique(rows.indices)
+    rows = sp.csr_matrix(rows[:, used], dtype=np.float32)
+    n_clusters = 2 if clustering == "balanced" else min(branches, len(classes))
+    means = rows[np.sort(rng.choice(len(classes), n_clusters, replace=False))].toarray()
+    found = np.full(len(classes), -1)
+    for _ in range(ROUNDS):
+        likeness = np.asarray(rows @ means.T)
+        clusters = _halves(likeness) if clustering == "balanced" else likeness.argmax(axis=1)
+        if (clusters == found).all():
+            break
+        found = clusters
+        members = sp.csr_matrix((np.ones(len(found), np.float32), (found, np.arange(len(found)))))
+        means = normalize((members @ rows).toarray())
+    return [classes[found == cluster] for cluster in np.unique(found)]
+
+
+def _halves(likeness: NDArray[np.float32]) -> NDArray[np.int64]:
+    """1 for the half that is more like the second mean, 0 for the other, which has one more where they are odd."""
+    order = np.argsort(likeness[:, 1] - likeness[:, 0], kind="stable")
+    halves = np.zeros(len(order), np.int64)
+    halves[order[(len(order) + 1) // 2 :]] = 1
+    return halves

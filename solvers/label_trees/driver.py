@@ -1,0 +1,150 @@
+"""Training over learnt label trees: one problem a node, of the node's own rows, and one certificate over all of them.
+
+    minimise  sum over nodes v, children u of v   1/2 |w_u|^2 + C sum_{i below v} max(0, 1 - s_iu w_u' x_i)^2,
+
+s_iu = +1 where the class of i is below u, -1 below its siblings. The problems of the nodes share nothing, so the sums
+of their primal and dual values bound the optimum of the whole.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.core.base import Solver, State, Step, relative_gap
+from solvers.core.linear_model import LinearModel
+from solvers.core.problem import Problem
+from solvers.label_trees.clustering import LabelTree
+
+# of a step: entries of rows times columns, over all its nodes
+SLICE_PRODUCTS = 1 << 28
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node that is no leaf: its rows, and for each the place of the child that it is below.
+
+    Attributes
+    ----------
+    first, n_children : int
+        The columns of the children stand side by side.
+    rows : int64 array, shape (n_rows,)
+    child : int32 array, shape (n_rows,)
+        From 0.
+    """
+
+    first: int
+    n_children: int
+    rows: NDArray[np.int64]
+    child: NDArray[np.int32]
+
+
+def nodes_of(trees: list[LabelTree], y: NDArray[np.int32], n_classes: int) -> list[Node]:
+    """The nodes with children of all trees, whose columns are numbered tree by tree."""
+    found, offset = [], 0
+    for tree in trees:
+        above = np.zeros(len(y), np.int32)
+        for level in tree.child_of_class(n_classes):
+            below = level[y]
+            inside = np.flatnonzero(below >= 0)
+            order = inside[np.argsort(above[inside], kind="stable")]
+            ends = np.flatnonzero(np.diff(above[order], prepend=-1, append=np.iinfo(np.int32).max))
+            for begin, end in pairwise(ends.tolist()):
+                rows = np.sort(order[begin:end])
+                children = np.flatnonzero(tree.parent == above[rows[0]])
+                child = (below[rows] - children[0]).astype(np.int32)
+                found.append(Node(offset + int(children[0]), len(children), rows, child))
+            above[inside] = below[inside]
+        offset += len(tree.parent)
+    return found
+
+
+@dataclass(eq=False)
+class Trained:
+    """The weights of the nodes that are trained, in their order, and the sums of their bounds.
+
+    Attributes
+    ----------
+    weights : list of csr_matrix, each of shape (n_features, n_children)
+    """
+
+    weights: list[sp.csr_matrix] = field(default_factory=list)
+    primal: float = 0.0
+    dual: float = 0.0
+    epochs: int = 0
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """As arrays, from which :meth:`resumed` makes it again."""
+        parts = [sp.csr_matrix((0, 1))] if not self.weights else self.weights
+        return {
+            "indptr": np.concatenate([part.indptr.astype(np.int64) for part in parts]),
+            "indices": np.concatenate([part.indices for part in parts]).astype(np.int32),
+            "data": np.concatenate([part.data for part in parts]).astype(np.float32),
+            "bounds": np.array([self.primal, self.dual]),
+            "done": np.array([len(self.weights), self.epochs]),
+        }
+
+    @classmethod
+    def resumed(cls, nodes: list[Node], n_features: int, state: State) -> "Trained":
+        n_done, epochs = (int(value) for value in state["done"])
+        weights, at = [], 0
+        for place in range(n_done):
+            indptr = state["indptr"][place * (n_features + 1) : (place + 1) * (n_features + 1)]
+            stop = at + int(indptr[-1])
+            parts = (state["data"][at:stop], state["indices"][at:stop], indptr)
+            weights.append(sp.csr_matrix(parts, shape=(n_features, nodes[place].n_children)))
+            at = stop
+        primal, dual = (float(value) for value in state["bounds"])
+        return cls(weights, primal, dual, epochs)
+
+
+def train_nodes(problem: Problem, nodes: list[Node], machine: Solver[Any], state: State | None) -> Iterator[Step]:
+    """Train the machine in one node after the other, ``machine.threads`` of them at once; a step is a slice of nodes.
+
+    Parameters
+    ----------
+    problem : Problem
+        Prepared.
+    nodes : list of Node
+    machine : Solver
+        Its models are linear, with a column for each class.
+    state : mapping of str to array, optional
+    """
+    trained = Trained() if state is None else Trained.resumed(nodes, problem.n_features, state)
+    length = np.diff(problem.X.indptr)
+    work = [int(length[node.rows].sum()) * node.n_children for node in nodes]
+    with ThreadPoolExecutor(machine.threads) as threads:
+        while len(trained.weights) < len(nodes):
+            begin = stop = len(trained.weights)
+            spent = 0
+            while stop < len(nodes) and (stop == begin or spent + work[stop] <= SLICE_PRODUCTS * machine.threads):
+                spent += work[stop]
+                stop += 1
+            for last, weights in threads.map(lambda node: _train_node(problem, node, machine), nodes[begin:stop]):
+                trained.weights.append(weights)
+                trained.primal += last.primal
+                trained.dual += last.dual
+                trained.epochs = max(trained.epochs, last.epoch)
+            ended = stop == len(nodes)
+            primal, dual = (trained.primal, trained.dual) if ended else (np.nan, np.nan)
+            converged = ended and relative_gap(primal, dual) <= machine.params.tol
+            share = {"nodes_trained": float(stop), "nodes": float(len(nodes))}
+            yield Step(trained.epochs, primal, dual, np.nan, converged, trained.state(), share)
+
+
+def _train_node(problem: Problem, node: Node, machine: Solver[Any]) -> tuple[Step, sp.csr_matrix]:
+    names = tuple(map(str, range(node.n_children)))
+    own = Problem(sp.csr_matrix(problem.X[node.rows]), node.child, names, problem.weights[node.rows])
+    *_, last = machine.steps(own)
+    model = machine.model(own, last.state)
+    assert isinstance(model, LinearModel)
+    weights = sp.csr_matrix(np.asarray(model.W[:, : node.n_children], np.float32))
+    indptr = np.zeros(problem.n_features + 1, np.int64)
+    indptr[model.features + 1] = np.diff(weights.indptr)
+    shape = (problem.n_features, node.n_children)
+    return last, sp.csr_matrix((weights.data, weights.indices, np.cumsum(indptr)), shape=shape)

@@ -1,0 +1,82 @@
+"""The best model that the data allow: methods and values of C tried on rows held out, and the best pooled.
+
+Tried are flat machines, centroids, learnt label trees and kernel machines, or what is asked for. What comes out is a log-linear pool of one model or several, whose coefficients are fitted to the held-out rows: its
+scores are logarithms of probabilities. Each member is then trained on all rows, with its certificate.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from solvers.core.base import Handles, Params, Solver, State, Step
+from solvers.core.model import Model
+from solvers.core.problem import Problem, ProblemError
+from solvers.selection.candidates import Candidate, default_families, families_of
+from solvers.selection.held_out import Measure, folds_of
+from solvers.selection.search import Options, Search
+
+
+class AutoParams(Params):
+    """Parameters of :class:`Auto`."""
+
+    measure: Measure = Field(
+        default="accuracy", description="What the chosen model shall be best at, on held-out rows."
+    )
+    candidates: list[Candidate] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=1000,
+        description="What is tried; left out, what suits the data: flat machines, centroids, learnt label trees, kernel "
+        "machines.",
+    )
+    most_members: int = Field(
+        default=4, ge=1, le=16, description="Models that are pooled at most; 1 chooses a single one."
+    )
+    folds: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        default=None,
+        description="1: one part of the rows is held out; more: each row once, by so many parts. Left out, 5 below "
+        "2,000 rows and 1 from there on.",
+    )
+    held_out: float = Field(default=0.2, gt=0, lt=1, description="Share of the rows held out, where folds is 1.")
+    budget_seconds: Annotated[float, Field(gt=0)] | None = Field(
+        default=None,
+        description="No trial is begun after so many seconds of trials; the best so far is taken. What is chosen then "
+        "depends on the speed of the machine.",
+    )
+    tol: float = Field(default=1e-2, gt=0, lt=1, description="Relative duality gap of each model that is chosen.")
+    max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Passes at most of each training.")
+
+
+class Auto(Solver[AutoParams]):
+    """Methods and parameters chosen on held-out rows, and pooled."""
+
+    name = "auto"
+    title = "Chosen for the data"
+    paper = "Genest and Zidek 1986; Guo et al. 2017"
+    handles = Handles(flat=True)
+    Params = AutoParams
+    chooses = True
+
+    @classmethod
+    def check_params(cls, params: AutoParams) -> None:
+        if params.candidates is not None:
+            families_of(params.candidates)
+
+    def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
+        self.admit(problem)
+        return self._search(problem).steps(state)
+
+    def model(self, problem: Problem, state: State) -> Model:
+        return self._search(problem).model(state)
+
+    def _search(self, problem: Problem) -> Search:
+        params = self.params
+        given = params.candidates
+        families = default_families(problem) if given is None else families_of(given)
+        folds = folds_of(problem, params.folds, params.held_out, self.seed)
+        if not folds:
+            raise ProblemError("every class has one row only, so none can be held out to choose by")
+        budget = params.budget_seconds
+        options = Options(params.measure, params.most_members, budget, params.tol, params.max_epochs)
+        return Search(problem, families, folds, options, seed=self.seed, threads=self.threads)

@@ -1,0 +1,107 @@
+"""One-vs-rest machines along label trees that are learnt, averaged over several trees.
+
+    minimise  sum over nodes v, children u of v   1/2 |w_u|^2 + C sum_{i below v} max(0, 1 - s_iu w_u' x_i)^2
+
+    score(c) = log mean over trees of exp(- sum over the nodes u from below the root to c of max(0, 1 - w_u' x)^2)
+
+with s_iu = +1 where the class of i is below u and -1 where it is below a sibling of u.
+
+Each tree divides the classes by clustering their centroids. In every node the children are told apart by machines
+with the squared hinge that are trained on the node's own rows alone: classes are compared with those like them, which
+is what makes it better than one machine against all the rest where classes are many and have few rows (Prabhu et al.
+2018; Khandagale et al. 2020). The trees are fixed before training, so the objective is convex, and is certified.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field
+
+from solvers.core.base import Handles, Solver, State, Step
+from solvers.core.machine import Machine
+from solvers.core.methods import all_methods
+from solvers.core.model import Model
+from solvers.core.problem import Problem
+from solvers.label_trees.clustering import LabelTree, centroids, learn_tree
+from solvers.label_trees.driver import Node, Trained, nodes_of, train_nodes
+from solvers.label_trees.label_tree_model import LabelTreeModel
+from solvers.linear.ascent import AscentParams
+
+
+class LabelTreesParams(AscentParams):
+    """Parameters of :class:`LabelTrees`."""
+
+    bias: float = Field(
+        default=1.0, ge=0, allow_inf_nan=False, description=AscentParams.model_fields["bias"].description
+    )
+    clustering: Literal["balanced", "kmeans"] = Field(
+        default="balanced",
+        description="How a set of classes is divided: balanced 2-means halves it, kmeans makes up to `branches` parts.",
+    )
+    trees: int = Field(default=3, ge=1, le=100, description="Trees that are averaged, each with its own first centres.")
+    branches: int = Field(default=100, ge=2, le=10_000, description="Children of a node at most, with kmeans.")
+    most_leaves: int = Field(default=100, ge=2, le=100_000, description="Sets of so few classes are not divided.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Forest:
+    trees: list[LabelTree]
+    nodes: list[Node]
+
+
+class LabelTrees(Machine[LabelTreesParams]):
+    """Machines in the nodes of learnt label trees."""
+
+    name = "label_trees"
+    title = "Learnt label trees"
+    paper = "Prabhu et al. 2018; Khandagale et al. 2020"
+    handles = Handles(flat=True)
+    Params = LabelTreesParams
+    # the weights of each node are sparse, and its dual variables are not kept
+    has_path = False
+
+    def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
+        return train_nodes(problem, self._forest(problem).nodes, self._machine(), state)
+
+    def _machine(self) -> Solver[Any]:
+        method = all_methods()["one_vs_rest"]
+        shared = {name: getattr(self.params, name) for name in ("C", "tol", "max_epochs", "dtype")}
+        params = method.Params(loss="squared_hinge", **shared)
+        return method(params, seed=self.seed, threads=self.threads)
+
+    def _forest(self, problem: Problem) -> _Forest:
+        params, k = self.params, problem.n_classes
+        # of sets of few classes all trees would be the same
+        n_trees = params.trees if k > params.most_leaves else 1
+        centers = centroids(problem.X, problem.y, k, problem.weights)
+        rngs = [np.random.default_rng([self.seed, tree]) for tree in range(n_trees)]
+        trees = [learn_tree(centers, params.clustering, params.branches, params.most_leaves, rng) for rng in rngs]
+        return _Forest(trees, nodes_of(trees, problem.y, k))
+
+    def rescale(self, problem: Problem, state: State, ratio: float) -> State:
+        raise TypeError(f"{self.name} has no path in C")
+
+    def nonzero_duals(self, problem: Problem, state: State) -> float:
+        return np.nan
+
+    def fitted(self, problem: Problem, state: State) -> Model:
+        forest = self._forest(problem)
+        trained = Trained.resumed(forest.nodes, problem.n_features, state)
+        begins = np.cumsum([0, *(len(tree.parent) for tree in forest.trees)])
+        parent = np.concatenate(
+            [
+                np.where(tree.parent < 0, -1, tree.parent + begin)
+                for tree, begin in zip(forest.trees, begins, strict=False)
+            ]
+        ).astype(np.int32)
+        label = np.concatenate([tree.label for tree in forest.trees])
+        parts = []
+        for node, weights in zip(forest.nodes, trained.weights, strict=True):
+            shape = (problem.n_features, len(parent))
+            parts.append(sp.csr_matrix((weights.data, weights.indices + node.first, weights.indptr), shape=shape))
+        W = sp.csr_matrix(sum(parts[1:], parts[0]))
+        W.sort_indices()
+        return LabelTreeModel(problem.classes, W, np.zeros(len(parent), np.float32), parent, label)

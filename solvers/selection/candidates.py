@@ -1,0 +1,143 @@
+"""What is tried: methods with fixed parameters, each for one C after the other, or at one setting alone."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from solvers.core.base import ParamsError, Solver
+from solvers.core.methods import all_methods, parse, unknown_method
+from solvers.core.problem import Problem
+
+# label trees of many branches are tried where classes are many
+MANY_CLASSES = 200
+# kernels where features are few and the kernel matrix is not too large
+FEW_FEATURES, MOST_KERNEL_ROWS = 1000, 12_000
+
+
+class Candidate(BaseModel):
+    """A method that is tried with fixed parameters, and with each of some values of others."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    solver: str = Field(max_length=64, description="The method; any but auto.")
+    params: dict[str, Any] = Field(default={}, description="Its parameters, the same in each of its trials.")
+    grid: dict[str, list[Any]] = Field(
+        default={},
+        description="Values to try of other parameters: every combination of them. Those of C are taken in ascending "
+        "order, each begun at the solution of the one before, and end where they lead to nothing better.",
+    )
+
+
+@dataclass(frozen=True)
+class Family:
+    """A method with fixed parameters, and the values of C to try; none: its own C, or none at all.
+
+    Attributes
+    ----------
+    method : str
+    params : dict
+    Cs : tuple of float
+        Ascending.
+    """
+
+    method: str
+    params: dict[str, Any]
+    Cs: tuple[float, ...] = ()
+
+    @property
+    def n_trials(self) -> int:
+        return max(1, len(self.Cs))
+
+    def solver(self, place: int, *, seed: int, threads: int, **loosely: Any) -> Solver[Any]:
+        """The solver of one trial; ``loosely`` takes the place of parameters that are not given, if it has them."""
+        method = all_methods()[self.method]
+        known = method.Params.model_fields
+        params = {name: value for name, value in loosely.items() if name in known} | self.params
+        if self.Cs:
+            params["C"] = self.Cs[place]
+        return method(parse(method, params), seed=seed, threads=threads)
+
+    def described(self, place: int) -> dict[str, Any]:
+        """Method and parameters of one trial."""
+        return {"solver": self.method, "params": self.params | ({"C": self.Cs[place]} if self.Cs else {})}
+
+
+def families_of(candidates: Sequence[Candidate]) -> list[Family]:
+    """The families that candidates stand for.
+
+    Raises
+    ------
+    ParamsError
+        A method is not known or cannot be tried, or does not take its parameters.
+    """
+    found, faults = [], []
+    for number, candidate in enumerate(candidates):
+        at = f"/candidates/{number}"
+        method = all_methods().get(candidate.solver)
+        if method is None or not can_be_tried(method):
+            what = unknown_method(candidate.solver) if method is None else f"{candidate.solver} cannot be tried"
+            faults.append((f"{at}/solver", what))
+            continue
+        empty = [name for name, values in candidate.grid.items() if not values]
+        faults.extend((f"{at}/grid/{name}", "no values are given") for name in empty)
+        path = sorted(set(candidate.grid.get("C", []))) if "C" in method.Params.model_fields else []
+        names = [name for name in candidate.grid if name != "C" or not path]
+        for values in itertools.product(*(candidate.grid[name] for name in names)):
+            params = candidate.params | dict(zip(names, values, strict=True))
+            try:
+                for C in path or [None]:
+                    parse(method, params if C is None else params | {"C": C})
+            except ParamsError as error:
+                faults.extend((f"{at}{_place(pointer, candidate)}", what) for pointer, what in error.items)
+                break
+            found.append(Family(candidate.solver, params, tuple(float(C) for C in path)))
+    if faults:
+        raise ParamsError(faults)
+    return found
+
+
+def can_be_tried(method: type[Solver[Any]]) -> bool:
+    """Whether a method can be a candidate: it learns one label an example, and scores classes rather than nodes."""
+    return method.handles.flat and not method.handles.tree and not method.chooses
+
+
+def default_families(problem: Problem) -> list[Family]:
+    """What is tried where the user names nothing; the quick ones first.
+
+    Squared hinge, one class against the rest, and Crammer and Singer's machine; centroids; label trees that are learnt,
+    halved and, of many classes, with many branches; kernel machines where features are few and dense.
+    """
+    n, d = problem.X.shape
+    dense = problem.X.nnz > 0.2 * n * d
+    text = not dense and bool((problem.X.data >= 0).all())
+    families = [
+        Family("one_vs_rest", {"loss": "squared_hinge", "bias": 1.0}, (0.03, 0.1, 0.3, 1.0, 3.0)),
+        Family("crammer_singer", {"bias": 1.0}, (0.1, 0.3, 1.0, 3.0, 10.0)),
+    ]
+    if text:
+        families.append(Family("centroids", {}))
+    if problem.n_classes > 2:
+        families.append(Family("label_trees", {}, (0.3, 1.0, 3.0)))
+    if problem.n_classes > MANY_CLASSES:
+        families.append(Family("label_trees", {"clustering": "kmeans"}, (1.0, 3.0)))
+    if dense and d <= FEW_FEATURES and n <= MOST_KERNEL_ROWS:
+        for width in (0.3, 1.0, 3.0):
+            kernel = {"kernel": "rbf", "gamma": width * typical_gamma(problem), "bias": 1.0}
+            families.append(Family("spoc", kernel, (1.0, 10.0)))
+    return families
+
+
+def typical_gamma(problem: Problem) -> float:
+    """1 by the mean squared distance of two rows."""
+    X = problem.X
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    spread = float(X.multiply(X).sum() / X.shape[0] - (mean**2).sum())
+    return 1.0 / max(2.0 * spread, 1e-12)
+
+
+def _place(pointer: str, candidate: Candidate) -> str:
+    return f"/grid{pointer}" if pointer.split("/")[1] in candidate.grid else f"/params{pointer}"

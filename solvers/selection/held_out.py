@@ -1,0 +1,97 @@
+"""The rows that trials are measured on, and the measures."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.core.problem import Problem
+from solvers.selection.pooling import fit_pool
+from solvers.selection.splits import stratified, stratified_folds
+
+Measure = Literal["accuracy", "top_5", "macro_f1", "ndcg", "log_loss"]
+# rows below which every row is held out once, in one of the folds
+FEW_ROWS, FOLDS = 2000, 5
+# scores of held out rows that are kept of one trial
+MOST_SCORES = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Rows to train on and rows held out; int64 arrays, ascending."""
+
+    train: NDArray[np.int64]
+    held_out: NDArray[np.int64]
+
+    def problem(self, whole: Problem) -> Problem:
+        """The training problem."""
+        rows = self.train
+        return Problem(whole.X[rows], whole.y[rows], whole.classes, whole.weights[rows], whole.taxonomy)
+
+
+def folds_of(problem: Problem, n_folds: int | None, fraction: float, seed: int) -> list[Fold]:
+    """One split into rows to train on and rows held out, or several where rows are few; each keeps every class.
+
+    Parameters
+    ----------
+    problem : Problem
+    n_folds : int or None
+        None: 5 of fewer than 2,000 rows, else one split.
+    fraction : float
+        Of the rows, held out by one split.
+    seed : int
+    """
+    y, k = problem.y, problem.n_classes
+    n_folds = n_folds or (FOLDS if len(y) < FEW_ROWS else 1)
+    if n_folds > 1:
+        of_row = stratified_folds(y, n_folds, seed)
+        folds = [Fold(np.flatnonzero(of_row != fold), np.flatnonzero(of_row == fold)) for fold in range(n_folds)]
+        return [fold for fold in folds if len(fold.held_out)]
+    out = stratified(y, fraction, seed)
+    held_out = np.flatnonzero(out)
+    most = max(1, MOST_SCORES // k)
+    if len(held_out) > most:
+        held_out = np.sort(np.random.default_rng([seed, 0x0E1D]).choice(held_out, most, replace=False))
+    return [Fold(np.flatnonzero(~out), held_out)] if len(held_out) else []
+
+
+def ranks(scores: NDArray[np.float32], y: NDArray[np.int32]) -> NDArray[np.int64]:
+    """How many classes stand before the true one, shape (n_rows,); those of its score do if they come first."""
+    true = scores[np.arange(len(y)), y][:, None]
+    ties = (scores == true) & (np.arange(scores.shape[1]) < y[:, None])
+    return np.asarray((scores > true).sum(axis=1) + ties.sum(axis=1))
+
+
+def accuracy(scores: NDArray[np.float32], y: NDArray[np.int32]) -> float:
+    return float(np.mean(ranks(scores, y) == 0))
+
+
+def top_5(scores: NDArray[np.float32], y: NDArray[np.int32]) -> float:
+    return float(np.mean(ranks(scores, y) < 5))
+
+
+def ndcg(scores: NDArray[np.float32], y: NDArray[np.int32]) -> float:
+    """Of one relevant class: ``1 / log2(2 + rank)``, mean over the rows."""
+    return float(np.mean(1.0 / np.log2(2.0 + ranks(scores, y))))
+
+
+def macro_f1(scores: NDArray[np.float32], y: NDArray[np.int32]) -> float:
+    said = scores.argmax(axis=1)
+    k = scores.shape[1]
+    hits = np.bincount(y[said == y], minlength=k)
+    either = np.bincount(y, minlength=k) + np.bincount(said, minlength=k)
+    return float(np.mean(2.0 * hits[either > 0] / either[either > 0]))
+
+
+def log_loss(scores: NDArray[np.float32], y: NDArray[np.int32]) -> float:
+    """Negative, so that more is better; of the softmax of the scores at their best temperature."""
+    return -fit_pool([scores], y, (0,)).log_loss
+
+
+# what is better is larger
+MEASURES: Mapping[str, Callable[[NDArray[np.float32], NDArray[np.int32]], float]] = MappingProxyType(
+    {"accuracy": accuracy, "top_5": top_5, "macro_f1": macro_f1, "ndcg": ndcg, "log_loss": log_loss}
+)

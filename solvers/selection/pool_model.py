@@ -1,0 +1,73 @@
+"""Models that are the log-linear pool of others: their scores are logarithms of probabilities."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.numerics.lazy_arrays import Parts, part_of
+from solvers.core.model import Floats, LinearWeights, Model
+from solvers.metrics.reliability import Reliability
+from solvers.core.stored_models import find_kind
+from solvers.selection.pooling import pooled
+
+
+class PoolModel(Model):
+    """``log p(c) = sum_m b_m s_m(c) - log sum_c exp(sum_m b_m s_m(c))`` over models m with scores s_m.
+
+    Parameters
+    ----------
+    members : sequence of Model
+        Of the same classes and features.
+    coefficients : float64 array, shape (n_members,)
+    reliability : Reliability
+        How sure the pool was of rows that none of its members had seen, and whether it was right.
+    """
+
+    kind = "pool"
+    reliability: Reliability
+    log_probabilities = True
+
+    def __init__(self, members: Sequence[Model], coefficients: NDArray[np.float64], reliability: Reliability) -> None:
+        self.members = tuple(members)
+        self.coefficients = coefficients
+        self.reliability = reliability
+        self.classes = self.members[0].classes
+        self.n_features = self.members[0].n_features
+
+    def scores(self, X: sp.csr_matrix) -> Floats:
+        return log_softmax(pooled([member.scores(X) for member in self.members], self.coefficients))
+
+    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+        scores = [member.score_one(indices, values)[None] for member in self.members]
+        return np.asarray(log_softmax(pooled(scores, self.coefficients))[0])
+
+    def linear_weights(self) -> LinearWeights | None:
+        return self.members[0].linear_weights() if len(self.members) == 1 else None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        kinds = json.dumps([member.kind for member in self.members]).encode()
+        parts: dict[str, Mapping[str, NDArray[Any]]] = {
+            f"member{place}": member.arrays() for place, member in enumerate(self.members)
+        }
+        own = {"kinds": np.frombuffer(kinds, np.uint8), "coefficients": self.coefficients}
+        return {**Parts(parts | {"reliability": self.reliability.arrays()}), **own}
+
+    @classmethod
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "PoolModel":
+        members = []
+        for place, name in enumerate(json.loads(bytes(arrays["kinds"]))):
+            kind = find_kind(name)
+            if kind is None:
+                raise ValueError(f"models of the kind {name} are not known to this version")
+            members.append(kind.from_arrays(classes, n_features, part_of(arrays, f"member{place}")))
+        return cls(members, arrays["coefficients"], Reliability.from_arrays(part_of(arrays, "reliability")))
+
+
+def log_softmax(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Each row less the logarithm of the sum of its exponentials."""
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))

@@ -1,0 +1,352 @@
+"""The search: trials on rows held out, then the pool of the best or the best one, trained on all rows.
+
+Families of trials are taken in turn. In each the values of C ascend, every solution being the start of the next, and
+end where two in a row have led to nothing better. Trials are solved loosely, as a certificate of the wrong C helps nobody;
+what is chosen is trained on all rows to the tolerance that was asked for. The objectives of a pool's members share
+nothing, so the sums of their primal and dual values bound the optimum of the whole.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.core.base import Solver, State, Step, relative_gap
+from solvers.numerics.lazy_arrays import Parts, part_of
+from solvers.core.problem import Problem
+from solvers.metrics.reliability import Reliability
+from solvers.selection.candidates import Family
+from solvers.selection.held_out import MEASURES, Fold
+from solvers.selection.pool_model import PoolModel, log_softmax
+from solvers.selection.pooling import Pool, choose_pool, fit_pool, pooled
+
+LOOSE_TOL = 0.05
+# trials in a row that lead to nothing better end a path
+PATIENCE = 2
+RESULTS = (*MEASURES, "seconds", "epochs")
+Scores = NDArray[np.float32]
+
+
+class Options(NamedTuple):
+    """How to search, and how to train what is found.
+
+    Attributes
+    ----------
+    measure : str
+        One of ``MEASURES``.
+    most_members : int
+        Of a pool; 1 chooses a single model.
+    budget_seconds : float or None
+        No trial is begun later; at least one is made.
+    tol, max_epochs : float, int
+        For the training on all rows, of methods that have them.
+    """
+
+    measure: str
+    most_members: int
+    budget_seconds: float | None
+    tol: float
+    max_epochs: int
+
+
+class Trial(NamedTuple):
+    """A family, the place of its C, and the number among all trials, those that are left out included."""
+
+    family: Family
+    place: int
+    number: int
+
+
+@dataclass(eq=False)
+class Progress:
+    """What a search has found so far: the state of a step.
+
+    Attributes
+    ----------
+    results : float64 array, shape (n_trials, len(RESULTS))
+        nan of trials that are not made yet or left out.
+    scores : dict of int to float32 array, shape (n_held_out, n_classes)
+        Held-out scores of the trials that may be chosen yet, by their numbers.
+    warm : dict of int to mapping
+        For each fold the last state of the trial before, if that has the same family.
+    trial, fold : int
+        Under way.
+    pool : Pool or None
+        Its members are trials' numbers.
+    final : dict of int to mapping
+        The last states of the members that are trained on all rows; their primal and dual values are ``bounds``.
+    """
+
+    results: NDArray[np.float64]
+    scores: dict[int, Scores] = field(default_factory=dict)
+    partial: list[Scores] = field(default_factory=list)
+    warm: dict[int, State] = field(default_factory=dict)
+    trial: int = -1
+    fold: int = 0
+    seconds: float = 0.0
+    epochs: int = 0
+    pool: Pool | None = None
+    reliability: Reliability | None = None
+    final: dict[int, State] = field(default_factory=dict)
+    bounds: list[tuple[float, float]] = field(default_factory=list)
+    violation: float = 0.0
+
+    def state(self, inner: State | None = None) -> State:
+        """As arrays; ``inner`` is the state of the solver under way."""
+        now = {
+            "results": self.results,
+            "clock": np.array([self.trial, self.fold, self.epochs]),
+            "measured": np.array([self.seconds, self.violation]),
+            "bounds": np.array(self.bounds).reshape(-1, 2),
+        }
+        parts: dict[str, State] = {"now": now, "inner": inner or {}}
+        parts["scores"] = {str(number): scores for number, scores in self.scores.items()}
+        parts["partial"] = {str(fold): scores for fold, scores in enumerate(self.partial)}
+        parts |= {f"warm{fold}": state for fold, state in self.warm.items()}
+        parts |= {f"final{place}": state for place, state in self.final.items()}
+        if self.pool is not None and self.reliability is not None:
+            parts["pool"] = {
+                "members": np.array(self.pool.members),
+                "coefficients": self.pool.coefficients,
+                "log_loss": np.array(self.pool.log_loss),
+            }
+            parts["reliability"] = self.reliability.arrays()
+        return Parts(parts)
+
+    @classmethod
+    def resumed(cls, state: State) -> "tuple[Progress, State | None]":
+        """What :meth:`state` has written; copies."""
+        arrays = {name: np.array(state[name]) for name in state}
+        names = {name.partition(".")[0] for name in arrays}
+        now, pool = part_of(arrays, "now"), part_of(arrays, "pool")
+        found = cls(now["results"])
+        found.trial, found.fold, found.epochs = (int(value) for value in now["clock"])
+        found.seconds, found.violation = (float(value) for value in now["measured"])
+        found.bounds = [(float(primal), float(dual)) for primal, dual in now["bounds"]]
+        found.scores = {int(number): scores for number, scores in part_of(arrays, "scores").items()}
+        partial = part_of(arrays, "partial")
+        found.partial = [partial[str(fold)] for fold in range(len(partial))]
+        found.warm = {int(name[4:]): part_of(arrays, name) for name in names if name.startswith("warm")}
+        found.final = {int(name[5:]): part_of(arrays, name) for name in names if name.startswith("final")}
+        if pool:
+            members = tuple(int(member) for member in pool["members"])
+            found.pool = Pool(members, pool["coefficients"], float(pool["log_loss"]))
+            found.reliability = Reliability.from_arrays(part_of(arrays, "reliability"))
+        return found, part_of(arrays, "inner") or None
+
+
+class Search:
+    """One search on one problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    families : sequence of Family
+    folds : sequence of Fold
+    options : Options
+    seed, threads : int
+        Of all solvers.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        families: list[Family],
+        folds: list[Fold],
+        options: Options,
+        *,
+        seed: int,
+        threads: int,
+    ) -> None:
+        self.problem, self.families, self.folds, self.options = problem, families, folds, options
+        self.seed, self.threads = seed, threads
+        places = [(family, place) for family in families for place in range(family.n_trials)]
+        self.trials = [Trial(family, place, number) for number, (family, place) in enumerate(places)]
+        self._y = np.concatenate([problem.y[fold.held_out] for fold in folds])
+
+    def steps(self, state: State | None) -> Iterator[Step]:
+        """Search, then train what is found on all rows; the last step has the certificate."""
+        if state is None:
+            progress, inner = Progress(np.full((len(self.trials), len(RESULTS)), np.nan)), None
+        else:
+            progress, inner = Progress.resumed(state)
+        while progress.pool is None:
+            if inner is None and not self._advance(progress):
+                self._choose(progress)
+                break
+            yield from self._try(progress, inner)
+            inner = None
+        assert progress.pool is not None
+        for place in range(len(progress.final), len(progress.pool.members)):
+            yield from self._train(progress, place, inner)
+            inner = None
+        primal, dual = (float(sum(bounds)) for bounds in zip(*progress.bounds, strict=True))
+        gap = relative_gap(primal, dual)
+        converged = bool(gap <= self.options.tol) or np.isnan(gap)
+        yield Step(progress.epochs, primal, dual, progress.violation, converged, progress.state(), self._told(progress))
+
+    def model(self, state: State) -> PoolModel:
+        """The model of the last step; raises ValueError for an earlier one."""
+        progress, _ = Progress.resumed(state)
+        if progress.pool is None or progress.reliability is None or len(progress.final) < len(progress.pool.members):
+            raise ValueError("the search has not come to its end, so there is no model yet")
+        members = []
+        for place, number in enumerate(progress.pool.members):
+            members.append(self._solver(self.trials[number]).model(self.problem, progress.final[place]))
+        model = PoolModel(members, progress.pool.coefficients, progress.reliability)
+        best = {f"validation_{name}": self._best(progress, name)[1] for name in MEASURES if name != "log_loss"}
+        made = int(np.isfinite(progress.results[:, 0]).sum())
+        model.report = {**best, "validation_log_loss": progress.pool.log_loss, "trials": float(made)}
+        model.record = {"trials": self.leaderboard(progress), "members": self._members(progress)}
+        return model
+
+    def leaderboard(self, progress: Progress) -> list[dict[str, Any]]:
+        """The trials that were made, the best first, with method, parameters and measures."""
+        done = [trial for trial in self.trials if np.isfinite(progress.results[trial.number, 0])]
+        column = RESULTS.index(self.options.measure)
+        done.sort(key=lambda trial: -progress.results[trial.number, column])
+        rows = []
+        for trial in done:
+            found = dict(zip(RESULTS, progress.results[trial.number].tolist(), strict=True))
+            found["log_loss"] = -found["log_loss"]
+            rows.append(trial.family.described(trial.place) | found)
+        return rows
+
+    def _members(self, progress: Progress) -> list[dict[str, Any]]:
+        assert progress.pool is not None
+        found = []
+        for place, number in enumerate(progress.pool.members):
+            trial, (primal, dual) = self.trials[number], progress.bounds[place]
+            found.append(
+                trial.family.described(trial.place)
+                | {"coefficient": float(progress.pool.coefficients[place]), "gap": relative_gap(primal, dual)}
+            )
+        return found
+
+    def _advance(self, progress: Progress) -> bool:
+        """Go to the next trial; False if there is none, or no time is left."""
+        budget = self.options.budget_seconds
+        if progress.trial >= 0 and budget is not None and progress.seconds >= budget:
+            return False
+        for trial in self.trials[progress.trial + 1 :]:
+            if not self._has_fallen(progress, trial):
+                if trial.place == 0 or progress.trial != trial.number - 1:
+                    progress.warm = {}
+                progress.trial, progress.fold, progress.partial = trial.number, 0, []
+                return True
+        return False
+
+    def _has_fallen(self, progress: Progress, trial: Trial) -> bool:
+        """Whether the trials just before, in the same family, have led to nothing better."""
+        before = progress.results[trial.number - trial.place : trial.number]
+        columns = [RESULTS.index(self.options.measure), RESULTS.index("log_loss")]
+        if trial.place <= PATIENCE:
+            return False
+        if np.isnan(before[:, 0]).any():
+            return True
+        return bool((before[:-PATIENCE, columns].max(axis=0) >= before[-PATIENCE:, columns].max(axis=0)).all())
+
+    def _try(self, progress: Progress, inner: State | None) -> Iterator[Step]:
+        """One trial, from the fold it stands at."""
+        trial, seconds = self.trials[progress.trial], progress.seconds
+        epochs = 0
+        for fold in range(progress.fold, len(self.folds)):
+            progress.fold = fold
+            problem = self.folds[fold].problem(self.problem)
+            solver = self._solver(trial, loosely=True)
+            start = inner
+            if inner is None and fold in progress.warm:
+                before = self._solver(self.trials[trial.number - 1], loosely=True)
+                start = solver.rescaled(problem, progress.warm[fold], before.params.C)
+            inner, last = None, None
+            began = time.perf_counter()
+            for last in solver.steps(problem, start):
+                progress.seconds, began = progress.seconds + time.perf_counter() - began, time.perf_counter()
+                if not last.converged:
+                    yield self._step(progress, last, {"trial": float(trial.number)})
+                    began = time.perf_counter()
+            assert last is not None
+            epochs += last.epoch
+            if trial.family.Cs and solver.has_path:
+                progress.warm[fold] = {name: np.array(last.state[name]) for name in last.state}
+            X = self.problem.X[self.folds[fold].held_out]
+            progress.partial.append(np.asarray(solver.model(problem, last.state).scores(X), np.float32))
+            progress.seconds += time.perf_counter() - began
+        scores = np.concatenate(progress.partial)
+        found = [measure(scores, self._y) for measure in MEASURES.values()]
+        progress.results[trial.number] = [*found, progress.seconds - seconds, epochs]
+        progress.epochs += epochs
+        progress.partial, progress.fold = [], 0
+        progress.scores[trial.number] = scores
+        self._forget(progress, trial)
+        yield Step(progress.epochs, np.nan, np.nan, np.nan, False, progress.state(), self._told(progress, trial))
+
+    def _forget(self, progress: Progress, trial: Trial) -> None:
+        """Keep of a family only the scores of the best trial by the measure, and by the log loss."""
+        first = trial.number - trial.place
+        results = progress.results[first : trial.number + 1]
+        columns = RESULTS.index(self.options.measure), RESULTS.index("log_loss")
+        best = {first + int(np.nanargmax(results[:, column])) for column in columns}
+        for number in range(first, trial.number + 1):
+            if number not in best:
+                progress.scores.pop(number, None)
+
+    def _choose(self, progress: Progress) -> None:
+        """The pool of the least log loss; a single model instead if it is better by more than a standard error."""
+        options, measure = self.options, MEASURES[self.options.measure]
+        numbers = sorted(progress.scores)
+        stack = [progress.scores[number] for number in numbers]
+        pool = choose_pool(stack, self._y, options.most_members)
+        best, value = self._best(progress, options.measure)
+        whole = pooled([stack[member] for member in pool.members], pool.coefficients)
+        alone = len(pool.members) == 1 or options.most_members == 1
+        if alone or value > measure(whole, self._y) + self._noise(value):
+            pool = fit_pool(stack, self._y, (numbers.index(best),))
+            whole = pooled([stack[member] for member in pool.members], pool.coefficients)
+        progress.pool = pool._replace(members=tuple(numbers[member] for member in pool.members))
+        progress.reliability = Reliability.of(log_softmax(whole), self._y)
+        progress.scores, progress.warm = {}, {}
+
+    def _noise(self, value: float) -> float:
+        """The standard error of a mean of numbers from 0 to 1; of a log loss, nothing."""
+        return float(np.sqrt(max(value * (1.0 - value), 0.0) / len(self._y))) if 0.0 <= value <= 1.0 else 0.0
+
+    def _best(self, progress: Progress, measure: str) -> tuple[int, float]:
+        values = progress.results[:, RESULTS.index(measure)]
+        best = int(np.nanargmax(values))
+        return best, float(values[best])
+
+    def _train(self, progress: Progress, place: int, start: State | None) -> Iterator[Step]:
+        """Train a member on all rows."""
+        assert progress.pool is not None
+        solver, last = self._solver(self.trials[progress.pool.members[place]]), None
+        for last in solver.steps(self.problem, start):
+            if not last.converged:
+                yield self._step(progress, last, {"member": float(place)})
+        assert last is not None
+        progress.final[place] = {name: np.array(last.state[name]) for name in last.state}
+        # what has no objective is at its optimum
+        progress.bounds.append((last.primal, last.dual) if solver.handles.certified else (0.0, 0.0))
+        progress.epochs += last.epoch
+        progress.violation = float(np.nanmax([progress.violation, last.violation]))
+        if place < len(progress.pool.members) - 1:
+            yield self._step(progress, last, {"member": float(place)}, done=True)
+
+    def _step(self, progress: Progress, inner: Step, measures: dict[str, float], *, done: bool = False) -> Step:
+        state = progress.state(None if done else inner.state)
+        epoch = progress.epochs + (0 if done else inner.epoch)
+        return Step(epoch, np.nan, np.nan, inner.violation, False, state, measures)
+
+    def _told(self, progress: Progress, trial: Trial | None = None) -> dict[str, float]:
+        if trial is None:
+            return {"members": float(len(progress.final))}
+        found = dict(zip(RESULTS, progress.results[trial.number].tolist(), strict=True))
+        return {"trial": float(trial.number), **found, "log_loss": -found["log_loss"]}
+
+    def _solver(self, trial: Trial, *, loosely: bool = False) -> Solver[Any]:
+        tol = max(LOOSE_TOL, self.options.tol) if loosely else self.options.tol
+        settings = {"tol": tol, "max_epochs": self.options.max_epochs}
+        return trial.family.solver(trial.place, seed=self.seed, threads=self.threads, **settings)
