@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.core.artefact_files import sync_folder, write_array, write_synced
-from solvers.metrics.reliability import Reliability
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
+from solvers.metrics.reliability import Reliability
 
 Floats = NDArray[np.floating[Any]]
 

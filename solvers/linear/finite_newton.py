@@ -100,6 +100,8 @@ def _step(X: Floats, s: Floats, costs: Floats, w: Floats) -> tuple[Floats, bool]
         direction = cho_solve(cho_factor(H, lower=True, overwrite_a=True, check_finite=False), slope) - w
     except np.linalg.LinAlgError:
         return w, True
+    if not direction.any():
+        return w, True
     length = _length(f, X @ direction, s, costs, float(w @ direction), float(direction @ direction))
     new = w + length * direction
     same = length == 1.0 and np.array_equal(active, (s * (X @ new) < 1.0) & (s != 0.0))

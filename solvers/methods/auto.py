@@ -1,7 +1,8 @@
 """The best model that the data allow: methods and values of C tried on rows held out, and the best pooled.
 
-Tried are flat machines, centroids, learnt label trees and kernel machines, or what is asked for. What comes out is a log-linear pool of one model or several, whose coefficients are fitted to the held-out rows: its
-scores are logarithms of probabilities. Each member is then trained on all rows, with its certificate.
+Tried are flat machines, centroids, learnt label trees and kernel machines, or what is asked for. What comes out is a
+log-linear pool of one model or several, whose coefficients are fitted to the held-out rows: its scores are logarithms
+of probabilities. Each member is then trained on all rows, with its certificate.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pydantic import Field
 
 from solvers.core.base import Handles, Params, Solver, State, Step
 from solvers.core.model import Model
-from solvers.core.problem import Problem, ProblemError
+from solvers.core.problem import Problem
 from solvers.selection.candidates import Candidate, default_families, families_of
 from solvers.selection.held_out import Measure, folds_of
 from solvers.selection.search import Options, Search
@@ -27,8 +28,8 @@ class AutoParams(Params):
         default=None,
         min_length=1,
         max_length=1000,
-        description="What is tried; left out, what suits the data: flat machines, centroids, learnt label trees, kernel "
-        "machines.",
+        description="What is tried; left out, what suits the data: flat machines, centroids, learnt label trees, "
+        "kernel machines.",
     )
     most_members: int = Field(
         default=4, ge=1, le=16, description="Models that are pooled at most; 1 chooses a single one."
@@ -75,8 +76,6 @@ class Auto(Solver[AutoParams]):
         given = params.candidates
         families = default_families(problem) if given is None else families_of(given)
         folds = folds_of(problem, params.folds, params.held_out, self.seed)
-        if not folds:
-            raise ProblemError("every class has one row only, so none can be held out to choose by")
         budget = params.budget_seconds
         options = Options(params.measure, params.most_members, budget, params.tol, params.max_epochs)
         return Search(problem, families, folds, options, seed=self.seed, threads=self.threads)

@@ -4,8 +4,8 @@
 
     score(c) = log(max(0, cos(m_c, x)) + smoothing)
 
-Each m_c is the sum of the rows of c at unit length, so that there is nothing to certify. Alone it is weak; in a pool with margins it adds what they do
-not see where classes have few rows (Manning et al. 2008, section 14.2, for the classifier).
+Each m_c is the sum of the rows of c at unit length, so that there is nothing to certify. Alone it is weak; in a pool
+with margins it adds what they do not see where classes have few rows (Manning et al. 2008, section 14.2).
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from pydantic import Field
 from solvers.core.base import Handles, Params, Solver, State, Step
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.label_trees.centroid_model import CentroidModel
-from solvers.label_trees.clustering import centroids
+from solvers.hierarchical.learnt_trees.centroid_model import CentroidModel
+from solvers.hierarchical.learnt_trees.clustering import centroids
 
 
 class CentroidsParams(Params):

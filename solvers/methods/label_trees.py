@@ -25,9 +25,9 @@ from solvers.core.machine import Machine
 from solvers.core.methods import all_methods
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.label_trees.clustering import LabelTree, centroids, learn_tree
-from solvers.label_trees.driver import Node, Trained, nodes_of, train_nodes
-from solvers.label_trees.label_tree_model import LabelTreeModel
+from solvers.hierarchical.learnt_trees.clustering import LabelTree, centroids, learn_tree
+from solvers.hierarchical.learnt_trees.driver import Node, Trained, nodes_of, train_nodes
+from solvers.hierarchical.learnt_trees.label_tree_model import LabelTreeModel
 from solvers.linear.ascent import AscentParams
 
 
@@ -83,6 +83,12 @@ class LabelTrees(Machine[LabelTreesParams]):
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
         raise TypeError(f"{self.name} has no path in C")
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        """Of the root: a block of weights, and of dual variables, for its children."""
+        most = self.params.branches if self.params.clustering == "kmeans" else 2
+        children = n_classes if n_classes <= self.params.most_leaves else min(most, n_classes)
+        return 8 * children * (n_samples + n_features)
 
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         return np.nan

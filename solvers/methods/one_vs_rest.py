@@ -22,7 +22,6 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Handles, State, Step, relative_gap
 from solvers.core.dual_variables import best_multiple, filled, share, snapped_to_bounds
-from solvers.numerics.lazy_arrays import Lazy
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.problem import Problem
@@ -31,6 +30,7 @@ from solvers.linear.ascent import CERTIFY_SHARE, AscentParams, bounded, precisio
 from solvers.linear.layouts.layouts import DenseLayout
 from solvers.linear.sharded.linear_shards import LinearShards, Part
 from solvers.linear.steps import binary
+from solvers.numerics.lazy_arrays import Lazy
 from solvers.numerics.orders import awake
 from solvers.numerics.rows import Rows, arrange, weights
 from solvers.output_codes.codes import Code, participants

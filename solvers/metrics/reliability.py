@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from solvers.metrics.calibration import expected_calibration_error
+
 # of the bound on a precision that is asked for
 LEVEL = 0.05
 
@@ -76,6 +78,12 @@ class Reliability(NamedTuple):
         at = int(reached[-1])
         threshold = float(self.confidence[ends[at]])
         return Threshold(threshold, float(right[at] / counts[at]), float(bounds[at]), float(counts[at] / n))
+
+    def calibration_error(self, bins: int = 15) -> float:
+        """The expected calibration error by bins of equal width (Guo et al. 2017, equation 3); 0 of no answers."""
+        if len(self.correct) == 0:
+            return 0.0
+        return float(expected_calibration_error(self.confidence.astype(np.float64), self.correct, bins)[0])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"confidence": self.confidence, "correct": self.correct}

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.core.model import Floats, LinearWeights, Model
-from solvers.metrics.reliability import Reliability
 from solvers.core.stored_models import find_kind
+from solvers.metrics.reliability import Reliability
+from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.pooling import pooled
 
 
@@ -23,15 +23,16 @@ class PoolModel(Model):
     members : sequence of Model
         Of the same classes and features.
     coefficients : float64 array, shape (n_members,)
-    reliability : Reliability
-        How sure the pool was of rows that none of its members had seen, and whether it was right.
+    reliability : Reliability, optional
+        How sure the pool was of rows that none of its members had seen, and whether it was right; None where there
+        were no such rows, so that the coefficients mean nothing.
     """
 
     kind = "pool"
-    reliability: Reliability
-    log_probabilities = True
 
-    def __init__(self, members: Sequence[Model], coefficients: NDArray[np.float64], reliability: Reliability) -> None:
+    def __init__(
+        self, members: Sequence[Model], coefficients: NDArray[np.float64], reliability: Reliability | None
+    ) -> None:
         self.members = tuple(members)
         self.coefficients = coefficients
         self.reliability = reliability
@@ -50,11 +51,11 @@ class PoolModel(Model):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         kinds = json.dumps([member.kind for member in self.members]).encode()
-        parts: dict[str, Mapping[str, NDArray[Any]]] = {
-            f"member{place}": member.arrays() for place, member in enumerate(self.members)
-        }
-        own = {"kinds": np.frombuffer(kinds, np.uint8), "coefficients": self.coefficients}
-        return {**Parts(parts | {"reliability": self.reliability.arrays()}), **own}
+        parts = {f"member{place}": member.arrays() for place, member in enumerate(self.members)}
+        if self.reliability is not None:
+            parts["reliability"] = self.reliability.arrays()
+        arrays: dict[str, NDArray[Any]] = dict(Parts(parts))
+        return arrays | {"kinds": np.frombuffer(kinds, np.uint8), "coefficients": self.coefficients}
 
     @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "PoolModel":
@@ -64,7 +65,8 @@ class PoolModel(Model):
             if kind is None:
                 raise ValueError(f"models of the kind {name} are not known to this version")
             members.append(kind.from_arrays(classes, n_features, part_of(arrays, f"member{place}")))
-        return cls(members, arrays["coefficients"], Reliability.from_arrays(part_of(arrays, "reliability")))
+        held_out = part_of(arrays, "reliability")
+        return cls(members, arrays["coefficients"], Reliability.from_arrays(held_out) if held_out else None)
 
 
 def log_softmax(scores: NDArray[np.float32]) -> NDArray[np.float32]:

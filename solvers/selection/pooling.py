@@ -1,8 +1,8 @@
 """The log-linear pool of several models: probabilities in proportion to exp(sum over models of b_m s_m(x, c)).
 
 The coefficients b, one a model and none negative, minimise the mean log loss on rows that the models have not seen.
-That is a convex problem with as many variables as models (multinomial regression on scores; Genest and Zidek 1986, section
-3.3, for the pool). Of one model it is temperature scaling, T = 1 / b (Guo et al. 2017, section 4.2).
+That is a convex problem with as many variables as models: multinomial regression on scores (Genest and Zidek 1986,
+section 3.3, for the pool). Of one model it is temperature scaling, T = 1 / b (Guo et al. 2017, section 4.2).
 """
 
 from collections.abc import Sequence

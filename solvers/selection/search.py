@@ -1,9 +1,9 @@
 """The search: trials on rows held out, then the pool of the best or the best one, trained on all rows.
 
 Families of trials are taken in turn. In each the values of C ascend, every solution being the start of the next, and
-end where two in a row have led to nothing better. Trials are solved loosely, as a certificate of the wrong C helps nobody;
-what is chosen is trained on all rows to the tolerance that was asked for. The objectives of a pool's members share
-nothing, so the sums of their primal and dual values bound the optimum of the whole.
+end where two in a row have led to nothing better. Trials are solved loosely, as a certificate of the wrong C helps
+nobody; what is chosen is trained on all rows to the tolerance that was asked for. The objectives of a pool's members
+share nothing, so the sums of their primal and dual values bound the optimum of the whole.
 """
 
 import time
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.core.base import Solver, State, Step, relative_gap
-from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.core.problem import Problem
 from solvers.metrics.reliability import Reliability
+from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.candidates import Family
 from solvers.selection.held_out import MEASURES, Fold
 from solvers.selection.pool_model import PoolModel, log_softmax
@@ -74,8 +74,12 @@ class Progress:
         For each fold the last state of the trial before, if that has the same family.
     trial, fold : int
         Under way.
+    seconds, epochs : float, int
+        Of all trials, and of this one.
     pool : Pool or None
         Its members are trials' numbers.
+    found : dict of str to float
+        Measures of the pool on the held-out rows.
     final : dict of int to mapping
         The last states of the members that are trained on all rows; their primal and dual values are ``bounds``.
     """
@@ -88,7 +92,10 @@ class Progress:
     fold: int = 0
     seconds: float = 0.0
     epochs: int = 0
+    trial_seconds: float = 0.0
+    trial_epochs: int = 0
     pool: Pool | None = None
+    found: dict[str, float] = field(default_factory=dict)
     reliability: Reliability | None = None
     final: dict[int, State] = field(default_factory=dict)
     bounds: list[tuple[float, float]] = field(default_factory=list)
@@ -98,8 +105,8 @@ class Progress:
         """As arrays; ``inner`` is the state of the solver under way."""
         now = {
             "results": self.results,
-            "clock": np.array([self.trial, self.fold, self.epochs]),
-            "measured": np.array([self.seconds, self.violation]),
+            "clock": np.array([self.trial, self.fold, self.epochs, self.trial_epochs]),
+            "measured": np.array([self.seconds, self.trial_seconds, self.violation]),
             "bounds": np.array(self.bounds).reshape(-1, 2),
         }
         parts: dict[str, State] = {"now": now, "inner": inner or {}}
@@ -107,13 +114,15 @@ class Progress:
         parts["partial"] = {str(fold): scores for fold, scores in enumerate(self.partial)}
         parts |= {f"warm{fold}": state for fold, state in self.warm.items()}
         parts |= {f"final{place}": state for place, state in self.final.items()}
-        if self.pool is not None and self.reliability is not None:
+        if self.reliability is not None:
+            parts["reliability"] = self.reliability.arrays()
+        if self.pool is not None:
+            parts["found"] = {name: np.array(value) for name, value in self.found.items()}
             parts["pool"] = {
                 "members": np.array(self.pool.members),
                 "coefficients": self.pool.coefficients,
                 "log_loss": np.array(self.pool.log_loss),
             }
-            parts["reliability"] = self.reliability.arrays()
         return Parts(parts)
 
     @classmethod
@@ -123,8 +132,8 @@ class Progress:
         names = {name.partition(".")[0] for name in arrays}
         now, pool = part_of(arrays, "now"), part_of(arrays, "pool")
         found = cls(now["results"])
-        found.trial, found.fold, found.epochs = (int(value) for value in now["clock"])
-        found.seconds, found.violation = (float(value) for value in now["measured"])
+        found.trial, found.fold, found.epochs, found.trial_epochs = (int(value) for value in now["clock"])
+        found.seconds, found.trial_seconds, found.violation = (float(value) for value in now["measured"])
         found.bounds = [(float(primal), float(dual)) for primal, dual in now["bounds"]]
         found.scores = {int(number): scores for number, scores in part_of(arrays, "scores").items()}
         partial = part_of(arrays, "partial")
@@ -134,7 +143,9 @@ class Progress:
         if pool:
             members = tuple(int(member) for member in pool["members"])
             found.pool = Pool(members, pool["coefficients"], float(pool["log_loss"]))
-            found.reliability = Reliability.from_arrays(part_of(arrays, "reliability"))
+            found.found = {name: float(value) for name, value in part_of(arrays, "found").items()}
+        if reliability := part_of(arrays, "reliability"):
+            found.reliability = Reliability.from_arrays(reliability)
         return found, part_of(arrays, "inner") or None
 
 
@@ -165,7 +176,7 @@ class Search:
         self.seed, self.threads = seed, threads
         places = [(family, place) for family in families for place in range(family.n_trials)]
         self.trials = [Trial(family, place, number) for number, (family, place) in enumerate(places)]
-        self._y = np.concatenate([problem.y[fold.held_out] for fold in folds])
+        self._y = np.concatenate([np.empty(0, np.int32), *(problem.y[fold.held_out] for fold in folds)])
 
     def steps(self, state: State | None) -> Iterator[Step]:
         """Search, then train what is found on all rows; the last step has the certificate."""
@@ -174,6 +185,9 @@ class Search:
         else:
             progress, inner = Progress.resumed(state)
         while progress.pool is None:
+            if not self.folds:
+                progress.pool = self._unmeasured()
+                break
             if inner is None and not self._advance(progress):
                 self._choose(progress)
                 break
@@ -185,21 +199,19 @@ class Search:
             inner = None
         primal, dual = (float(sum(bounds)) for bounds in zip(*progress.bounds, strict=True))
         gap = relative_gap(primal, dual)
-        converged = bool(gap <= self.options.tol) or np.isnan(gap)
+        converged = bool(gap <= self.options.tol)
         yield Step(progress.epochs, primal, dual, progress.violation, converged, progress.state(), self._told(progress))
 
     def model(self, state: State) -> PoolModel:
         """The model of the last step; raises ValueError for an earlier one."""
         progress, _ = Progress.resumed(state)
-        if progress.pool is None or progress.reliability is None or len(progress.final) < len(progress.pool.members):
+        if progress.pool is None or len(progress.final) < len(progress.pool.members):
             raise ValueError("the search has not come to its end, so there is no model yet")
         members = []
         for place, number in enumerate(progress.pool.members):
             members.append(self._solver(self.trials[number]).model(self.problem, progress.final[place]))
         model = PoolModel(members, progress.pool.coefficients, progress.reliability)
-        best = {f"validation_{name}": self._best(progress, name)[1] for name in MEASURES if name != "log_loss"}
-        made = int(np.isfinite(progress.results[:, 0]).sum())
-        model.report = {**best, "validation_log_loss": progress.pool.log_loss, "trials": float(made)}
+        model.report = {"trials": float(np.isfinite(progress.results[:, 0]).sum())} | progress.found
         model.record = {"trials": self.leaderboard(progress), "members": self._members(progress)}
         return model
 
@@ -236,6 +248,7 @@ class Search:
                 if trial.place == 0 or progress.trial != trial.number - 1:
                     progress.warm = {}
                 progress.trial, progress.fold, progress.partial = trial.number, 0, []
+                progress.trial_seconds, progress.trial_epochs = 0.0, 0
                 return True
         return False
 
@@ -251,8 +264,7 @@ class Search:
 
     def _try(self, progress: Progress, inner: State | None) -> Iterator[Step]:
         """One trial, from the fold it stands at."""
-        trial, seconds = self.trials[progress.trial], progress.seconds
-        epochs = 0
+        trial = self.trials[progress.trial]
         for fold in range(progress.fold, len(self.folds)):
             progress.fold = fold
             problem = self.folds[fold].problem(self.problem)
@@ -264,21 +276,22 @@ class Search:
             inner, last = None, None
             began = time.perf_counter()
             for last in solver.steps(problem, start):
-                progress.seconds, began = progress.seconds + time.perf_counter() - began, time.perf_counter()
+                progress.trial_seconds += time.perf_counter() - began
                 if not last.converged:
                     yield self._step(progress, last, {"trial": float(trial.number)})
-                    began = time.perf_counter()
+                began = time.perf_counter()
             assert last is not None
-            epochs += last.epoch
+            progress.trial_epochs += last.epoch
             if trial.family.Cs and solver.has_path:
                 progress.warm[fold] = {name: np.array(last.state[name]) for name in last.state}
             X = self.problem.X[self.folds[fold].held_out]
             progress.partial.append(np.asarray(solver.model(problem, last.state).scores(X), np.float32))
-            progress.seconds += time.perf_counter() - began
+            progress.trial_seconds += time.perf_counter() - began
         scores = np.concatenate(progress.partial)
         found = [measure(scores, self._y) for measure in MEASURES.values()]
-        progress.results[trial.number] = [*found, progress.seconds - seconds, epochs]
-        progress.epochs += epochs
+        progress.results[trial.number] = [*found, progress.trial_seconds, progress.trial_epochs]
+        progress.epochs += progress.trial_epochs
+        progress.seconds += progress.trial_seconds
         progress.partial, progress.fold = [], 0
         progress.scores[trial.number] = scores
         self._forget(progress, trial)
@@ -308,7 +321,15 @@ class Search:
             whole = pooled([stack[member] for member in pool.members], pool.coefficients)
         progress.pool = pool._replace(members=tuple(numbers[member] for member in pool.members))
         progress.reliability = Reliability.of(log_softmax(whole), self._y)
-        progress.scores, progress.warm = {}, {}
+        progress.found = {f"held_out_{name}": each(whole, self._y) for name, each in MEASURES.items()}
+        progress.found["held_out_log_loss"] = pool.log_loss
+        progress.found["held_out_calibration_error"] = progress.reliability.calibration_error()
+        progress.scores, progress.warm, progress.trial_epochs = {}, {}, 0
+
+    def _unmeasured(self) -> Pool:
+        """What is taken where no row can be held out: the first trial at C = 1."""
+        usual = [trial.number for trial in self.trials if trial.family.Cs and trial.family.Cs[trial.place] == 1.0]
+        return Pool(((usual or [0])[0],), np.ones(1), 0.0)
 
     def _noise(self, value: float) -> float:
         """The standard error of a mean of numbers from 0 to 1; of a log loss, nothing."""
@@ -331,13 +352,13 @@ class Search:
         # what has no objective is at its optimum
         progress.bounds.append((last.primal, last.dual) if solver.handles.certified else (0.0, 0.0))
         progress.epochs += last.epoch
-        progress.violation = float(np.nanmax([progress.violation, last.violation]))
+        progress.violation = float(np.nanmax([progress.violation, last.violation, 0.0]))
         if place < len(progress.pool.members) - 1:
             yield self._step(progress, last, {"member": float(place)}, done=True)
 
     def _step(self, progress: Progress, inner: Step, measures: dict[str, float], *, done: bool = False) -> Step:
         state = progress.state(None if done else inner.state)
-        epoch = progress.epochs + (0 if done else inner.epoch)
+        epoch = progress.epochs + (0 if done else progress.trial_epochs + inner.epoch)
         return Step(epoch, np.nan, np.nan, inner.violation, False, state, measures)
 
     def _told(self, progress: Progress, trial: Trial | None = None) -> dict[str, float]:

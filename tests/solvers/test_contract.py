@@ -5,8 +5,8 @@ import pytest
 from problems import SCALING, OnTree, linear_map, settings, shape_of, small, small_sets, with_tree
 
 import solvers.hierarchical.epochs
+import solvers.hierarchical.learnt_trees.driver
 import solvers.kernel_svm.kernel_machine
-import solvers.label_trees.driver
 import solvers.linear.ascent
 import solvers.methods.multiboost_cw
 from solvers.boosting.boosting import Boosting
@@ -34,8 +34,8 @@ CHANCELESS = {
     "centroids",
     *(name for name, method in SOLVERS.items() if method.handles.kernels and method.handles.flat),
 }
-# whose result is a path of choices, not an optimum, which equally good weak learners turn this way or that
-GREEDY = {"adaboost_ecc", "adaboost_mh", "adaboost_mo"}
+# whose result is a path of choices, not an optimum, which equally good weak learners or clusters turn this way or that
+GREEDY = {"adaboost_ecc", "adaboost_mh", "adaboost_mo", "label_trees"}
 
 
 def solver(name: str, seed: int = 0, **params) -> Solver:
@@ -77,7 +77,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, slices, m
     monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", slices)
     monkeypatch.setattr(solvers.methods.multiboost_cw, "SLICE_PRODUCTS", slices)
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "SLICE_PRODUCTS", slices)
-    monkeypatch.setattr(solvers.label_trees.driver, "SLICE_PRODUCTS", min(slices, 1))
+    monkeypatch.setattr(solvers.hierarchical.learnt_trees.driver, "SLICE_PRODUCTS", min(slices, 1))
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "WORKING_SET", 8)
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "REPORT_EVERY", 1)
     monkeypatch.setattr(solvers.hierarchical.epochs, "SLICE_OPERATIONS", slices)

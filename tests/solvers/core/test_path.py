@@ -15,7 +15,9 @@ from solvers.registry import SOLVERS, parse_params
 
 CS = [float(C) for C in np.logspace(-2, 0.5, 6)]
 CASES = [
-    (name, {}) for name, kind in SOLVERS.items() if issubclass(kind.Params, SingleLabelParams) and kind.has_path and kind.handles.flat
+    (name, {})
+    for name, kind in SOLVERS.items()
+    if issubclass(kind.Params, SingleLabelParams) and kind.has_path and kind.handles.flat
 ] + [(name, {"algorithm": "ascent"}) for name, kind in SOLVERS.items() if issubclass(kind.Params, SummedParams)]
 CASES += [("one_vs_rest", {"loss": "squared_hinge"}), ("spoc", {"kernel": "rbf"}), ("weston_watkins", {"bias": 1.0})]
 everywhere = pytest.mark.parametrize(("name", "params"), CASES)

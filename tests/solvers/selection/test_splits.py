@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.selection.splits import stratified
+from solvers.selection.splits import stratified, stratified_folds
 
 
 @settings(deadline=None)
@@ -37,3 +37,16 @@ def test_the_seed_decides() -> None:
 
 def test_nothing_is_held_out_on_request() -> None:
     assert not stratified(np.repeat(np.arange(5), 7), 0.0, 1).any()
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=80), st.integers(2, 6), st.integers(0, 5))
+def test_every_row_is_in_one_fold_and_every_class_is_left_to_train_on(labels, n_folds, seed):
+    y = np.array(labels)
+    folds = stratified_folds(y, n_folds, seed)
+    counts = np.bincount(y)
+    assert ((folds == -1) == (counts[y] == 1)).all()
+    for fold in range(n_folds):
+        assert set(y[folds != fold]) == set(y)
+        within = np.bincount(y[folds == fold], minlength=len(counts))
+        assert (within >= np.where(counts > 1, counts // n_folds, 0)).all()
+        assert (within <= -(-counts // n_folds)).all()

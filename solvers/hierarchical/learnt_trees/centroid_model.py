@@ -49,11 +49,11 @@ class CentroidModel(Model):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         parts = {"indptr": self.centroids.indptr, "indices": self.centroids.indices, "data": self.centroids.data}
-        return parts | {"smoothing": np.array(self.smoothing)}
+        return parts | {"smoothing": np.array([self.smoothing])}
 
     @classmethod
     def from_arrays(
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "CentroidModel":
         parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-        return cls(classes, sp.csr_matrix(parts, shape=(n_features, len(classes))), float(arrays["smoothing"]))
+        return cls(classes, sp.csr_matrix(parts, shape=(n_features, len(classes))), float(arrays["smoothing"][0]))

@@ -100,6 +100,8 @@ def _divide(
 ) -> list[NDArray[np.int64]]:
     rows = sp.csr_matrix(centers[classes])
     used = np.unique(rows.indices)
+    if len(used) == 0:
+        return np.array_split(classes, 2)
     rows = sp.csr_matrix(rows[:, used], dtype=np.float32)
     n_clusters = 2 if clustering == "balanced" else min(branches, len(classes))
     means = rows[np.sort(rng.choice(len(classes), n_clusters, replace=False))].toarray()

@@ -18,7 +18,7 @@ from solvers.core.base import Params, Solver, State, Step, relative_gap
 from solvers.core.model import Model
 from solvers.core.path import ascending, follow
 from solvers.core.problem import Problem
-from solvers.estimator_input import are_sets, kept_weights, node_labels, plain, tree_of
+from solvers.estimator.input import are_sets, kept_weights, node_labels, plain, tree_of
 from solvers.labels.label_sets import names_of, of_names
 from solvers.registry import SOLVERS, find, parse_params
 

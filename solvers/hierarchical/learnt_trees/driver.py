@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from solvers.core.base import Solver, State, Step, relative_gap
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem
-from solvers.label_trees.clustering import LabelTree
+from solvers.hierarchical.learnt_trees.clustering import LabelTree
 
 # of a step: entries of rows times columns, over all its nodes
 SLICE_PRODUCTS = 1 << 28

@@ -1,0 +1,152 @@
+"""What is chosen on rows held out, and what comes of it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import logsumexp
+
+import solvers.linear.ascent
+from solvers.core.base import ParamsError
+from solvers.core.problem import Problem
+from solvers.core.stored_models import load_model
+from solvers.registry import make
+
+CANDIDATES = [
+    {"solver": "one_vs_rest", "params": {"loss": "squared_hinge"}, "grid": {"C": [0.1, 1.0]}},
+    {"solver": "crammer_singer", "grid": {"C": [1.0, 0.1], "bias": [0.0, 1.0]}},
+    {"solver": "centroids"},
+]
+
+
+def texts(n=300, k=6, d=60, seed=0) -> Problem:
+    """Rows of counts, as texts have them: each class has terms of its own, and all have others."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(k, size=n)
+    y[:k] = np.arange(k)
+    rates = np.full((k, d), 0.05)
+    rates[np.arange(d) % k, np.arange(d)] = 0.25
+    return Problem.check(sp.csr_matrix(rng.poisson(rates[y]).astype(float)), y)
+
+
+def run(problem, **params):
+    solver = make("auto", params, seed=1)
+    *steps, last = solver.steps(problem)
+    return solver, steps, last, solver.model(problem, last.state)
+
+
+def test_what_is_chosen_is_certified_and_its_scores_are_logarithms_of_probabilities():
+    problem = texts()
+    _, steps, last, model = run(problem, candidates=CANDIDATES, tol=1e-3)
+    assert all(np.isnan(step.primal) for step in steps)
+    assert last.converged
+    assert 0 <= last.gap <= 1e-3
+    scores = model.scores(problem.X)
+    np.testing.assert_allclose(logsumexp(scores, axis=1), 0.0, atol=1e-5)
+    row = problem.X[3]
+    np.testing.assert_allclose(model.score_one(row.indices, row.data), scores[3], rtol=1e-4, atol=1e-5)
+    assert (scores.argmax(axis=1) == problem.y).mean() > 0.8
+
+
+def test_every_trial_is_told_with_its_parameters_and_measures_the_best_first():
+    _, steps, _, model = run(texts(), candidates=CANDIDATES, measure="macro_f1")
+    trials = model.record["trials"]
+    assert len(trials) == 7 == sum("trial" in step.measures and "accuracy" in step.measures for step in steps)
+    assert [trial["macro_f1"] for trial in trials] == sorted((t["macro_f1"] for t in trials), reverse=True)
+    assert {(t["solver"], t["params"].get("C"), t["params"].get("bias")) for t in trials} == {
+        ("one_vs_rest", 0.1, None),
+        ("one_vs_rest", 1.0, None),
+        *(("crammer_singer", C, bias) for C in (0.1, 1.0) for bias in (0.0, 1.0)),
+        ("centroids", None, None),
+    }
+    assert sum(member["coefficient"] for member in model.record["members"]) > 0
+    assert model.report["trials"] == 7
+
+
+def test_a_single_model_is_the_best_trial_trained_on_all_rows():
+    problem = texts()
+    _, _, last, model = run(problem, candidates=CANDIDATES[:2], most_members=1, tol=1e-4)
+    best = model.record["trials"][0]
+    alone = make(best["solver"], best["params"] | {"tol": 1e-4}, seed=1)
+    *_, end = alone.steps(problem)
+    assert (last.primal, last.dual) == (end.primal, end.dual)
+    [member] = model.record["members"]
+    temperature = 1.0 / member["coefficient"]
+    scores = np.asarray(alone.model(problem, end.state).scores(problem.X), np.float64) / temperature
+    expected = scores - logsumexp(scores, axis=1, keepdims=True)
+    np.testing.assert_allclose(model.scores(problem.X), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_a_resumed_search_repeats_the_uninterrupted_one_bit_for_bit(folds, monkeypatch):
+    monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", 2000)
+    problem = texts(n=120)
+
+    def solver():
+        return make("auto", {"candidates": CANDIDATES, "folds": folds, "tol": 1e-3}, seed=1)
+
+    steps = [(s.epoch, {k: np.array(v) for k, v in s.state.items()}) for s in solver().steps(problem)]
+    whole = solver().model(problem, steps[-1][1]).scores(problem.X)
+    assert len(steps) > 10
+    for stop in range(0, len(steps) - 1, max(1, len(steps) // 12)):
+        *_, last = solver().steps(problem, steps[stop][1])
+        assert last.epoch == steps[-1][0]
+        np.testing.assert_array_equal(solver().model(problem, last.state).scores(problem.X), whole)
+
+
+def test_the_files_of_a_pool_are_read_again(tmp_path):
+    problem = texts()
+    *_, model = run(problem, candidates=CANDIDATES)
+    model.save(tmp_path / "model")
+    read, _ = load_model(tmp_path / "model", verify=True)
+    np.testing.assert_array_equal(read.scores(problem.X), model.scores(problem.X))
+    assert read.record == model.record
+    assert read.reliability.threshold_for(0.8) == model.reliability.threshold_for(0.8)
+
+
+def test_without_candidates_what_suits_the_data_is_tried():
+    *_, model = run(texts(n=200))
+    tried = {trial["solver"] for trial in model.record["trials"]}
+    assert tried == {"one_vs_rest", "crammer_singer", "centroids", "label_trees"}
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=90)
+    *_, model = run(Problem.check(np.eye(3)[y] @ rng.standard_normal((3, 4)) + rng.standard_normal((90, 4)), y))
+    assert "spoc" in {trial["solver"] for trial in model.record["trials"]}
+
+
+def test_rows_of_which_none_can_be_held_out_are_trained_on_without_probabilities():
+    problem = Problem.check(np.eye(4), np.arange(4))
+    _, _, last, model = run(problem)
+    assert last.converged
+    assert model.reliability is None
+    np.testing.assert_array_equal(model.predict(problem.X), np.arange(4))
+
+
+def test_after_the_budget_no_trial_is_begun():
+    *_, model = run(texts(), candidates=CANDIDATES, budget_seconds=1e-9)
+    assert len(model.record["trials"]) == 1
+
+
+def test_a_path_ends_where_it_leads_to_nothing_better():
+    Cs = [10.0**k for k in range(-4, 8)]
+    *_, model = run(texts(), candidates=[{"solver": "crammer_singer", "params": {"max_epochs": 5}, "grid": {"C": Cs}}])
+    tried = sorted(trial["params"]["C"] for trial in model.record["trials"])
+    assert tried == Cs[: len(tried)]
+    assert len(tried) < len(Cs)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "pointer"),
+    [
+        ({"solver": "auto"}, "/candidates/0/solver"),
+        ({"solver": "nothing"}, "/candidates/0/solver"),
+        ({"solver": "hm3"}, "/candidates/0/solver"),
+        ({"solver": "one_vs_rest", "params": {"loss": "log"}}, "/candidates/0/params/loss"),
+        ({"solver": "one_vs_rest", "grid": {"C": [-1.0]}}, "/candidates/0/grid/C"),
+        ({"solver": "one_vs_rest", "grid": {"loss": []}}, "/candidates/0/grid/loss"),
+        ({"solver": "one_vs_rest", "grid": {"depth": [1]}}, "/candidates/0/grid/depth"),
+    ],
+)
+def test_candidates_that_cannot_be_tried_are_refused_at_their_place(candidate, pointer):
+    with pytest.raises(ParamsError) as caught:
+        make("auto", {"candidates": [candidate]})
+    assert [place for place, _ in caught.value.items] == [pointer]

@@ -1,0 +1,77 @@
+"""Coefficients of a pool against a general minimiser, and thresholds against their definition."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from scipy.stats import binom
+
+from solvers.metrics.reliability import Reliability
+from solvers.selection.pooling import choose_pool, fit_pool, pooled
+
+
+def scored(n=400, k=7, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(k, size=n).astype(np.int32)
+    true = np.eye(k)[y]
+    good = (2.0 * true + rng.standard_normal((n, k))).astype(np.float32)
+    other = (30.0 * true + 25.0 * rng.standard_normal((n, k))).astype(np.float32)
+    noise = rng.standard_normal((n, k)).astype(np.float32)
+    return [good, other, noise, -good], y
+
+
+def loss(b, stack, y):
+    total = sum(each * s.astype(float) for each, s in zip(b, stack, strict=True))
+    return float(np.mean(logsumexp(total, axis=1) - total[np.arange(len(y)), y]))
+
+
+@pytest.mark.parametrize("members", [(0,), (0, 1), (0, 1, 2), (0, 1, 3)])
+def test_the_coefficients_are_those_of_a_general_minimiser(members):
+    scores, y = scored()
+    pool = fit_pool(scores, y, members)
+    stack = [scores[member] for member in members]
+    found = minimize(loss, np.full(len(members), 0.1), (stack, y), bounds=[(0, None)] * len(members))
+    assert pool.log_loss == pytest.approx(found.fun, abs=1e-5)
+    np.testing.assert_allclose(pool.coefficients, found.x, atol=2e-3)
+    assert pool.log_loss == pytest.approx(loss(pool.coefficients, stack, y), abs=1e-5)
+
+
+def test_members_join_as_long_as_they_lower_the_loss():
+    scores, y = scored()
+    assert set(choose_pool(scores, y, 4).members) == {0, 1}
+    assert len(choose_pool(scores, y, 1).members) == 1
+    alone = min(fit_pool(scores, y, (m,)).log_loss for m in range(4))
+    assert choose_pool(scores, y, 1).log_loss == pytest.approx(alone)
+    np.testing.assert_allclose(pooled(scores[:2], np.array([1.0, 2.0])), scores[0] + 2.0 * scores[1], rtol=1e-5)
+
+
+def test_constant_scores_do_not_hinder():
+    scores, y = scored()
+    flat = np.zeros_like(scores[0])
+    assert fit_pool([flat], y, (0,)).log_loss == pytest.approx(np.log(7))
+    assert fit_pool([flat, scores[0]], y, (0, 1)).log_loss == pytest.approx(
+        fit_pool(scores, y, (0,)).log_loss, abs=1e-5
+    )
+
+
+def test_the_threshold_is_the_least_that_reaches_the_precision_with_confidence():
+    rng = np.random.default_rng(0)
+    p = np.sort(rng.random(500))[::-1].astype(np.float32)
+    reliability = Reliability(p, rng.random(500) < p)
+    found = reliability.threshold_for(0.8)
+    n = int((p >= found.threshold).sum())
+    right = int(reliability.correct[:n].sum())
+    assert found.answered == n / 500
+    assert found.precision == right / n
+    # at the bound so many right answers or more have a chance of five in a hundred
+    assert binom.sf(right - 1, n, found.lower_bound) == pytest.approx(0.05, abs=1e-6)
+    assert found.lower_bound >= 0.8
+    for longer in range(n + 1, 501):
+        assert binom.sf(int(reliability.correct[:longer].sum()) - 1, longer, 0.8) > 0.05
+    assert reliability.threshold_for(0.9999) is None
+
+
+def test_answers_of_one_confidence_are_given_together():
+    reliability = Reliability(np.array([0.9] * 50 + [0.5] * 50, np.float32), np.array([True] * 50 + [False] * 50))
+    assert reliability.threshold_for(0.9).answered == 0.5
+    assert reliability.threshold_for(0.3).answered == 1.0
