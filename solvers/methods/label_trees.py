@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from pydantic import Field
 
 from solvers.core.base import Handles, Solver, State, Step
 from solvers.core.machine import Machine
+from solvers.core.memory import refuse
 from solvers.core.methods import all_methods
 from solvers.core.model import Model
 from solvers.core.problem import Problem
@@ -29,6 +29,9 @@ from solvers.hierarchical.learnt_trees.clustering import LabelTree, centroids, l
 from solvers.hierarchical.learnt_trees.driver import Node, Trained, nodes_of, train_nodes
 from solvers.hierarchical.learnt_trees.label_tree_model import LabelTreeModel
 from solvers.linear.ascent import AscentParams
+
+# the weights as they are trained, in a checkpoint or put together, and in the model
+MODEL_COPIES = 3
 
 
 class LabelTreesParams(AscentParams):
@@ -64,7 +67,10 @@ class LabelTrees(Machine[LabelTreesParams]):
     has_path = False
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
-        return train_nodes(problem, self._forest(problem).nodes, self._machine(), state)
+        def check(n_bytes: int) -> None:
+            refuse(f"{self.name} with {problem.n_classes:,} classes", MODEL_COPIES * n_bytes, self.params.memory_mb)
+
+        return train_nodes(problem, self._forest(problem).nodes, self._machine(), state, check)
 
     def _machine(self) -> Solver[Any]:
         method = all_methods()["one_vs_rest"]
@@ -104,10 +110,5 @@ class LabelTrees(Machine[LabelTreesParams]):
             ]
         ).astype(np.int32)
         label = np.concatenate([tree.label for tree in forest.trees])
-        parts = []
-        for node, weights in zip(forest.nodes, trained.weights, strict=True):
-            shape = (problem.n_features, len(parent))
-            parts.append(sp.csr_matrix((weights.data, weights.indices + node.first, weights.indptr), shape=shape))
-        W = sp.csr_matrix(sum(parts[1:], parts[0]))
-        W.sort_indices()
+        W = trained.merged(forest.nodes, len(parent))
         return LabelTreeModel(problem.classes, W, np.zeros(len(parent), np.float32), parent, label)

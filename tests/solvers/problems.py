@@ -104,8 +104,7 @@ def settings(name: str, **params: Any) -> dict[str, Any]:
             given |= {"tol": 0.05, "max_epochs": min(100, given.get("max_epochs", 500))}
         return {key: value for key, value in given.items() if key in SOLVERS[name].Params.model_fields}
     if name == "label_trees":
-        # trees of few classes, whose nodes are trained by dual ascent
-        params = {"most_leaves": 2, "trees": 2, "bias": 0.0} | params
+        params = {"bias": 0.0} | params
     if name == "centroids":
         return {}
     if not SOLVERS[name].handles.flat:

@@ -39,6 +39,8 @@ GREEDY = {"adaboost_ecc", "adaboost_mh", "adaboost_mo", "label_trees"}
 
 
 def solver(name: str, seed: int = 0, **params) -> Solver:
+    if name == "label_trees":
+        params = {"most_leaves": 2, "trees": 2} | params
     made = SOLVERS[name](parse_params(name, settings(name, **params)), seed=seed)
     return made if made.handles.flat else OnTree(made)
 

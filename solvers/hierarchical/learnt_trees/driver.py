@@ -6,7 +6,7 @@ s_iu = +1 where the class of i is below u, -1 below its siblings. The problems o
 of their primal and dual values bound the optimum of the whole.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,6 +20,7 @@ from solvers.core.base import Solver, State, Step, relative_gap
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem
 from solvers.hierarchical.learnt_trees.clustering import LabelTree
+from solvers.numerics.lazy_arrays import Lazy
 
 # of a step: entries of rows times columns, over all its nodes
 SLICE_PRODUCTS = 1 << 28
@@ -56,9 +57,8 @@ def nodes_of(trees: list[LabelTree], y: NDArray[np.int32], n_classes: int) -> li
             ends = np.flatnonzero(np.diff(above[order], prepend=-1, append=np.iinfo(np.int32).max))
             for begin, end in pairwise(ends.tolist()):
                 rows = np.sort(order[begin:end])
-                children = np.flatnonzero(tree.parent == above[rows[0]])
-                child = (below[rows] - children[0]).astype(np.int32)
-                found.append(Node(offset + int(children[0]), len(children), rows, child))
+                first, stop = np.searchsorted(tree.parent, [above[rows[0]], above[rows[0]] + 1]).tolist()
+                found.append(Node(offset + first, stop - first, rows, (below[rows] - first).astype(np.int32)))
             above[inside] = below[inside]
         offset += len(tree.parent)
     return found
@@ -78,32 +78,53 @@ class Trained:
     dual: float = 0.0
     epochs: int = 0
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> State:
         """As arrays, from which :meth:`resumed` makes it again."""
-        parts = [sp.csr_matrix((0, 1))] if not self.weights else self.weights
-        return {
-            "indptr": np.concatenate([part.indptr.astype(np.int64) for part in parts]),
-            "indices": np.concatenate([part.indices for part in parts]).astype(np.int32),
-            "data": np.concatenate([part.data for part in parts]).astype(np.float32),
-            "bounds": np.array([self.primal, self.dual]),
-            "done": np.array([len(self.weights), self.epochs]),
-        }
+        return Lazy(
+            {
+                "indptr": lambda: np.concatenate([part.indptr for part in self.weights]),
+                "indices": lambda: np.concatenate([part.indices for part in self.weights]),
+                "data": lambda: np.concatenate([part.data for part in self.weights]),
+                "bounds": lambda: np.array([self.primal, self.dual]),
+                "done": lambda: np.array([len(self.weights), self.epochs]),
+            }
+        )
+
+    def merged(self, nodes: list[Node], n_columns: int) -> sp.csr_matrix:
+        """The weights of all nodes, float32, shape (n_features, n_columns)."""
+        n_features, parts, width = int(self.weights[0].shape[0]), [], 0
+        for place in np.argsort([node.first for node in nodes]):
+            first = nodes[place].first
+            if first > width:
+                parts.append(_empty(n_features, first - width))
+            parts.append(self.weights[place])
+            width = first + nodes[place].n_children
+        parts.append(_empty(n_features, n_columns - width))
+        return sp.csr_matrix(sp.hstack(parts, format="csr"))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weights."""
+        return sum(part.data.nbytes + part.indices.nbytes + part.indptr.nbytes for part in self.weights)
 
     @classmethod
     def resumed(cls, nodes: list[Node], n_features: int, state: State) -> "Trained":
         n_done, epochs = (int(value) for value in state["done"])
+        indptrs, indices, data = (np.asarray(state[name]) for name in ("indptr", "indices", "data"))
         weights, at = [], 0
         for place in range(n_done):
-            indptr = state["indptr"][place * (n_features + 1) : (place + 1) * (n_features + 1)]
+            indptr = indptrs[place * (n_features + 1) : (place + 1) * (n_features + 1)]
             stop = at + int(indptr[-1])
-            parts = (state["data"][at:stop], state["indices"][at:stop], indptr)
+            parts = (data[at:stop], indices[at:stop], indptr)
             weights.append(sp.csr_matrix(parts, shape=(n_features, nodes[place].n_children)))
             at = stop
         primal, dual = (float(value) for value in state["bounds"])
         return cls(weights, primal, dual, epochs)
 
 
-def train_nodes(problem: Problem, nodes: list[Node], machine: Solver[Any], state: State | None) -> Iterator[Step]:
+def train_nodes(
+    problem: Problem, nodes: list[Node], machine: Solver[Any], state: State | None, check: Callable[[int], None]
+) -> Iterator[Step]:
     """Train the machine in one node after the other, ``machine.threads`` of them at once; a step is a slice of nodes.
 
     Parameters
@@ -114,6 +135,8 @@ def train_nodes(problem: Problem, nodes: list[Node], machine: Solver[Any], state
     machine : Solver
         Its models are linear, with a column for each class.
     state : mapping of str to array, optional
+    check : callable
+        Given the bytes of the weights so far, raises TooLargeError where that is too much.
     """
     trained = Trained() if state is None else Trained.resumed(nodes, problem.n_features, state)
     length = np.diff(problem.X.indptr)
@@ -130,6 +153,7 @@ def train_nodes(problem: Problem, nodes: list[Node], machine: Solver[Any], state
                 trained.primal += last.primal
                 trained.dual += last.dual
                 trained.epochs = max(trained.epochs, last.epoch)
+            check(trained.nbytes)
             ended = stop == len(nodes)
             primal, dual = (trained.primal, trained.dual) if ended else (np.nan, np.nan)
             converged = ended and relative_gap(primal, dual) <= machine.params.tol
@@ -147,4 +171,9 @@ def _train_node(problem: Problem, node: Node, machine: Solver[Any]) -> tuple[Ste
     indptr = np.zeros(problem.n_features + 1, np.int64)
     indptr[model.features + 1] = np.diff(weights.indptr)
     shape = (problem.n_features, node.n_children)
-    return last, sp.csr_matrix((weights.data, weights.indices, np.cumsum(indptr)), shape=shape)
+    return last, sp.csr_matrix((weights.data, weights.indices.astype(np.int32), np.cumsum(indptr)), shape=shape)
+
+
+def _empty(n_rows: int, n_columns: int) -> sp.csr_matrix:
+    parts = np.empty(0, np.float32), np.empty(0, np.int32), np.zeros(n_rows + 1, np.int32)
+    return sp.csr_matrix(parts, shape=(n_rows, n_columns))
