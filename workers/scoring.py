@@ -1,6 +1,7 @@
 """Measures of a model on one part of its data."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from solvers.core.model import Model
@@ -8,15 +9,18 @@ from solvers.labels.label_sets import of_nodes
 from solvers.metrics.flat import flat
 from solvers.metrics.hierarchical import hierarchical
 from solvers.metrics.multilabel import multilabel
+from solvers.metrics.ranking import RankAccumulator
 from workers.preparation import Rows, Truth
 
 CHUNK_BYTES = 64 << 20
+KS = (3, 5)
 
 
 def measures(model: Model, rows: Rows, X_train: csr_matrix, X_test: csr_matrix) -> dict[str, dict[str, float]]:
     """Part (train, test) -> measure -> value; nothing for a part without rows.
 
-    Without a label tree: error, F1, and the error of always answering the most frequent label of the training part.
+    Without a label tree: error, F1, the error of always answering the most frequent label of the training part, and how
+    far down the list of labels the true one stands: ``mrr``, and ``accuracy@3`` and ``accuracy@5`` of more labels.
     With one: those along the tree, overall and for each level, as ``hierarchical`` and, of models that predict sets,
     ``multilabel`` have them; rows with sets of labels have no most frequent label.
 
@@ -44,8 +48,21 @@ def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth) -> dict[str,
     found = {"majority_error": float(np.mean(truth != majority))}
     if tree is not None and sets is not None:
         return found | multilabel(tree, of_nodes(tree, truth), sets)
-    predicted = model.predict(X, CHUNK_BYTES)
     if tree is None:
-        return found | flat(truth, predicted, len(model.classes))
+        return found | _listed(model, X, truth)
+    predicted = model.predict(X, CHUNK_BYTES)
     nodes = predicted if model.classes == tree.names else tree.find(model.classes)[predicted]
     return found | hierarchical(tree, truth, nodes)
+
+
+def _listed(model: Model, X: csr_matrix, truth: NDArray[np.int32]) -> dict[str, float]:
+    """The measures without a label tree, from one pass over the scores."""
+    step = max(1, CHUNK_BYTES // (8 * len(model.classes)))
+    predicted, ranks = np.empty(X.shape[0], np.int64), RankAccumulator()
+    for begin in range(0, X.shape[0], step):
+        ranking, rows = model.ranking(X[begin : begin + step]), slice(begin, begin + step)
+        predicted[rows] = ranking.first()
+        ranks.add(ranking.values, truth[rows], ranking.ties)
+    told = ranks.measures(tuple(k for k in KS if k < len(model.classes)))
+    kept = {name: value for name, value in told.items() if name == "mrr" or name.startswith("accuracy@")}
+    return flat(truth, predicted, len(model.classes)) | kept

@@ -190,7 +190,7 @@ class Placed(NamedTuple):
         listed = self.places > 0
         gain = np.zeros(len(self.places))
         gain[listed] = 1 / np.log2(1 + self.places[listed])
-        ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, max(ks) + 2)))])
+        ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, max(ks, default=1) + 2)))])
         for k in ks:
             within = listed & (self.places <= k)
             hit = sums.column((best > 0) & (best <= k))
