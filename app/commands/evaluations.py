@@ -170,7 +170,7 @@ def _told(measure: Measure) -> tuple[str | None, str | None]:
 
 
 def _span(low: float | None, high: float | None) -> str | None:
-    return None if low is None else f"{number(low)} to {number(high)}"
+    return None if low is None or high is None else f"{low:.3g} to {high:.3g}"
 
 
 def _value(evaluation: Evaluation, name: str) -> str | None:

@@ -129,11 +129,16 @@ class Outcomes:
         return found
 
     def by_row(self) -> dict[str, NDArray[np.float32]]:
-        """The measures that are means, by row, shape (n_samples,) each; nan where a row is not counted."""
+        """The measures that are means, by row, shape (n_samples,) each; nan where a row is not counted.
+
+        Of those that differ by a factor alone, as precision@k and accuracy@k of rows with one label do, there is one.
+        """
         held = self._held
-        found = {}
+        found: dict[str, NDArray[np.float32]] = {}
+        told: set[int] = set()
         for measure in self.rows.measures:
-            if measure.level == 0 and measure.under in (None, held):
+            if measure.level == 0 and measure.under in (None, held) and measure.over not in told:
+                told.add(measure.over)
                 values = self.rows.columns[measure.over] * np.float32(measure.scale)
                 found[measure.name] = (
                     values if measure.under is None else np.where(self.rows.columns[held] > 0, values, np.nan)

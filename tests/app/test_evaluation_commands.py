@@ -107,7 +107,7 @@ COMMANDS = [
     (("evaluate", "topics", "papers"), "evaluate", EVALUATE),
     (("evaluate", "topics", "papers", "--alias", "production", "--watch"), "0.0625 to 0.25", EVALUATION),
     (("compare", "topics", "3", "production"), "0.0213", COMPARISON),
-    (("compare", "topics", "3", "production"), "-0.1875 to -0.0625", COMPARISON),
+    (("compare", "topics", "3", "production"), "-0.188 to -0.0625", COMPARISON),
     (("evaluations", "list", "--model", "topics"), "0.125", {"items": [EVALUATION]}),
     (("evaluations", "show", "e1"), "1, as odd", EVALUATION),
     (("evaluations", "labels", "e1"), "physics", LABELS),
