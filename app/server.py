@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import gc
 import ipaddress
 import os
 import resource
@@ -9,10 +10,12 @@ from functools import partial
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from app import logs
 from app.api.connections import Guard, GuardedProtocol
 from app.config import Settings, settings
+from app.main import create_app
 
 # descriptors for the database, models, files and what is accepted just now
 _RESERVED_DESCRIPTORS = 256
@@ -36,7 +39,7 @@ def main(host: str, port: int, graceful_seconds: int = 5) -> None:
     logs.adopt_libraries(configured.log_level)
     protocol: Any = partial(GuardedProtocol, guard(configured, descriptors()))
     uvicorn.run(
-        "app.main:create_app",
+        "app.server:application",
         factory=True,
         host=host,
         port=port,
@@ -47,6 +50,14 @@ def main(host: str, port: int, graceful_seconds: int = 5) -> None:
         server_header=False,
         timeout_graceful_shutdown=graceful_seconds,
     )
+
+
+def application() -> FastAPI:
+    """The application, apart from what the collector of garbage looks through: that would hold up every request."""
+    app = create_app()
+    gc.collect()
+    gc.freeze()
+    return app
 
 
 def guard(configured: Settings, n_descriptors: int) -> Guard:

@@ -125,16 +125,13 @@ def statistics(session: Session, ref: str, offset: int = 0, limit: int = MOST_LI
     return found
 
 
-def whole_statistics(row: tables.Dataset) -> DatasetStatistics:
-    """Counts of a ready dataset, with all classes and all labels that no training row carries."""
+def class_counts(row: tables.Dataset) -> ClassCounts:
+    """How many rows of a ready dataset carry each label."""
     found = DatasetStatistics.model_validate(row.statistics)
-    if len(found.classes) == found.n_classes and len(found.test_only_labels) == found.n_test_only_labels:
-        return found
+    if len(found.classes) == found.n_classes:
+        return ClassCounts.of_listed(found.classes)
     assert row.path is not None
-    counts = ClassCounts.of(open_corpus(files(), row.path))
-    found.classes = counts.listed()
-    found.test_only_labels = [counts.labels[label] for label in counts.test_only.tolist()]
-    return found
+    return ClassCounts.of(open_corpus(files(), row.path))
 
 
 def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> DatasetRows:

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
+import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
-from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
 from app.store import tables
+from app.store.corpus import ClassCounts
 from solvers.core.base import Solver
 
 _NAMED = 5
@@ -20,26 +21,27 @@ def check_labels(
     session: Session,
     solver: Solver[Any],
     request: TrainRequest,
-    statistics: DatasetStatistics,
+    counts: ClassCounts,
     hierarchy: tables.Hierarchy | None,
+    *,
+    sets: bool,
 ) -> None:
     """Raise InvalidInput if the method takes no such labels, rows have labels that are no nodes, or test rows others.
 
     Along a tree every node can be predicted, whether or not a training row has it. So only labels that are no nodes
     cannot be learnt.
     """
-    if statistics.labels_per_row is not None:
-        _check_sets(solver, statistics, hierarchy)
-    elif sum(count.train > 0 for count in statistics.classes) < 2:
-        n_trained = sum(count.train > 0 for count in statistics.classes)
+    n_trained = int(np.count_nonzero(counts.train))
+    if sets:
+        _check_sets(solver, n_trained, hierarchy)
+    elif n_trained < 2:
         detail = f"its training part has {n_trained} class(es); at least two are needed"
         raise InvalidInput("the dataset cannot be trained on", [Item(detail, "/dataset")])
-    unseen, what = statistics.test_only_labels, "no training row has"
+    unseen, what = counts.named(counts.test_only), "no training row has"
     if hierarchy is not None:
         nodes = select(tables.HierarchyNode.name).where(tables.HierarchyNode.hierarchy_id == hierarchy.id)
         known = set(session.scalars(nodes))
-        sets = statistics.labels_per_row is not None
-        strange = [count.label for count in statistics.classes if count.label not in known and (count.train or sets)]
+        strange = [label for label in counts.named((counts.train > 0) | sets) if label not in known]
         if strange:
             whose = "" if sets else " of training rows"
             detail = f"{hierarchy.name} has no node for {len(strange)} label(s){whose}: {named(strange)}"
@@ -61,14 +63,14 @@ def _lists_of_nodes(labels: Sequence[str], known: Set[str]) -> str:
     return ""
 
 
-def _check_sets(solver: Solver[Any], statistics: DatasetStatistics, hierarchy: tables.Hierarchy | None) -> None:
+def _check_sets(solver: Solver[Any], n_trained: int, hierarchy: tables.Hierarchy | None) -> None:
     if not solver.handles.multilabel:
         detail = f"{solver.name} takes one label a row, and the dataset has sets of them"
         raise InvalidInput("the solver does not take the dataset's labels", [Item(detail, "/solver")])
     if hierarchy is None:
         detail = "the dataset has sets of labels: name the label tree that they are nodes of"
         raise InvalidInput("the solver needs a hierarchy", [Item(detail, "/hierarchy")])
-    if not any(count.train for count in statistics.classes):
+    if not n_trained:
         raise InvalidInput("the dataset cannot be trained on", [Item("no training row has a label", "/dataset")])
 
 

@@ -28,8 +28,7 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
     solver, statistics = resolved.shardable, resolved.statistics
     constant = int(solver.params.bias > 0)
     held_out = 0.0 if statistics.n_test else request.test_fraction
-    every = np.array([count.train for count in sorted(statistics.classes, key=lambda count: count.label)], np.int64)
-    every = every[every > 0]
+    every = resolved.counts.train[resolved.counts.train > 0]
     counts = np.maximum(np.rint(every * (1.0 - held_out)), 1).astype(np.int64)
     known = statistics.n_features is not None and statistics.nnz is not None
     n_features, nnz = statistics.n_features or 0, statistics.nnz or 0

@@ -8,10 +8,11 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, InvalidInput, Item
 from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
-from app.services.datasets import whole_statistics
+from app.services.datasets import class_counts
 from app.services.label_checks import check_labels
 from app.services.lookup import by_ref
 from app.store import tables
+from app.store.corpus import ClassCounts
 from solvers import registry
 from solvers.core.base import Outline, ParamsError, Solver
 from solvers.sharding.shardable import Shardable, shardable
@@ -28,6 +29,9 @@ class Resolved:
     solver : Solver
         With the request's parameters.
     statistics : DatasetStatistics
+        With the classes that are listed.
+    counts : ClassCounts
+        Of all classes.
         Of the dataset.
     """
 
@@ -35,6 +39,7 @@ class Resolved:
     hierarchy: tables.Hierarchy | None
     solver: Solver[Any]
     statistics: DatasetStatistics
+    counts: ClassCounts
 
     @property
     def shardable(self) -> Shardable:
@@ -68,8 +73,8 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
         hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=lock)
     if dataset.state != "ready" or dataset.statistics is None:
         raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
-    statistics = whole_statistics(dataset)
-    resolved = Resolved(dataset, hierarchy, solver, statistics)
+    statistics = DatasetStatistics.model_validate(dataset.statistics)
+    resolved = Resolved(dataset, hierarchy, solver, statistics, class_counts(dataset))
     _check_dataset(session, request, resolved)
     return resolved
 
@@ -117,7 +122,8 @@ def _check_exchange(solver: Solver[Any], request: TrainRequest) -> None:
 def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) -> None:
     """Whether the dataset can be trained on as the request says."""
     solver, statistics = resolved.solver, resolved.statistics
-    trained = [count.label for count in statistics.classes if count.train]
+    counts = resolved.counts
+    trained = counts.named(counts.train > 0)
     if request.shards is not None:
         most = resolved.shardable.most_shards(len(trained))
         if request.shards > most:
@@ -125,7 +131,7 @@ def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) 
             raise InvalidInput("the dataset cannot be trained on in so many shards", [Item(fault, "/shards")])
     if statistics.n_features == 0:
         raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
-    check_labels(session, solver, request, statistics, resolved.hierarchy)
+    check_labels(session, solver, request, counts, resolved.hierarchy, sets=statistics.labels_per_row is not None)
     part = 1.0 if statistics.n_test else 1.0 - request.test_fraction
     n_nodes = None if resolved.hierarchy is None else resolved.hierarchy.n_nodes
     try:

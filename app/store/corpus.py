@@ -151,6 +151,17 @@ class ClassCounts:
         in_train = np.bincount(y, minlength=n_classes) - in_test
         return cls(rows.labels, in_train, in_test, np.argsort(-(in_train + in_test), kind="stable"))
 
+    @classmethod
+    def of_listed(cls, classes: Sequence[ClassCount]) -> "ClassCounts":
+        """Those of a complete list."""
+        ascending = sorted(classes, key=lambda count: count.label)
+        train, test = (np.array([getattr(count, part) for count in ascending], np.int64) for part in ("train", "test"))
+        return cls([count.label for count in ascending], train, test, np.argsort(-(train + test), kind="stable"))
+
+    def named(self, chosen: NDArray[np.bool_]) -> list[str]:
+        """The labels where ``chosen``, shape (n_classes,), is True."""
+        return [self.labels[label] for label in np.flatnonzero(chosen).tolist()]
+
     def listed(self, begin: int = 0, end: int | None = None) -> list[ClassCount]:
         """Those from ``begin`` to ``end``, by falling number of rows."""
         chosen = self.order[begin:end]
@@ -158,9 +169,9 @@ class ClassCounts:
         return [ClassCount(label=self.labels[label], train=train, test=test) for label, train, test in counts]
 
     @property
-    def test_only(self) -> NDArray[np.int64]:
-        """The labels' indices that no training row carries."""
-        return np.flatnonzero(self.train == 0)
+    def test_only(self) -> NDArray[np.bool_]:
+        """Which labels no training row carries."""
+        return np.asarray(self.train == 0)
 
 
 def statistics_of(parsed: Parsed) -> DatasetStatistics:
@@ -186,6 +197,6 @@ def statistics_of(parsed: Parsed) -> DatasetStatistics:
         labels_per_row=None
         if sizes is None
         else LabelsPerRow(least=int(sizes.min()), most=int(sizes.max()), mean=float(sizes.mean())),
-        n_test_only_labels=len(test_only),
-        test_only_labels=[parsed.labels[c] for c in test_only[:MOST_LISTED]],
+        n_test_only_labels=int(test_only.sum()),
+        test_only_labels=[parsed.labels[c] for c in np.flatnonzero(test_only)[:MOST_LISTED]],
     )

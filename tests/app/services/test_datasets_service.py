@@ -162,7 +162,7 @@ def test_the_classes_of_a_dataset_are_listed_in_pages_whatever_their_number(
     assert datasets.statistics(session, "digits", n, 10).classes == []
     row = session.get(tables.Dataset, datasets.get(session, "digits").id)
     assert row is not None
-    assert len(datasets.whole_statistics(row).classes) == n
+    assert datasets.class_counts(row).train.sum() == n + 1
     session.rollback()
     request = TrainRequest(dataset="digits", model="m", solver="one_vs_rest", test_fraction=0.0)
     assert jobs.submit(session, request).state == "queued"
