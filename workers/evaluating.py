@@ -143,6 +143,7 @@ def _keep(
         confidence=request.confidence,
         seed=request.seed,
         propensities=None if data.inverse is None else propensities,
+        reliability=_bins(outcomes),
         path=path,
         rows_sha256=rows_sha256,
         code_version=VERSION,
@@ -159,6 +160,26 @@ def _keep(
         }
 
     return finish
+
+
+def _bins(outcomes: Outcomes) -> list[dict[str, Any]] | None:
+    found = outcomes.calibration()
+    if found is None:
+        return None
+    edges, told = found[1].edges.tolist(), found[1]
+    columns = zip(
+        edges, edges[1:], told.n_rows.tolist(), told.confidence.tolist(), told.accuracy.tolist(), strict=False
+    )
+    return [
+        {
+            "low": low,
+            "high": high,
+            "n_rows": n_rows,
+            "confidence": confidence if n_rows else None,
+            "accuracy": accuracy if n_rows else None,
+        }
+        for low, high, n_rows, confidence, accuracy in columns
+    ]
 
 
 def _label_rows(outcomes: Outcomes) -> list[dict[str, Any]]:

@@ -154,7 +154,9 @@ def _show(evaluation: Evaluation, json: bool) -> None:
         print_json(evaluation)
         return
     out = console(json)
-    facts = evaluation.model_dump(mode="json", exclude={"measures", "unknown_named", "propensities"}, exclude_none=True)
+    facts = evaluation.model_dump(
+        mode="json", exclude={"measures", "unknown_named", "propensities", "reliability"}, exclude_none=True
+    )
     if evaluation.unknown_named:
         facts["unknown_labels"] = f"{evaluation.unknown_labels}, as {', '.join(evaluation.unknown_named)}"
     out.print(table(["evaluation", evaluation.id], facts.items()))
@@ -163,6 +165,14 @@ def _show(evaluation: Evaluation, json: bool) -> None:
         out.print(
             table([f"level {level}" if level else "measure", "value", f"{evaluation.confidence:.0%} interval"], rows)
         )
+
+    if evaluation.reliability is not None:
+        bins = [
+            (f"{each.low:.3g} to {each.high:.3g}", each.n_rows, number(each.confidence), number(each.accuracy))
+            for each in evaluation.reliability
+            if each.n_rows
+        ]
+        out.print(table(["probability", "rows", "told", "right"], bins))
 
 
 def _told(measure: Measure) -> tuple[str | None, str | None]:

@@ -61,6 +61,16 @@ class Propensities(BaseModel):
     n_rows: int = Field(description="Rows of the training part, among which the labels were counted.")
 
 
+class ReliabilityBin(BaseModel):
+    """Rows whose label was named with a probability above ``low``, up to ``high``."""
+
+    low: float
+    high: float
+    n_rows: int
+    confidence: float | None = Field(description="Mean probability that was told; absent in an empty bin.")
+    accuracy: float | None = Field(description="Share of the rows that are right; absent in an empty bin.")
+
+
 class Evaluation(BaseModel):
     """What a version of a model achieves on the rows of a dataset, and all that the numbers can be traced to."""
 
@@ -82,6 +92,9 @@ class Evaluation(BaseModel):
     seed: int = Field(description="Of the bootstrap.")
     propensities: Propensities | None = Field(
         description="Absent, and with it psp@k, where the training rows are not there any more."
+    )
+    reliability: list[ReliabilityBin] | None = Field(
+        default=None, description="Of models that tell probabilities, on rows with one label."
     )
     rows_sha256: str = Field(description="Of the manifest of the measures by row, from which versions are compared.")
     code_version: str

@@ -57,6 +57,7 @@ class Facts:
     confidence: float
     seed: int
     propensities: dict[str, Any] | None
+    reliability: list[Any] | None
     path: str
     rows_sha256: str
     code_version: str
@@ -195,6 +196,7 @@ def _show(session: Session, rows: Sequence[tables.Evaluation]) -> list[Evaluatio
             confidence=row.confidence,
             seed=row.seed,
             propensities=None if row.propensities is None else Propensities.model_validate(row.propensities),
+            reliability=row.reliability,
             rows_sha256=row.rows_sha256,
             code_version=row.code_version,
             created_at=moment(row.created_at),

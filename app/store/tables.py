@@ -225,6 +225,7 @@ class Evaluation(Table):
     confidence: Mapped[float]
     seed: Mapped[int]
     propensities: Mapped[dict[str, Any] | None]
+    reliability: Mapped[list[Any] | None]
     path: Mapped[str] = mapped_column(String(255))
     rows_sha256: Mapped[str] = mapped_column(String(64))
     code_version: Mapped[str] = mapped_column(String(32))

@@ -147,7 +147,7 @@ class Model(ABC):
 
     def ranking(self, X: sp.csr_matrix) -> Ranking:
         """By what :meth:`top` orders the classes for the rows of X, all at once; the first is :meth:`predict`'s."""
-        return Ranking(self.scores(X))
+        return Ranking(self.scores(X), tells_probabilities=self.reliability is not None)
 
     def predict_sets(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> sp.csr_matrix | None:
         """The predicted sets of nodes, csr_matrix of bool; None of models that name one label an example."""

@@ -40,8 +40,12 @@ def log_loss(probabilities_of_true: NDArray[np.float64]) -> float:
     ValueError
         There are no rows, or values are no probabilities.
     """
-    p = _checked(probabilities_of_true)
-    return float(-np.log(np.maximum(p, np.finfo(np.float64).eps)).mean())
+    return float(log_losses(_checked(probabilities_of_true)).mean())
+
+
+def log_losses(probabilities_of_true: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``-log p`` of each row, as :func:`log_loss` has it; float64 array, shape (n_samples,)."""
+    return np.asarray(-np.log(np.maximum(probabilities_of_true, np.finfo(np.float64).eps)))
 
 
 def brier(probabilities_of_true: NDArray[np.float64], sums_of_squares: NDArray[np.float64]) -> float:

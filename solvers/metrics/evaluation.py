@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,6 +66,23 @@ class Truth:
     single: NDArray[np.int64] | None = None
 
 
+class Probabilities(NamedTuple):
+    """What a model that tells probabilities has told of each row.
+
+    Attributes
+    ----------
+    of_true : float64 array, shape (n_samples,)
+        0 of a label that is none of its classes.
+    of_predicted : float64 array, shape (n_samples,)
+    squares : float64 array, shape (n_samples,)
+        The sum of the squares of all classes' probabilities.
+    """
+
+    of_true: NDArray[np.float64]
+    of_predicted: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+
 class Evaluation:
     """Takes what a model answers to the rows, one block after the other.
 
@@ -85,6 +102,7 @@ class Evaluation:
         self.predicted = np.zeros(n_rows, np.int32)
         self.places = np.zeros(n_entries, np.int32)
         self.level_places = np.zeros(n_entries if labels.tree is not None else 0, np.int32)
+        self.probabilities: Probabilities | None = None
         self._named: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
 
     @property
@@ -109,7 +127,22 @@ class Evaluation:
             named = sp.csr_matrix(ranking.sets)
             named.sort_indices()
             self._named.append((np.diff(named.indptr).astype(np.int64), named.indices.astype(np.int32)))
+        if ranking.tells_probabilities:
+            self._add_probabilities(ranking, slice(begin, end))
         self.done = end
+
+    def _add_probabilities(self, ranking: Ranking, rows: slice) -> None:
+        if self.truth.single is None or self.names_sets:
+            return
+        if self.probabilities is None:
+            self.probabilities = Probabilities(*(np.zeros(self.n_rows) for _ in Probabilities._fields))
+        class_of = np.full(self.labels.n, -1)
+        class_of[self.labels.class_labels] = np.arange(len(self.labels.class_labels))
+        p, true = np.exp(ranking.values.astype(np.float64)), class_of[self.truth.single[rows]]
+        at = np.arange(len(p))
+        self.probabilities.of_true[rows] = np.where(true >= 0, p[at, true], 0.0)
+        self.probabilities.of_predicted[rows] = p[at, ranking.first()]
+        self.probabilities.squares[rows] = np.einsum("ij,ij->i", p, p)
 
     def named(self) -> sp.csr_matrix:
         """The labels that the model names, csr_matrix of bool, shape (n_samples, n_labels)."""
@@ -129,6 +162,8 @@ class Evaluation:
             "places": self.places,
             "level_places": self.level_places,
         }
+        if self.probabilities is not None:
+            arrays["probabilities"] = np.array(self.probabilities)
         if self.names_sets:
             for name, at in (("sizes", 0), ("named", 1)):
                 arrays[name] = np.concatenate([np.empty(0, np.int64), *(part[at] for part in self._named)])
@@ -142,5 +177,7 @@ class Evaluation:
         self.done = int(state["done"][0])
         for name in sizes:
             getattr(self, name)[:] = state[name]
+        if "probabilities" in state:
+            self.probabilities = Probabilities(*np.array(state["probabilities"]))
         if self.names_sets:
             self._named = [(state["sizes"].astype(np.int64), state["named"].astype(np.int32))]

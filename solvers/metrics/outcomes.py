@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import Weighting
 from solvers.metrics import confusions, intervals
+from solvers.metrics.calibration import ReliabilityCurve, expected_calibration_error, log_losses
 from solvers.metrics.confusions import Confusions
 from solvers.metrics.evaluation import Evaluation
 from solvers.metrics.hierarchical import ancestry, right
@@ -62,6 +63,7 @@ class Outcomes:
         self.rows = RowSums()
         self._losses()
         self._rankings(inverse_propensities, ks)
+        self._probabilities()
 
     @property
     def answers_one(self) -> bool:
@@ -95,8 +97,12 @@ class Outcomes:
         names = [(measure.name, measure.level) for measure in self.rows.measures]
         names += [(name, level) for level in range(len(self._levels) + 1) for name in AVERAGES]
         values = np.concatenate([self.rows.of_all(), self._averages(self.table())])
+        found = self.calibration()
+        # resampling would add to it what it adds to the distances of small bins
+        last = [] if found is None else [Measured("calibration_error", 0, found[0])]
         if not resamples:
-            return [Measured(name, level, value) for (name, level), value in zip(names, values.tolist(), strict=True)]
+            told = zip(names, values.tolist(), strict=True)
+            return [Measured(name, level, value) for (name, level), value in told] + last
         done = 0
 
         def statistic(counts: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -111,7 +117,14 @@ class Outcomes:
         return [
             Measured(name, level, value, low, high)
             for (name, level), value, low, high in zip(names, values.tolist(), *ends.tolist(), strict=True)
-        ]
+        ] + last
+
+    def calibration(self) -> tuple[float, ReliabilityCurve] | None:
+        """The expected calibration error and its curve, of models that tell probabilities."""
+        told = self.evaluation.probabilities
+        if told is None:
+            return None
+        return expected_calibration_error(np.minimum(told.of_predicted, 1.0), self._right())
 
     def confusions(self, most: int) -> list[tuple[int, Confusions]]:
         """Up to ``most`` confused pairs of labels, and as many of each level's."""
@@ -195,6 +208,13 @@ class Outcomes:
             there = (truth.indices >= nodes.start) & (truth.indices < nodes.stop)
             of_level = _placed(evaluation.level_places, row, evaluation.n_rows, there, truth.indices)
             of_level.add_to(self.rows, level, ks)
+
+    def _probabilities(self) -> None:
+        """Add the losses of the probabilities that were told."""
+        told = self.evaluation.probabilities
+        if told is not None:
+            self.rows.measure("log_loss", 0, self.rows.column(log_losses(told.of_true)))
+            self.rows.measure("brier", 0, self.rows.column(told.squares - 2 * told.of_true + 1))
 
     def _deepest(self, row: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which true labels have none below them in their row: those that an answer may be."""

@@ -40,12 +40,15 @@ class Ranking(NamedTuple):
         The predicted class, where that is found by another way than the order, so that it may differ in the last bits.
     sets : csr_matrix of bool, shape (n_samples, n_classes), or None
         The predicted sets, of models that name sets.
+    tells_probabilities : bool
+        The values are logarithms of probabilities.
     """
 
     values: Floats
     ties: Floats | None = None
     predicted: NDArray[np.int64] | None = None
     sets: sp.csr_matrix | None = None
+    tells_probabilities: bool = False
 
     def first(self) -> NDArray[np.int64]:
         """The predicted class of each row, shape (n_samples,)."""

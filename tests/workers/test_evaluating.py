@@ -384,3 +384,20 @@ def test_what_is_not_there_is_told_when_it_is_asked_for(session: Session, datase
         datasets.delete(session, "digits", force=True)
     assert jobs.cancel(session, id).state == "cancelled"
     assert jobs.retry(session, id).state == "queued"
+
+
+def test_a_model_that_tells_probabilities_is_measured_by_them(session: Session, dataset: Callable[..., str]) -> None:
+    dataset(rows_of(["x", "y", "z"], 90))
+    dataset(rows_of(["x", "y", "z", "odd"], 60, seed=8), name="more")
+    trained(session, solver="auto")
+    found = evaluated(session, dataset="more")
+    measures = told(found)
+    assert found.reliability is not None
+    assert sum(each.n_rows for each in found.reliability) == 60
+    right = sum(each.n_rows * (each.accuracy or 0.0) for each in found.reliability)
+    assert right / 60 == pytest.approx(1 - measures["error"])
+    assert measures["log_loss"] > 0
+    assert 0 < measures["brier"] <= 2
+    assert 0 <= measures["calibration_error"] <= 1
+    trained(session, model="plain")
+    assert evaluated(session, model="plain").reliability is None

@@ -10,6 +10,7 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics import intervals
+from solvers.metrics.calibration import expected_calibration_error, log_loss
 from solvers.metrics.evaluation import Evaluation, Labels, Truth
 from solvers.metrics.flat import flat
 from solvers.metrics.hierarchical import hierarchical
@@ -211,3 +212,31 @@ def test_measures_by_row_have_the_told_means():
     assert {"error", "tree_loss", "mrr", "accuracy@5", "ndcg@10"} <= set(by_row)
     for name, row in by_row.items():
         assert np.nanmean(row) == pytest.approx(measures[name], rel=1e-5)
+
+
+def test_probabilities_are_measured_where_they_are_told():
+    rng = np.random.default_rng(5)
+    labels, truth, _ = flat_case(5)
+    p = rng.dirichlet(np.ones(5), N)
+    whole, half = Evaluation(labels, truth, False), Evaluation(labels, truth, False)
+    for begin in range(0, N, 10):
+        whole.add(Ranking(np.log(p[begin : begin + 10]), tells_probabilities=True))
+        if begin == 10:
+            half.resume({name: array.copy() for name, array in whole.state().items()})
+    half.add(Ranking(np.log(p[20:]), tells_probabilities=True))
+    y = truth.single
+    of_true = np.where(y < 5, p[np.arange(N), np.minimum(y, 4)], 0.0)
+    ece, curve = expected_calibration_error(p.max(axis=1), p.argmax(axis=1) == y)
+    for evaluation in (whole, half):
+        outcomes = Outcomes(evaluation)
+        measures = told(outcomes)
+        assert measures["log_loss"] == pytest.approx(log_loss(of_true), rel=1e-5)
+        true = np.eye(7)[y][:, :5]
+        rest = y >= 5
+        assert measures["brier"] == pytest.approx((((p - true) ** 2).sum(axis=1) + rest).mean(), rel=1e-5)
+        assert measures["calibration_error"] == pytest.approx(ece)
+        assert outcomes.calibration()[1].n_rows.tolist() == curve.n_rows.tolist()
+    found = {each.name: each for each in Outcomes(whole).measures(20)}
+    assert found["log_loss"].low < found["log_loss"].value < found["log_loss"].high
+    assert found["calibration_error"].low is None
+    assert Outcomes(taken(labels, truth, p)).calibration() is None
