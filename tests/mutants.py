@@ -171,6 +171,41 @@ MUTANTS = (
         "secret",
         f"{KEYS}::test_the_secret_is_not_kept",
     ),
+    mutant(
+        "any host is served",
+        "app/api/browsers.py",
+        "if host is not None and not self._serves(host):",
+        "if False:",
+        "app/api/test_browsers.py::test_only_names_of_the_service_are_served",
+    ),
+    mutant(
+        "pages of any origin change things",
+        "app/api/browsers.py",
+        'if origin is not None and scope["method"] not in _SAFE and not self._may_change(origin, host):',
+        "if False:",
+        "app/api/test_browsers.py::test_only_pages_of_known_origins_change_anything",
+    ),
+    mutant(
+        "the connections of an address are not counted",
+        "app/api/connections.py",
+        "self.numbers[address] += 1",
+        "self.numbers[address] += 0",
+        "app/api/test_connections.py::test_an_address_has_so_many_connections_and_gets_them_back",
+    ),
+    mutant(
+        "a line of the log that finds no room ends the work",
+        "app/logs.py",
+        "with contextlib.suppress(OSError, ValueError, AttributeError):",
+        "with contextlib.suppress(ValueError):",
+        "faults/test_full_disk.py::test_a_line_that_cannot_be_written_is_lost_and_nothing_else",
+    ),
+    mutant(
+        "a dataset that could not be registered leaves its folder",
+        "app/services/datasets.py",
+        "        upload.abort()\n        store.delete(_folder(id))",
+        "        upload.abort()",
+        "faults/test_full_disk.py::test_a_dataset_that_the_database_has_no_room_for_leaves_no_folder",
+    ),
     # what requests mean
     mutant(
         "If-Match is ignored",
@@ -182,8 +217,8 @@ MUTANTS = (
     mutant(
         "an alias of another model is found",
         "app/services/models.py",
-        "at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)\n        current",
-        "at = (tables.Alias.name == alias,)\n        current",
+        "version, None)\n        at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)",
+        "version, None)\n        at = (tables.Alias.name == alias,)",
         "app/services/test_models_service.py::test_aliases_of_two_models_do_not_mix",
     ),
     mutant(
@@ -356,7 +391,7 @@ MUTANTS = (
         "solvers/selection/splits.py",
         "np.maximum(counts - 1, 0)",
         "counts",
-        "app/services/test_splits.py",
+        "solvers/selection/test_splits.py",
     ),
     # workers
     mutant(
