@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -6,9 +7,10 @@ from asking import JSON, MARKER, TestClient, problem
 from fastapi import FastAPI
 from working import SPARSE, run, train, upload
 
+from app.api.predictions import takes_moments
 from app.schemas.predictions import PredictResponse
 from app.services import model_cache
-from app.services.model_cache import ModelCache
+from app.services.model_cache import LoadedModel, ModelCache
 
 SPARSE_URL = "/api/v1/models/letters/predict"
 
@@ -188,3 +190,16 @@ def test_a_model_whose_files_are_gone_is_unavailable(models: TestClient, config:
 def test_values_whose_scores_are_no_numbers_are_refused(models: TestClient) -> None:
     body = {"instances": [{"indices": [0, 1], "values": [1.7e308, 1.7e308]}]}
     assert "beyond the range of floats" in problem(models.post(SPARSE_URL, json=body), 422)["detail"]
+
+
+def test_only_what_takes_moments_is_scored_between_other_requests(models: TestClient) -> None:
+    loaded: LoadedModel = models.app.state.models.get(("letters", None, None))  # type: ignore[attr-defined]
+    assert takes_moments(loaded, 1000)
+    assert not takes_moments(loaded, 1 << 20)
+    of_many = loaded.version.model_copy(update={"n_classes": 20_000})
+    assert takes_moments(replace(loaded, version=of_many), 1000)
+    assert not takes_moments(replace(loaded, version=of_many), 60_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(loaded.model), "kind", "kernel")
+        assert takes_moments(loaded, 1000)
+        assert not takes_moments(replace(loaded, nbytes=1 << 30), 1000)
