@@ -54,7 +54,7 @@ class Polymargin:
         self,
         dataset: str,
         model: str,
-        solver: str = "weston_watkins",
+        solver: str = "auto",
         params: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Job:
@@ -88,9 +88,11 @@ class Polymargin:
         top_k: int = 1,
         version: int | None = None,
         alias: str | None = None,
+        threshold: float | None = None,
+        min_precision: float | None = None,
     ) -> PredictResponse:
         """The same as ``models.predict``."""
-        return self.models.predict(model, instances, top_k, version, alias)
+        return self.models.predict(model, instances, top_k, version, alias, threshold, min_precision)
 
     def evaluate(self, model: str, dataset: str, **options: Any) -> Job:
         """Queue the evaluation of a version of a model; once it has succeeded, ``evaluations.get(job.id)`` has it.

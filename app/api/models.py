@@ -11,7 +11,7 @@ from app.api.parameters import Db, Number, PageSize, PageToken, Ref
 from app.api.paths import V1
 from app.api.problems import responses
 from app.errors import PreconditionFailed
-from app.schemas.models import Alias, AliasTarget, Model, ModelVersion
+from app.schemas.models import Alias, AliasTarget, Model, ModelVersion, Selection
 from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
 from app.services import models
@@ -44,6 +44,12 @@ def list_versions(session: Db, ref: Ref, page_size: PageSize = 100, page_token: 
 def get_version(session: Db, ref: Ref, number: Number) -> ModelVersion:
     """One version: where it came from, its metrics, and how near it is to the optimum."""
     return models.version(session, ref, number)
+
+
+@router.get("/{ref}/versions/{number}/selection", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_selection(session: Db, ref: Ref, number: Number) -> Selection:
+    """How a version was chosen: every trial with its parameters and measures, and the members of the pool."""
+    return models.selection(session, ref, number)
 
 
 @router.put(

@@ -21,7 +21,7 @@ Id = Annotated[str, typer.Argument(metavar="JOB", help="Id.")]
 def train(
     dataset: Annotated[str, typer.Argument(help="Name or id.")],
     model: Annotated[str, option(TrainRequest, "model")],
-    solver: Annotated[str, typer.Option(help="See `polymargin solvers`.")] = "weston_watkins",
+    solver: Annotated[str, typer.Option(help="See `polymargin solvers`.")] = "auto",
     hierarchy: Annotated[str | None, option(TrainRequest, "hierarchy")] = None,
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A solver's parameter.")

@@ -64,6 +64,44 @@ def show(
         out.print(table([f"{part}: level", *names], rows))
 
 
+@models.command()
+def trials(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
+    json: Json = False,
+) -> None:
+    """What was tried before a version was chosen, the best first, and what it is made of."""
+    with Polymargin() as client:
+        latest = client.models.get(model).latest if version is None else None
+        number_ = version if latest is None else latest.version
+        if number_ is None:
+            raise ClientError(f"The model {model[:80]!r} has no version")
+        found = client.models.selection(model, number_)
+    if json:
+        print_json(found)
+        return
+    out = console(json)
+    if not found.trials:
+        out.print(f"Version {number_} was not chosen among others: its solver and parameters were given.")
+        return
+    names = list(found.trials[0].measures)
+    rows = [
+        (trial.solver, _settings(trial.params), *(number(trial.measures[name]) for name in names))
+        for trial in found.trials
+    ]
+    out.print(table(["solver", "parameters", *names], rows))
+    members = [
+        (each.solver, _settings(each.params), number(each.coefficient), number(each.gap)) for each in found.members
+    ]
+    out.print(table(["member", "parameters", "coefficient", "gap"], members))
+
+
+def _settings(params: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in params.items()
+    )
+
+
 def predict(
     model: Annotated[str, typer.Argument(help="Name or id.")],
     text: Annotated[list[str] | None, typer.Option(help="A text to classify; may be given several times.")] = None,
@@ -74,6 +112,10 @@ def predict(
     top_k: Annotated[int, typer.Option(help="Labels for each instance.")] = 1,
     version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
     alias: Annotated[str | None, typer.Option(help="In place of a version.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Show what is at least so probable.")] = None,
+    min_precision: Annotated[
+        float | None, typer.Option(help="Show what is surer than answers that were right so often on held-out rows.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Classify instances with a model."""
@@ -82,7 +124,7 @@ def predict(
     answers: list[PredictResponse] = []
     with Polymargin() as client:
         for batch in _batches(iter(text) if text else _lines(file)):
-            answers.append(client.predict(model, batch, top_k, version, alias))
+            answers.append(client.predict(model, batch, top_k, version, alias, threshold, min_precision))
             version, alias = answers[0].version, None  # a version published meanwhile must not answer the rest
     if not answers:
         raise ClientError("There is no instance to classify")
@@ -91,17 +133,30 @@ def predict(
     if json:
         print_json(answer)
         return
-    console(json).print(table(["instance", "label", "score", "way"], _rows(every)))
+    shown = console(json)
+    shown.print(table(["instance", "label", "score", "way", "probability", "sure"], _rows(every)))
+    if answer.sure_from is not None:
+        found = answer.sure_from
+        note = f"Sure from a probability of {found.threshold:.3f} on"
+        if found.precision is not None and found.lower_bound is not None and found.answered is not None:
+            note += (
+                f": right in {found.precision:.1%} of the held-out answers (at least {found.lower_bound:.1%}, with a "
+                f"confidence of 95 %), which {found.answered:.1%} of the rows had"
+            )
+        shown.print(note)
 
 
 def _rows(predictions: list[Prediction]) -> Iterator[tuple[object, ...]]:
     for row, item in enumerate(predictions):
         if item.subtree is not None:
-            yield from ((row, node.label, _score(node.margin), node.parent) for node in item.subtree or [_NOTHING])
+            nodes = item.subtree or [_NOTHING]
+            yield from ((row, node.label, _score(node.margin), node.parent, None, None) for node in nodes)
             continue
         for place, best in enumerate(item.top):
             way = " > ".join(f"{step.label} {_score(step.margin)}" for step in item.path or []) if place == 0 else None
-            yield row, best.label, _score(best.score), way or None
+            sure = item.sure if place == 0 else None
+            said = None if sure is None else f"{sure.label} {sure.probability:.3f}"
+            yield row, best.label, _score(best.score), way or None, _score(best.probability), said
 
 
 def _score(value: float | None) -> str:

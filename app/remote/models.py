@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.remote.transport import Transport
-from app.schemas.models import Alias, AliasTarget, Model, ModelVersion
+from app.schemas.models import Alias, AliasTarget, Model, ModelVersion, Selection
 from app.schemas.pages import Page
 from app.schemas.predictions import PredictResponse
 
@@ -26,6 +26,10 @@ class Models:
 
     def version(self, model: str, version: int) -> ModelVersion:
         return self._transport.get(ModelVersion, f"/models/{model}/versions/{version}")
+
+    def selection(self, model: str, version: int) -> Selection:
+        """How a version was chosen: its trials, the best first, and the members of the pool."""
+        return self._transport.get(Selection, f"/models/{model}/versions/{version}/selection")
 
     def set_alias(self, model: str, alias: str, version: int, revision: int | None = None) -> Alias:
         """Let an alias name a version.
@@ -54,6 +58,8 @@ class Models:
         top_k: int = 1,
         version: int | None = None,
         alias: str | None = None,
+        threshold: float | None = None,
+        min_precision: float | None = None,
     ) -> PredictResponse:
         """Labels and scores, one prediction an instance, in order.
 
@@ -65,12 +71,18 @@ class Models:
         version, alias : int, str or None
             Which version answers; the latest where neither is given.
 
+        threshold, min_precision : float or None
+            One of them, of models with probabilities: each prediction's ``sure`` is then what is at least so probable,
+            or from where on answers were right more often than this on rows held out, with a confidence of 95 %.
+
         Raises
         ------
         InvalidInputError
             An instance does not fit the model; ``errors`` says which and why.
         """
         wrapped = [{"text": instance} if isinstance(instance, str) else instance for instance in instances]
-        request = {"instances": wrapped, "top_k": top_k}
+        request: dict[str, Any] = {"instances": wrapped, "top_k": top_k}
+        asked = {"threshold": threshold, "min_precision": min_precision}
+        request |= {name: value for name, value in asked.items() if value is not None}
         path = f"/models/{model}/predict"
         return self._transport.post(PredictResponse, path, request, version=version, alias=alias)

@@ -26,7 +26,7 @@ class TrainRequest(BaseModel):
         description="Id or name of the label tree that the labels are nodes of; methods that take none are measured "
         "along it.",
     )
-    solver: str = Field(default="weston_watkins", max_length=64, description="See /solvers.")
+    solver: str = Field(default="auto", max_length=64, description="See /solvers; auto chooses among them.")
     params: dict[str, Any] = Field(default_factory=dict, description="The solver's parameters; see its JSON schema.")
     model: Name = Field(description="The model gets a new version under this name.")
     seed: int = Field(default=0, ge=0, lt=2**31)

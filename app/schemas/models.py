@@ -63,6 +63,30 @@ class ModelVersion(BaseModel):
     created_at: AwareDatetime
 
 
+class Trial(BaseModel):
+    """One setting that was tried, and what it said of the rows held out."""
+
+    solver: str
+    params: dict[str, Any]
+    measures: dict[str, float] = Field(description="On the rows held out; also seconds and epochs of the training.")
+
+
+class Member(BaseModel):
+    """One of the machines that a model is pooled from."""
+
+    solver: str
+    params: dict[str, Any]
+    coefficient: float = Field(description="What its scores are multiplied by.")
+    gap: float | None = Field(description="Relative duality gap of this member, trained on all rows.")
+
+
+class Selection(BaseModel):
+    """How a model was chosen; empty lists of methods that do not choose."""
+
+    trials: list[Trial] = Field(description="The best first, by the measure that was asked for.")
+    members: list[Member]
+
+
 class Model(BaseModel):
     """A name and its versions."""
 

@@ -33,15 +33,51 @@ class PredictRequest(BaseModel):
 
     instances: list[Instance] = Field(min_length=1)
     top_k: int = Field(default=1, ge=1, le=1000, description="How many labels to return for each instance.")
+    threshold: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Say in `sure` what is at least so probable: the label, or along a label tree the deepest node. "
+        "For models with probabilities, as `auto` makes them.",
+    )
+    min_precision: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="In place of a threshold: the least one from which answers were right more often than this on rows "
+        "held out, with a confidence of 95 %.",
+    )
 
 
 class ScoredLabel(BaseModel):
     label: str
+    probability: float | None = Field(default=None, description="Of models with probabilities, as `auto` makes them.")
     score: float | None = Field(
-        description="Larger is surer; not a probability. Models that go down a label tree have the least margin on the "
-        "label's path here, positive for the prediction alone; those that predict sets the margin of the node, "
-        "positive in the set. Absent where the label has no rival."
+        description="Larger is surer; of models with probabilities their logarithm. Models that go down a label tree "
+        "have the least margin on the label's path here, positive for the prediction alone; those that predict sets "
+        "the margin of the node, positive in the set. Absent where the label has no rival."
     )
+
+
+class SureAnswer(BaseModel):
+    """What is sure enough."""
+
+    label: str = Field(description="The predicted label, or along a label tree the deepest node that is sure enough.")
+    probability: float
+
+
+class UsedThreshold(BaseModel):
+    """What `sure` goes by."""
+
+    threshold: float
+    precision: float | None = Field(
+        default=None, description="Of the held-out rows that such answers were given to; absent for a given threshold."
+    )
+    lower_bound: float | None = Field(
+        default=None, description="What that precision exceeds with a confidence of 95 % (Clopper and Pearson)."
+    )
+    answered: float | None = Field(default=None, description="Share of the held-out rows that had an answer.")
+    depth: float | None = Field(default=None, description="Mean level of those answers in the label tree, from 1.")
 
 
 class PathStep(BaseModel):
@@ -66,6 +102,10 @@ class Prediction(BaseModel):
 
     label: str
     score: float | None = Field(description="Absent where the label has no rival.")
+    probability: float | None = Field(default=None, description="Of models with probabilities.")
+    sure: SureAnswer | None = Field(
+        default=None, description="With a threshold or a precision: what is sure enough; absent where nothing is."
+    )
     top: list[ScoredLabel]
     path: list[PathStep] | None = Field(
         default=None, description="From the top to the label, for models along a label tree."
@@ -82,4 +122,5 @@ class PredictResponse(BaseModel):
     model: str
     version: int
     gap: float | None
+    sure_from: UsedThreshold | None = Field(default=None, description="With a threshold or a precision.")
     predictions: list[Prediction]

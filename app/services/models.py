@@ -9,12 +9,13 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
-from app.schemas.models import Alias, Model, ModelVersion
+from app.schemas.models import Alias, Model, ModelVersion, Selection
 from app.schemas.pages import Page
 from app.services.lookup import MAX_PAGE, by_ref, check_name, moment, newest
 from app.store import tables
 from app.store.db import reading, writing
 from app.store.files import files
+from solvers.core.stored_models import ModelError, stored_record
 
 V = tables.ModelVersion
 MAX_ALIASES = 1000
@@ -77,6 +78,17 @@ def artefact(session: Session, version_id: str) -> Path:
     if path is None:
         raise NotFound(f"no model version has the id {version_id!r:.80}")
     return files().path(path)
+
+
+def selection(session: Session, ref: str, number: int) -> Selection:
+    """How a version was chosen, as its artefact's manifest tells; raises NotFound."""
+    with reading(session):
+        row = _version(session, by_ref(session, tables.Model, ref), number, None)
+    try:
+        record = stored_record(files().path(row.path) / "model")
+    except ModelError as error:
+        raise NotFound(str(error)) from None
+    return Selection.model_validate({"trials": [], "members": [], **record})
 
 
 def set_alias(session: Session, ref: str, alias: str, version: int, if_match: int | None = None) -> Alias:

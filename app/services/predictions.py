@@ -9,11 +9,13 @@ import numpy as np
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.base import InstanceError
 from app.services.model_cache import LoadedModel
+from app.services.sure_answers import described, sure, used_threshold
+from solvers.metrics.confidence.reliability import Threshold
 
 MAX_TOP = 1000
 MAX_LABELS = 100_000
 
-_FIELDS = {"instances", "top_k"}
+_FIELDS = ("instances", "top_k", "threshold", "min_precision")
 _NUMBERS = frozenset({int, float})
 
 
@@ -41,21 +43,23 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
         A fault of the request, or up to 20 instances that the model cannot take, each with its pointer.
     """
     instances, top_k = _check(document, max_instances)
+    used = used_threshold(loaded.model, document.get("threshold"), document.get("min_precision"))
     rows = _rows(loaded, instances)
     version = loaded.version
     with np.errstate(over="ignore", invalid="ignore"):  # looked for in the scores themselves
-        predictions = [_prediction(loaded, row, top_k) for row in rows]
-    return {
+        predictions = [_prediction(loaded, row, top_k, used) for row in rows]
+    answer = {
         "model": version.model,
         "version": version.version,
         "gap": version.gap,
         "predictions": predictions,
     }
+    return answer if used is None else answer | {"sure_from": described(used)}
 
 
 def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int]:
-    if not document.keys() <= _FIELDS:
-        raise _fault("unknown field; known are instances and top_k", "")
+    if not document.keys() <= set(_FIELDS):
+        raise _fault(f"unknown field; known are {', '.join(_FIELDS)}", "")
     instances = document.get("instances")
     if not isinstance(instances, list):
         raise _fault("a list of instances is needed", "/instances")
@@ -106,16 +110,23 @@ def _malformed(instance: Any) -> str | None:
     return "an instance is {text}, {features}, {indices, values} or a list of numbers"
 
 
-def _prediction(loaded: LoadedModel, row: tuple[Any, Any], top_k: int) -> dict[str, Any]:
+def _prediction(
+    loaded: LoadedModel, row: tuple[Any, Any], top_k: int, used: Threshold | float | None
+) -> dict[str, Any]:
     model = loaded.model
     best, scores = model.top(*row, top_k)
     if not all(map(math.isfinite, scores.tolist())):
         raise InvalidInput("The scores of an instance are beyond the range of floats: its values are too large.")
     classes = model.classes
-    top = [
+    top: list[dict[str, Any]] = [
         {"label": classes[index], "score": score} for index, score in zip(best.tolist(), scores.tolist(), strict=True)
     ]
+    if model.reliability is not None:
+        for label in top:
+            label["probability"] = min(math.exp(label["score"]), 1.0)
     answer = {**top[0], "top": top, "path": None, "subtree": None}
+    if used is not None:
+        answer["sure"] = sure(model, row, top[0], used)
     path, subtree = model.explain(*row, int(best[0]))
     # orjson writes the infinite margin of an only child as null
     if path is not None:

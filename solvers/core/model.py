@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from solvers.core.artefact_files import sync_folder, write_array, write_synced
 from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.confidence.back_off import BackOff
+from solvers.metrics.confidence.reliability import Reliability
 from solvers.metrics.ranking import Ranking
-from solvers.metrics.reliability import Reliability
 
 Floats = NDArray[np.floating[Any]]
 
@@ -93,6 +94,8 @@ class Model(ABC):
         The model stays in the files that its shards have written.
     reliability : Reliability or None
         Of models whose scores are logarithms of probabilities: how far these can be trusted.
+    back_off : BackOff or None
+        The same along the label tree of the problem that it was trained on, where there was one.
     record : mapping of str to JSON
         How the model was chosen, of methods that choose; saved and loaded with it.
     output_code : OutputCode or None
@@ -106,6 +109,7 @@ class Model(ABC):
     names_sets: ClassVar[bool] = False
     in_shards: ClassVar[bool] = False
     reliability: Reliability | None = None
+    back_off: BackOff | None = None
     record: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod

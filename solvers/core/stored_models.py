@@ -54,10 +54,7 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
     ModelError
         The folder holds no model, one of a later version, or one whose bytes have changed.
     """
-    try:
-        manifest = json.loads((folder / "manifest.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{folder.name} holds no readable manifest.json") from error
+    manifest = _manifest(folder)
     kind = find_kind(str(manifest.get("kind")))
     if manifest.get("format") != 1 or kind is None:
         raise ModelError(f"{folder.name} was written by another version of the program")
@@ -71,6 +68,19 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
     model.report = manifest.get("report", {})
     model.record = manifest.get("record", {})
     return model, manifest["details"]
+
+
+def stored_record(folder: Path) -> dict[str, Any]:
+    """How the model in a folder was chosen, without loading it; raises ModelError if there is none."""
+    return dict(_manifest(folder).get("record", {}))
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder.name} holds no readable manifest.json") from error
+    return manifest
 
 
 def find_kind(name: str) -> type[Model] | None:

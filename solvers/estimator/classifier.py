@@ -77,7 +77,7 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def __init__(
         self,
-        method: str = "weston_watkins",
+        method: str = "auto",
         *,
         hierarchy: Sequence[tuple[Any, Any]] | None = None,
         threads: int = 1,

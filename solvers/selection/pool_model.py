@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from solvers.core.model import Floats, LinearWeights, Model
 from solvers.core.stored_models import find_kind
-from solvers.metrics.reliability import Reliability
+from solvers.metrics.confidence.back_off import BackOff
+from solvers.metrics.confidence.reliability import Reliability
 from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.pooling import pooled
 
@@ -26,16 +27,23 @@ class PoolModel(Model):
     reliability : Reliability, optional
         How sure the pool was of rows that none of its members had seen, and whether it was right; None where there
         were no such rows, so that the coefficients mean nothing.
+    back_off : BackOff, optional
+        The same at each level of the label tree.
     """
 
     kind = "pool"
 
     def __init__(
-        self, members: Sequence[Model], coefficients: NDArray[np.float64], reliability: Reliability | None
+        self,
+        members: Sequence[Model],
+        coefficients: NDArray[np.float64],
+        reliability: Reliability | None = None,
+        back_off: BackOff | None = None,
     ) -> None:
         self.members = tuple(members)
         self.coefficients = coefficients
         self.reliability = reliability
+        self.back_off = back_off
         self.classes = self.members[0].classes
         self.n_features = self.members[0].n_features
 
@@ -54,6 +62,8 @@ class PoolModel(Model):
         parts = {f"member{place}": member.arrays() for place, member in enumerate(self.members)}
         if self.reliability is not None:
             parts["reliability"] = self.reliability.arrays()
+        if self.back_off is not None:
+            parts["back_off"] = self.back_off.arrays()
         arrays: dict[str, NDArray[Any]] = dict(Parts(parts))
         return arrays | {"kinds": np.frombuffer(kinds, np.uint8), "coefficients": self.coefficients}
 
@@ -65,8 +75,13 @@ class PoolModel(Model):
             if kind is None:
                 raise ValueError(f"models of the kind {name} are not known to this version")
             members.append(kind.from_arrays(classes, n_features, part_of(arrays, f"member{place}")))
-        held_out = part_of(arrays, "reliability")
-        return cls(members, arrays["coefficients"], Reliability.from_arrays(held_out) if held_out else None)
+        held_out, levels = part_of(arrays, "reliability"), part_of(arrays, "back_off")
+        return cls(
+            members,
+            arrays["coefficients"],
+            Reliability.from_arrays(held_out) if held_out else None,
+            BackOff.from_arrays(levels) if levels else None,
+        )
 
 
 def log_softmax(scores: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from solvers.core.base import Solver, State, Step, relative_gap
 from solvers.core.problem import Problem
-from solvers.metrics.reliability import Reliability
+from solvers.metrics.confidence.back_off import BackOff
+from solvers.metrics.confidence.reliability import Reliability
 from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.candidates import Family
 from solvers.selection.held_out import MEASURES, Fold
@@ -97,6 +98,7 @@ class Progress:
     pool: Pool | None = None
     found: dict[str, float] = field(default_factory=dict)
     reliability: Reliability | None = None
+    back_off: BackOff | None = None
     final: dict[int, State] = field(default_factory=dict)
     bounds: list[tuple[float, float]] = field(default_factory=list)
     violation: float = 0.0
@@ -116,6 +118,8 @@ class Progress:
         parts |= {f"final{place}": state for place, state in self.final.items()}
         if self.reliability is not None:
             parts["reliability"] = self.reliability.arrays()
+        if self.back_off is not None:
+            parts["back_off"] = self.back_off.arrays()
         if self.pool is not None:
             parts["found"] = {name: np.array(value) for name, value in self.found.items()}
             parts["pool"] = {
@@ -146,6 +150,8 @@ class Progress:
             found.found = {name: float(value) for name, value in part_of(arrays, "found").items()}
         if reliability := part_of(arrays, "reliability"):
             found.reliability = Reliability.from_arrays(reliability)
+        if levels := part_of(arrays, "back_off"):
+            found.back_off = BackOff.from_arrays(levels)
         return found, part_of(arrays, "inner") or None
 
 
@@ -210,7 +216,7 @@ class Search:
         members = []
         for place, number in enumerate(progress.pool.members):
             members.append(self._solver(self.trials[number]).model(self.problem, progress.final[place]))
-        model = PoolModel(members, progress.pool.coefficients, progress.reliability)
+        model = PoolModel(members, progress.pool.coefficients, progress.reliability, progress.back_off)
         model.report = {"trials": float(np.isfinite(progress.results[:, 0]).sum())} | progress.found
         model.record = {"trials": self.leaderboard(progress), "members": self._members(progress)}
         return model
@@ -224,7 +230,7 @@ class Search:
         for trial in done:
             found = dict(zip(RESULTS, progress.results[trial.number].tolist(), strict=True))
             found["log_loss"] = -found["log_loss"]
-            rows.append(trial.family.described(trial.place) | found)
+            rows.append(trial.family.described(trial.place) | {"measures": found})
         return rows
 
     def _members(self, progress: Progress) -> list[dict[str, Any]]:
@@ -320,7 +326,10 @@ class Search:
             pool = fit_pool(stack, self._y, (numbers.index(best),))
             whole = pooled([stack[member] for member in pool.members], pool.coefficients)
         progress.pool = pool._replace(members=tuple(numbers[member] for member in pool.members))
-        progress.reliability = Reliability.of(log_softmax(whole), self._y)
+        said, tree = log_softmax(whole), self.problem.taxonomy
+        progress.reliability = Reliability.of(said, self._y)
+        if tree is not None:
+            progress.back_off = BackOff.of(tree, self.problem.classes, said, self._y)
         progress.found = {f"held_out_{name}": each(whole, self._y) for name, each in MEASURES.items()}
         progress.found["held_out_log_loss"] = pool.log_loss
         progress.found["held_out_calibration_error"] = progress.reliability.calibration_error()

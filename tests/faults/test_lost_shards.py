@@ -57,7 +57,7 @@ class Service:
     def submit(self, model: str, shards: int | None = 2, **params: Any) -> str:
         """A job of some seconds, whose steps and model are always the same."""
         params = {"tol": 1e-12, "max_epochs": 60, "C": 100.0} | params
-        request = TrainRequest(dataset="noise", model=model, shards=shards, params=params)
+        request = TrainRequest(solver="weston_watkins", dataset="noise", model=model, shards=shards, params=params)
         with self.sessions() as session:
             return jobs.submit(session, request).id
 

@@ -38,7 +38,7 @@ def rows_of(names: list[str], n: int = 60, seed: int = 5, shift: float = 1.5) ->
 
 
 def trained(session: Session, **changes: Any) -> int:
-    request = TrainRequest(**({"dataset": "digits", "model": "m"} | changes))
+    request = TrainRequest(**({"dataset": "digits", "model": "m", "solver": "weston_watkins"} | changes))
     job = jobs.submit(session, request)
     run(job.id)
     assert jobs.get(session, job.id).state == "succeeded", jobs.get(session, job.id).error
@@ -46,7 +46,12 @@ def trained(session: Session, **changes: Any) -> int:
 
 
 def submitted(session: Session, **changes: Any) -> str:
-    request = {"kind": "evaluate", "dataset": "digits", "model": "m", "resamples": 50} | changes
+    request = {
+        "kind": "evaluate",
+        "dataset": "digits",
+        "model": "m",
+        "resamples": 50,
+    } | changes
     return jobs.submit(session, EvaluateRequest(**request)).id
 
 

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def lease(database: sessionmaker[Session], dataset: Callable[..., str]) -> Lease:
     dataset()
     with database() as session:
-        lease = leases.claim(session, jobs.submit(session, TrainRequest(dataset="digits", model="m")).id, "me")
+        lease = leases.claim(
+            session, jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="m")).id, "me"
+        )
     assert lease is not None
     return lease
 

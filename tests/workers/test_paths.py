@@ -27,7 +27,13 @@ on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 
 def _submit(database: sessionmaker[Session], model: str, **changes: Any) -> str:
-    request = {"dataset": "digits", "model": model, "params": {"tol": 1e-3, "max_epochs": 60}, "path": PATH} | changes
+    request = {
+        "dataset": "digits",
+        "model": model,
+        "solver": "weston_watkins",
+        "params": {"tol": 1e-3, "max_epochs": 60},
+        "path": PATH,
+    } | changes
     with database() as session:
         return jobs.submit(session, TrainRequest(**request)).id
 
@@ -314,4 +320,4 @@ def test_a_path_that_makes_no_sense_is_refused(
 @pytest.mark.parametrize("path", [[], [0.0], [-1.0], [float("inf")], [1.0, 2.0, 1.0], ["x"]])
 def test_a_path_holds_distinct_positive_numbers(path: list[Any]) -> None:
     with pytest.raises(ValueError, match="path"):
-        TrainRequest(dataset="d", model="m", path=path)
+        TrainRequest(solver="weston_watkins", dataset="d", model="m", path=path)

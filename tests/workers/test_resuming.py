@@ -15,6 +15,7 @@ from app.store.files import files
 from app.version import VERSION
 from solvers.core.base import STATE_FORMAT
 from solvers.core.stored_models import load_model
+from solvers.hierarchical.learnt_trees import driver as learnt_trees
 from solvers.kernel_svm import kernel_machine
 from solvers.registry import SOLVERS
 from workers import draining, driving
@@ -24,7 +25,9 @@ on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 
 def _submit(database: sessionmaker[Session], model: str, solver: str = "weston_watkins") -> str:
-    params = {"tol": 1e-9, "max_epochs": 60}
+    params: dict[str, Any] = {"tol": 1e-9, "max_epochs": 60}
+    if solver == "label_trees":
+        params |= {"trees": 10, "most_leaves": 2}
     request = TrainRequest(dataset="digits", solver=solver, model=model, params=params)
     if not SOLVERS[solver].handles.flat:
         request.hierarchy = "tree"
@@ -45,7 +48,8 @@ def _outcome(database: sessionmaker[Session], model: str) -> Any:
 
 
 @on_sqlite
-@pytest.mark.parametrize("solver", SOLVERS)
+# centroids are there after one step
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "centroids"])
 def test_a_job_given_back_in_the_middle_ends_bit_for_bit_the_same(
     solver: str,
     database: sessionmaker[Session],
@@ -56,6 +60,7 @@ def test_a_job_given_back_in_the_middle_ends_bit_for_bit_the_same(
 ) -> None:
     # small problems would end before they are interrupted
     monkeypatch.setattr(kernel_machine, "REPORT_EVERY", 1)
+    monkeypatch.setattr(learnt_trees, "SLICE_PRODUCTS", 1)
     dataset()
     hierarchy()
     run(_submit(database, "whole", solver))

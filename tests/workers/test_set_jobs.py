@@ -42,7 +42,10 @@ def _file(n: int = 60) -> str:
 
 
 def _trained(session: Session, **changes: Any) -> str:
-    job = jobs.submit(session, TrainRequest(**{"dataset": "digits", "hierarchy": "tree", "model": "m", **changes}))
+    job = jobs.submit(
+        session,
+        TrainRequest(**{"dataset": "digits", "hierarchy": "tree", "model": "m", "solver": "weston_watkins", **changes}),
+    )
     run(job.id)
     return job.id
 
@@ -69,7 +72,7 @@ def test_a_model_over_sets_is_that_of_the_library_with_measures_of_each_level(
         corpus = open_corpus(files(), row.path)
     assert version.hierarchy_sha256 == TREE.sha256
     assert (version.n_train, version.n_classes) == (48, 6)
-    rows = split_rows(corpus, TrainRequest(dataset="digits", model="m"), TREE)
+    rows = split_rows(corpus, TrainRequest(solver="weston_watkins", dataset="digits", model="m"), TREE)
     labels, _ = of_names(TREE, [SETS[i % len(SETS)] for i in rows.train.tolist()])
     assert corpus.X is not None
     X = corpus.X[rows.train]

@@ -307,7 +307,7 @@ def test_an_exchange_that_the_method_does_not_have_is_refused(
 
 
 def test_a_path_in_shards_is_refused_with_the_reason(database: Database, submit: Callable[..., str]) -> None:
-    request = TrainRequest(dataset="noise", model="m", shards=2, path=[0.1, 1.0])
+    request = TrainRequest(solver="weston_watkins", dataset="noise", model="m", shards=2, path=[0.1, 1.0])
     with (
         pools(database, 2),
         database() as session,

@@ -27,7 +27,9 @@ def test_a_job_ends_with_a_version_that_can_be_traced(
 ) -> None:
     dataset_id = dataset()
     with database() as session:
-        request = TrainRequest(dataset="digits", model="m", params={"C": 0.5, "tol": 1e-3}, seed=3)
+        request = TrainRequest(
+            solver="weston_watkins", dataset="digits", model="m", params={"C": 0.5, "tol": 1e-3}, seed=3
+        )
         job = jobs.submit(session, request)
         assert job.state == "queued"
         run(job.id)
@@ -70,7 +72,7 @@ def test_linear_algebra_takes_no_more_threads_than_the_job(
 
     monkeypatch.setattr(method, "model", model)
     with threadpool_limits(3), database() as session:
-        job = jobs.submit(session, TrainRequest(dataset="digits", model="m", threads=threads))
+        job = jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="m", threads=threads))
         run(job.id)
         session.expire_all()
         assert jobs.get(session, job.id).state == "succeeded"
@@ -89,7 +91,7 @@ def test_steps_tell_the_measures_of_their_method(
         steps = jobs.steps(session, job.id).steps
         version = models.version(session, "m")
         folder = models.artefact(session, version.id)
-        plain = jobs.submit(session, TrainRequest(dataset="digits", model="n"))
+        plain = jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="n"))
         run(plain.id)
         assert all(step.measures == {} for step in jobs.steps(session, plain.id).steps)
     assert len(steps) == 12
@@ -110,7 +112,9 @@ def test_texts_are_learnt_from_the_training_part_alone(
     ]
     dataset("text,label,split\n" + "\n".join(rows) + "\n", format="csv")
     with database() as session:
-        request = TrainRequest(dataset="digits", model="m", text=TextRecipe(min_df=1), unseen_labels="count")
+        request = TrainRequest(
+            solver="weston_watkins", dataset="digits", model="m", text=TextRecipe(min_df=1), unseen_labels="count"
+        )
         run(jobs.submit(session, request).id)
         version = models.version(session, "m")
         folder = models.artefact(session, version.id)
@@ -130,7 +134,9 @@ def test_without_a_test_part_only_the_training_part_is_measured(
 ) -> None:
     dataset()
     with database() as session:
-        run(jobs.submit(session, TrainRequest(dataset="digits", model="m", test_fraction=0)).id)
+        run(
+            jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="m", test_fraction=0)).id
+        )
         version = models.version(session, "m")
     assert set(version.metrics) == {"train"}
     assert version.n_train == 60
@@ -161,7 +167,9 @@ def test_the_weights_of_the_training_rows_multiply_their_losses(
     text, options = _rows_of_three_formats()[format]
     dataset_id = dataset(text, format=format, **options)
     with database() as session:
-        request = TrainRequest(dataset="digits", model="m", params={"tol": 1e-6}, test_fraction=0.25)
+        request = TrainRequest(
+            solver="weston_watkins", dataset="digits", model="m", params={"tol": 1e-6}, test_fraction=0.25
+        )
         run(jobs.submit(session, request).id)
         version = models.version(session, "m")
         row = session.get(tables.Dataset, dataset_id)

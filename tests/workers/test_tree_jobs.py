@@ -74,7 +74,7 @@ def test_a_model_along_a_tree_is_that_of_the_library_with_measures_of_each_level
     assert details["hierarchy_sha256"] == TREE.sha256
     assert model.tree == TREE  # type: ignore[attr-defined]
 
-    rows = split_rows(corpus, TrainRequest(dataset="digits", model="m"), TREE)
+    rows = split_rows(corpus, TrainRequest(solver="weston_watkins", dataset="digits", model="m"), TREE)
     assert corpus.X is not None
     X = corpus.X[rows.train]
     machine = SOLVERS[solver](parse_params(solver, params))

@@ -13,7 +13,11 @@ def failed(client: TestClient, content: bytes, format: str) -> dict[str, object]
     error = dataset["error"]
     assert error["status"] == 422
     problem(client.get("/api/v1/datasets/wrong/statistics"), 409, "conflict")
-    problem(client.post("/api/v1/jobs", json={"dataset": "wrong", "model": "a"}), 409, "conflict")
+    problem(
+        client.post("/api/v1/jobs", json={"dataset": "wrong", "model": "a", "solver": "weston_watkins"}),
+        409,
+        "conflict",
+    )
     fault: dict[str, object] = error["errors"][0]
     return fault
 

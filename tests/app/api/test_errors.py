@@ -39,7 +39,14 @@ def test_another_content_type_is_refused(client: TestClient) -> None:
 
 
 def test_faults_of_a_body_have_pointers_and_no_values(client: TestClient) -> None:
-    body = {"dataset": f"{MARKER} !", "model": 3, "seed": -1, "text": {"min_df": MARKER}, "kind": MARKER}
+    body = {
+        "dataset": f"{MARKER} !",
+        "model": 3,
+        "solver": "weston_watkins",
+        "seed": -1,
+        "text": {"min_df": MARKER},
+        "kind": MARKER,
+    }
     document = problem(client.post(JOBS, json=body), 422, "invalid_input")
     assert {item["pointer"] for item in document["errors"]} == {
         "/dataset",
@@ -77,7 +84,7 @@ def test_names_outside_the_pattern_are_refused_in_paths(client: TestClient, path
 @pytest.mark.parametrize("name", ["a\n", "", "../a", "a b", "a" * 129])
 def test_names_outside_the_pattern_are_refused_in_bodies_and_queries(client: TestClient, name: str) -> None:
     answers = [
-        client.post(JOBS, json={"dataset": "a", "model": name}),
+        client.post(JOBS, json={"dataset": "a", "model": name, "solver": "weston_watkins"}),
         client.post("/api/v1/keys", json={"name": name}),
         client.post("/api/v1/datasets", params={"name": name, "format": "csv"}, content=b"x"),
         client.post("/api/v1/models/a/predict", params={"alias": name}, json={"instances": [{"text": "a"}]}),

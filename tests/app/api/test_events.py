@@ -49,7 +49,9 @@ def test_a_stream_follows_a_job_until_it_is_over(
     monkeypatch.setattr(events, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(events, "_HEARTBEAT_SECONDS", 0.02)
     upload(client, "letters", SPARSE, "svmlight")
-    job = client.post("/api/v1/jobs", json={"dataset": "letters", "model": "letters"}).json()["id"]
+    job = client.post(
+        "/api/v1/jobs", json={"dataset": "letters", "model": "letters", "solver": "weston_watkins"}
+    ).json()["id"]
 
     async def cancel_while_following() -> str:
         stream = asyncio.create_task(
@@ -70,7 +72,9 @@ def test_a_stream_ends_when_its_reader_leaves(
 ) -> None:
     monkeypatch.setattr(events, "_LOOK_SECONDS", 0.01)
     upload(client, "letters", SPARSE, "svmlight")
-    job = client.post("/api/v1/jobs", json={"dataset": "letters", "model": "letters"}).json()["id"]
+    job = client.post(
+        "/api/v1/jobs", json={"dataset": "letters", "model": "letters", "solver": "weston_watkins"}
+    ).json()["id"]
     _, body, _ = asyncio.run(
         call(app, f"/api/v1/jobs/{job}/events", bearer(secrets["viewer"]), [b"", None], method="GET")
     )

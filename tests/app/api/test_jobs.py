@@ -28,19 +28,23 @@ def letters(client: TestClient) -> str:
 def test_a_request_that_cannot_be_trained_says_where_it_is_wrong(
     client: TestClient, letters: str, request_: dict[str, object], pointer: str, words: str
 ) -> None:
-    document = problem(client.post(JOBS, json={"dataset": letters, "model": "a", **request_}), 422, "invalid_input")
+    document = problem(
+        client.post(JOBS, json={"dataset": letters, "model": "a", "solver": "weston_watkins", **request_}),
+        422,
+        "invalid_input",
+    )
     assert document["errors"][0]["pointer"] == pointer
     assert words in document["errors"][0]["detail"]
     assert [job["kind"] for job in client.get(JOBS).json()["items"]] == ["import"]
 
 
 def test_an_unknown_dataset_is_not_found(client: TestClient) -> None:
-    problem(client.post(JOBS, json={"dataset": "none", "model": "a"}), 404, "not_found")
+    problem(client.post(JOBS, json={"dataset": "none", "model": "a", "solver": "weston_watkins"}), 404, "not_found")
 
 
 def test_a_dataset_of_one_class_is_refused(client: TestClient) -> None:
     upload(client, "one", b"a 1:1\na 2:1\n", "svmlight")
-    document = problem(client.post(JOBS, json={"dataset": "one", "model": "a"}), 422)
+    document = problem(client.post(JOBS, json={"dataset": "one", "model": "a", "solver": "weston_watkins"}), 422)
     assert "at least two" in document["errors"][0]["detail"]
 
 
@@ -48,7 +52,7 @@ def test_a_label_of_test_rows_alone_is_refused_unless_it_shall_count(client: Tes
     table = b"label,split,x\na,train,1\nb,train,2\na,train,3\nb,train,2\nc,test,1\na,test,1\n"
     dataset = upload(client, "seen", table, "csv")
     assert dataset["state"] == "ready", dataset
-    document = problem(client.post(JOBS, json={"dataset": "seen", "model": "a"}), 422)
+    document = problem(client.post(JOBS, json={"dataset": "seen", "model": "a", "solver": "weston_watkins"}), 422)
     assert document["errors"][0]["pointer"] == "/unseen_labels"
     assert "'c'" in document["errors"][0]["detail"]
     assert train(client, "seen", "a", unseen_labels="count")["state"] == "succeeded"
@@ -56,7 +60,9 @@ def test_a_label_of_test_rows_alone_is_refused_unless_it_shall_count(client: Tes
 
 
 def test_a_job_is_shown_from_its_queue_to_its_model(client: TestClient, letters: str) -> None:
-    response = client.post(JOBS, json={"dataset": "letters", "model": "abc", "params": {"C": 0.5}})
+    response = client.post(
+        JOBS, json={"dataset": "letters", "model": "abc", "solver": "weston_watkins", "params": {"C": 0.5}}
+    )
     job = response.json()
     assert response.headers["location"] == f"{JOBS}/{job['id']}"
     assert (job["state"], job["dataset"], job["attempt"]) == ("queued", letters, 0)
@@ -75,7 +81,7 @@ def test_a_job_is_shown_from_its_queue_to_its_model(client: TestClient, letters:
 
 
 def test_a_cancelled_job_may_be_tried_again(client: TestClient, letters: str) -> None:
-    job = client.post(JOBS, json={"dataset": "letters", "model": "abc"}).json()["id"]
+    job = client.post(JOBS, json={"dataset": "letters", "model": "abc", "solver": "weston_watkins"}).json()["id"]
     assert client.post(f"{JOBS}/{job}/cancel").json()["state"] == "cancelled"
     run(job)
     assert client.get(f"{JOBS}/{job}").json()["state"] == "cancelled"
@@ -101,5 +107,7 @@ def test_a_path_is_submitted_and_its_versions_are_shown(client: TestClient) -> N
     points = [step["point"] for step in client.get(f"/api/v1/jobs/{job['id']}/steps").json()["steps"]]
     assert set(points) == {0, 1}
     for path in ([], [0], [1, 1]):
-        refused = client.post("/api/v1/jobs", json={"dataset": "letters", "model": "m", "path": path})
+        refused = client.post(
+            "/api/v1/jobs", json={"dataset": "letters", "model": "m", "solver": "weston_watkins", "path": path}
+        )
         assert problem(refused, 422)["errors"][0]["pointer"].startswith("/path")

@@ -11,7 +11,7 @@ def letters(client: TestClient) -> str:
 
 
 def test_a_plan_deals_all_classes_and_queues_nothing(client: TestClient, letters: str) -> None:
-    answer = client.post(PLAN, json={"dataset": letters, "model": "a", "shards": 2})
+    answer = client.post(PLAN, json={"dataset": letters, "model": "a", "solver": "weston_watkins", "shards": 2})
     assert answer.status_code == 200
     plan = answer.json()
     described = client.get(f"/api/v1/datasets/{letters}/statistics").json()
@@ -24,9 +24,14 @@ def test_a_plan_deals_all_classes_and_queues_nothing(client: TestClient, letters
 
 
 def test_a_plan_needs_shards_and_a_job_needs_pools(client: TestClient, letters: str) -> None:
-    document = problem(client.post(PLAN, json={"dataset": letters, "model": "a"}), 422, "invalid_input")
+    document = problem(
+        client.post(PLAN, json={"dataset": letters, "model": "a", "solver": "weston_watkins"}), 422, "invalid_input"
+    )
     assert document["errors"][0]["pointer"] == "/shards"
-    document = problem(client.post("/api/v1/jobs", json={"dataset": letters, "model": "a", "shards": 2}), 409)
+    document = problem(
+        client.post("/api/v1/jobs", json={"dataset": letters, "model": "a", "solver": "weston_watkins", "shards": 2}),
+        409,
+    )
     assert document["detail"] == "2 shards need as many pools of workers; 0 are running"
 
 

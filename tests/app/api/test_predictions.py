@@ -139,7 +139,9 @@ def test_a_model_that_is_still_to_come_names_its_job(client: TestClient) -> None
     body = {"instances": [{"indices": [1], "values": [1]}]}
     assert "letters" in problem(client.post(SPARSE_URL, json=body), 404, "not_found")["detail"]
     upload(client, "letters", SPARSE, "svmlight")
-    job = client.post("/api/v1/jobs", json={"dataset": "letters", "model": "letters"}).json()["id"]
+    job = client.post(
+        "/api/v1/jobs", json={"dataset": "letters", "model": "letters", "solver": "weston_watkins"}
+    ).json()["id"]
     detail = problem(client.post(SPARSE_URL, json=body), 409, "conflict")["detail"]
     assert job in detail
     assert "no version yet" in detail

@@ -11,7 +11,7 @@ from app.store import tables
 from app.store.db import sessions
 
 KEY = {"Idempotency-Key": "one-of-mine"}
-BODY = {"dataset": "letters", "model": "letters"}
+BODY = {"dataset": "letters", "model": "letters", "solver": "weston_watkins"}
 
 
 def submit(client: TestClient, body: dict[str, object] = BODY, headers: dict[str, str] = KEY):  # type: ignore[no-untyped-def]

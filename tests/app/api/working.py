@@ -33,7 +33,9 @@ def upload(client: TestClient, name: str, content: bytes, format: str, **query: 
 
 def train(client: TestClient, dataset: str, model: str, **request: Any) -> dict[str, Any]:
     """The job, over."""
-    response = client.post("/api/v1/jobs", json={"dataset": dataset, "model": model, **request})
+    response = client.post(
+        "/api/v1/jobs", json={"dataset": dataset, "model": model, "solver": "weston_watkins", **request}
+    )
     assert response.status_code == 202, response.text
     run(response.json()["id"])
     job: dict[str, Any] = client.get(response.headers["location"]).json()

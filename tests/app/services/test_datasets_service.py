@@ -121,7 +121,7 @@ def test_a_dataset_is_deleted_with_its_files(session: Session, dataset: Callable
 
 def test_a_dataset_in_use_is_never_deleted(session: Session, dataset: Callable[..., str]) -> None:
     dataset()
-    job = jobs.submit(session, TrainRequest(dataset="digits", model="m"))
+    job = jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="m"))
     with pytest.raises(Conflict, match=job.id):
         datasets.delete(session, "digits", force=True)
     jobs.cancel(session, job.id)
@@ -134,7 +134,7 @@ def test_a_dataset_that_models_came_from_is_deleted_only_by_force(
     database: sessionmaker[Session], session: Session, dataset: Callable[..., str]
 ) -> None:
     dataset()
-    run(jobs.submit(session, TrainRequest(dataset="digits", model="m")).id)
+    run(jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="m")).id)
     with pytest.raises(Conflict, match="force"):
         datasets.delete(session, "digits")
     datasets.delete(session, "digits", force=True)

@@ -19,7 +19,7 @@ CSV = "text,label,split\none two,a,train\none six,b,train\nsix two,b,train\n"
 
 
 def _request(**changes: Any) -> TrainRequest:
-    return TrainRequest(**{"dataset": "digits", "model": "m", **changes})
+    return TrainRequest(**{"dataset": "digits", "model": "m", "solver": "weston_watkins", **changes})
 
 
 def _refused(session: Session, **changes: Any) -> InvalidInput:

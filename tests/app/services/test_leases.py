@@ -22,7 +22,7 @@ STEP = {"epoch": 1, "primal": 2.0, "dual": 1.0, "gap": 0.5, "violation": None, "
 def job_id(database: sessionmaker[Session], dataset: Callable[..., str]) -> str:
     dataset()
     with database() as session:
-        return jobs.submit(session, TrainRequest(dataset="digits", model="m")).id
+        return jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="m")).id
 
 
 def _row(session: Session, job_id: str) -> tables.Job:

@@ -33,7 +33,7 @@ def submit(session: Session, dataset: Callable[..., str], pools: list[str]) -> C
     dataset()
 
     def one(shards: int = 2) -> str:
-        request = TrainRequest(dataset="digits", model="m", shards=shards)
+        request = TrainRequest(solver="weston_watkins", dataset="digits", model="m", shards=shards)
         return jobs.submit(session, request).id
 
     return one

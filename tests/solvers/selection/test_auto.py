@@ -51,7 +51,9 @@ def test_every_trial_is_told_with_its_parameters_and_measures_the_best_first():
     _, steps, _, model = run(texts(), candidates=CANDIDATES, measure="macro_f1")
     trials = model.record["trials"]
     assert len(trials) == 7 == sum("trial" in step.measures and "accuracy" in step.measures for step in steps)
-    assert [trial["macro_f1"] for trial in trials] == sorted((t["macro_f1"] for t in trials), reverse=True)
+    assert [trial["measures"]["macro_f1"] for trial in trials] == sorted(
+        (t["measures"]["macro_f1"] for t in trials), reverse=True
+    )
     assert {(t["solver"], t["params"].get("C"), t["params"].get("bias")) for t in trials} == {
         ("one_vs_rest", 0.1, None),
         ("one_vs_rest", 1.0, None),

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from solvers.metrics.reliability import Reliability
+from solvers.metrics.confidence.reliability import Reliability
 from solvers.selection.pooling import choose_pool, fit_pool, pooled
 
 

@@ -1,0 +1,119 @@
+"""Answers along a label tree that stop where they are no longer sure enough.
+
+The probability of a node is the sum of those of the classes at it and below. An answer goes down from the root, always
+to the likeliest child, and stops at the deepest node that reaches a threshold: probabilities only fall on the way.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.confidence.reliability import Threshold, least, threshold_curve
+
+
+@dataclass(frozen=True, eq=False)
+class BackOff:
+    """A label tree, and how sure held-out answers were at each of its levels.
+
+    Attributes
+    ----------
+    tree : Taxonomy
+    nodes : int32 array, shape (n_classes,)
+        The node of each class.
+    confidence : float32 array, shape (n_rows, depth)
+        Probability of the node that the way down is at, by level, that below the root first; 0 below its end.
+    correct : bool array, shape (n_rows, depth)
+        Whether the true class is at that node or below.
+    """
+
+    tree: Taxonomy
+    nodes: NDArray[np.int32]
+    confidence: NDArray[np.float32]
+    correct: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, tree: Taxonomy, classes: Sequence[str], log_probabilities: NDArray[np.float32], y: NDArray[np.int32]
+    ) -> "BackOff":
+        """From the scores of held-out rows, shape (n_rows, n_classes), and their classes, shape (n_rows,)."""
+        empty = np.empty((0, tree.depth))
+        found = cls(tree, tree.find(classes), empty.astype(np.float32), empty.astype(bool))
+        ways, confidence = found.ways(np.exp(log_probabilities))
+        correct = np.zeros(ways.shape, bool)
+        above = found.nodes[y].astype(np.int64)
+        while (above >= 0).any():
+            correct |= (ways == above[:, None]) & (ways >= 0)
+            above = np.where(above >= 0, tree.parent[above], -1)
+        return replace(found, confidence=confidence, correct=correct)
+
+    def ways(self, probabilities: NDArray[np.floating[Any]]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The way down of each row and its probabilities, shape (n_rows, depth); -1 and 0 below its end.
+
+        Parameters
+        ----------
+        probabilities : float array, shape (n_rows, n_classes)
+        """
+        n, tree = len(probabilities), self.tree
+        mass = np.asarray((self._ancestors @ np.asarray(probabilities, np.float32).T).T)
+        ways = np.full((n, tree.depth), -1, np.int32)
+        confidence = np.zeros((n, tree.depth), np.float32)
+        first = np.searchsorted(tree.parent, np.arange(-1, tree.n_nodes + 1))
+        at, rows = np.full(n, -1), np.arange(n)
+        for level in range(tree.depth):
+            for node in np.unique(at).tolist():
+                here, children = rows[at == node], slice(first[node + 1], first[node + 2])
+                if children.start == children.stop:
+                    continue
+                best = children.start + mass[here, children].argmax(axis=1)
+                ways[here, level], confidence[here, level] = best, mass[here, best]
+            rows = rows[ways[rows, level] >= 0]
+            at = ways[rows, level]
+        return ways, np.minimum(confidence, np.float32(1.0))
+
+    @cached_property
+    def _ancestors(self) -> sp.csr_matrix:
+        """1 where a class is at a node or below, float32, shape (n_nodes, n_classes)."""
+        at, rows, columns = self.nodes.astype(np.int64), [], []
+        while (at >= 0).any():
+            there = np.flatnonzero(at >= 0)
+            rows.append(at[there])
+            columns.append(there)
+            at = np.where(at >= 0, self.tree.parent[at], -1)
+        where = np.concatenate(rows), np.concatenate(columns)
+        shape = (self.tree.n_nodes, len(self.nodes))
+        return sp.csr_matrix((np.ones(len(where[0]), np.float32), where), shape=shape)
+
+    def answer(self, probabilities: NDArray[np.floating[Any]], threshold: float) -> tuple[str, float] | None:
+        """The deepest node of the way of one row, shape (n_classes,), that reaches a threshold, and its probability."""
+        ways, confidence = self.ways(probabilities[None])
+        depth = int((confidence[0] >= threshold).sum())
+        return None if depth == 0 else (self.tree.names[ways[0, depth - 1]], float(confidence[0, depth - 1]))
+
+    def threshold_for(self, precision: float) -> Threshold | None:
+        """The least threshold whose answers exceed a precision with 95 % confidence; None if there is none.
+
+        Their ``depth`` is the mean level of the answered rows, 1 below the root.
+        """
+        return least(self.curve, precision)
+
+    @cached_property
+    def curve(self) -> list[Threshold]:
+        """What answers from a threshold on are worth, by ascending thresholds."""
+        return threshold_curve(self.confidence, self.correct)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        names = np.frombuffer(json.dumps(self.tree.names).encode(), np.uint8)
+        own: dict[str, NDArray[Any]] = {"names": names, "parent": self.tree.parent, "nodes": self.nodes}
+        return own | {"confidence": self.confidence, "correct": self.correct}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "BackOff":
+        tree = Taxonomy(tuple(json.loads(bytes(arrays["names"]))), np.asarray(arrays["parent"]))
+        return cls(tree, np.asarray(arrays["nodes"]), arrays["confidence"], arrays["correct"])

@@ -1,0 +1,123 @@
+"""How far the probabilities of a model can be trusted: what it said of rows that it had not seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from solvers.metrics.calibration import expected_calibration_error
+
+# of the bound on a precision that is asked for
+LEVEL = 0.05
+# thresholds that are tried, at most
+CANDIDATES = 512
+
+
+class Threshold(NamedTuple):
+    """The least probability from which answers reach a precision.
+
+    Attributes
+    ----------
+    threshold : float
+    precision : float
+        Of the held-out answers from there on.
+    lower_bound : float
+        What their precision exceeds with a confidence of 95 % (Clopper and Pearson 1934).
+    answered : float
+        Share of the held-out rows that are answered.
+    depth : float
+        Mean level of their answers in a label tree; 1 without one.
+    """
+
+    threshold: float
+    precision: float
+    lower_bound: float
+    answered: float
+    depth: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Held-out answers.
+
+    Attributes
+    ----------
+    confidence : float32 array, shape (n_rows,)
+        Probability of the label that was said.
+    correct : bool array, shape (n_rows,)
+    """
+
+    confidence: NDArray[np.float32]
+    correct: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, log_probabilities: NDArray[np.float32], y: NDArray[np.int32]) -> "Reliability":
+        """Of the held-out rows' scores, shape (n_rows, n_classes), and labels, shape (n_rows,)."""
+        said = log_probabilities.argmax(axis=1)
+        confidence = np.exp(log_probabilities[np.arange(len(y)), said]).astype(np.float32)
+        return cls(np.minimum(confidence, np.float32(1.0)), said == y)
+
+    @cached_property
+    def curve(self) -> list[Threshold]:
+        """What answers from a threshold on are worth, by ascending thresholds."""
+        return threshold_curve(self.confidence[:, None], self.correct[:, None])
+
+    def threshold_for(self, precision: float) -> Threshold | None:
+        """The least threshold whose answers exceed a precision with 95 % confidence; None if there is none.
+
+        Parameters
+        ----------
+        precision : float
+            In (0, 1).
+        """
+        return least(self.curve, precision)
+
+    def calibration_error(self, bins: int = 15) -> float:
+        """The expected calibration error by bins of equal width (Guo et al. 2017, equation 3); 0 of no answers."""
+        if len(self.correct) == 0:
+            return 0.0
+        return float(expected_calibration_error(self.confidence.astype(np.float64), self.correct, bins)[0])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"confidence": self.confidence, "correct": self.correct}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Reliability":
+        return cls(np.asarray(arrays["confidence"]), np.asarray(arrays["correct"]))
+
+
+def threshold_curve(confidence: NDArray[np.float32], correct: NDArray[np.bool_]) -> list[Threshold]:
+    """What answers from a threshold on are worth, for up to 512 thresholds in ascending order.
+
+    Parameters
+    ----------
+    confidence : float32 array, shape (n_rows, n_levels)
+        Of the answer at each level, which never rises from one level to the next; the last that reaches the threshold
+        is given.
+    correct : bool array, shape (n_rows, n_levels)
+    """
+    tried = np.unique(confidence[confidence > 0])
+    if len(tried) > CANDIDATES:
+        tried = np.unique(np.quantile(tried, np.linspace(0, 1, CANDIDATES), method="nearest"))
+    rows = []
+    for threshold in tried.tolist():
+        depth = (confidence >= np.float32(threshold)).sum(axis=1)
+        answered = np.flatnonzero(depth)
+        right = int(correct[answered, depth[answered] - 1].sum())
+        rows.append((len(answered), right, float(depth[answered].mean())))
+    counts, hits = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
+    with np.errstate(invalid="ignore"):
+        bounds = np.where(hits > 0, beta.ppf(LEVEL, hits, counts - hits + 1), 0.0)
+    return [
+        Threshold(threshold, right / count, bound, count / len(confidence), depth)
+        for threshold, (count, right, depth), bound in zip(tried.tolist(), rows, bounds.tolist(), strict=True)
+    ]
+
+
+def least(curve: list[Threshold], precision: float) -> Threshold | None:
+    """The first of a curve whose lower bound reaches a precision."""
+    return next((point for point in curve if point.lower_bound >= precision), None)

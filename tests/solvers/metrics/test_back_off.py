@@ -1,0 +1,80 @@
+"""Answers that stop on the way down a label tree, against a walk that is written out."""
+
+import numpy as np
+import pytest
+from problems import random_tree
+
+from solvers.metrics.confidence.back_off import BackOff
+from solvers.metrics.confidence.reliability import threshold_curve
+
+
+def walked(tree, nodes, p):
+    """The way down by a plain loop: (node, probability) by level."""
+
+    def mass(node):
+        return sum(p[c] for c, at in enumerate(nodes) if at == node or node in above(at))
+
+    def above(node):
+        found = []
+        while tree.parent[node] >= 0:
+            node = tree.parent[node]
+            found.append(node)
+        return found
+
+    way, at = [], -1
+    while len(children := [j for j in range(tree.n_nodes) if tree.parent[j] == at]):
+        masses = [mass(j) for j in children]
+        at = children[int(np.argmax(masses))]
+        way.append((at, max(masses)))
+    return way
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_way_goes_to_the_likeliest_child_and_the_answer_is_the_deepest_node_that_is_sure(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, 12)
+    classes = [tree.names[j] for j in rng.choice(12, 8, replace=False)]
+    P = rng.dirichlet(np.full(8, 0.5), size=30)
+    y = rng.integers(8, size=30)
+    found = BackOff.of(tree, classes, np.log(P).astype(np.float32), y)
+    ways, confidence = found.ways(P)
+    for i, p in enumerate(P):
+        way = walked(tree, found.nodes, p)
+        assert ways[i, : len(way)].tolist() == [node for node, _ in way]
+        assert (ways[i, len(way) :] == -1).all()
+        np.testing.assert_allclose(confidence[i, : len(way)], [mass for _, mass in way], atol=1e-6)
+        path = {int(found.nodes[y[i]])}
+        while (above := tree.parent[min(path)]) >= 0:
+            path.add(int(above))
+        assert found.correct[i, : len(way)].tolist() == [node in path for node, _ in way]
+        for threshold in (0.3, 0.6, 0.95):
+            sure = [(tree.names[node], mass) for node, mass in way if mass >= threshold]
+            answer = found.answer(p, threshold)
+            assert (answer is None) == (not sure)
+            if sure:
+                assert answer[0] == sure[-1][0]
+                assert answer[1] == pytest.approx(sure[-1][1], abs=1e-6)
+
+
+def test_the_curve_counts_the_deepest_answers():
+    confidence = np.array([[0.9, 0.8], [0.9, 0.4], [0.5, 0.5], [0.3, 0.1]], np.float32)
+    correct = np.array([[True, False], [True, True], [True, True], [False, False]])
+    curve = {round(point.threshold, 3): point for point in threshold_curve(confidence, correct)}
+    assert set(curve) == {0.1, 0.3, 0.4, 0.5, 0.8, 0.9}
+    assert (curve[0.9].precision, curve[0.9].answered, curve[0.9].depth) == (1.0, 0.5, 1.0)
+    assert (curve[0.8].precision, curve[0.8].answered, curve[0.8].depth) == (0.5, 0.5, 1.5)
+    assert (curve[0.4].precision, curve[0.4].answered) == (2 / 3, 0.75)
+    assert curve[0.1].depth == 2.0
+
+
+def test_the_arrays_are_read_again():
+    rng = np.random.default_rng(0)
+    tree = random_tree(rng, 9)
+    found = BackOff.of(
+        tree, tree.names, np.log(rng.dirichlet(np.ones(9), size=40)).astype(np.float32), rng.integers(9, size=40)
+    )
+    read = BackOff.from_arrays(found.arrays())
+    assert read.tree.names == tree.names
+    assert read.curve == found.curve
+    p = rng.dirichlet(np.ones(9))
+    assert read.answer(p, 0.2) == found.answer(p, 0.2)
