@@ -22,8 +22,7 @@ from app.schemas.models import ModelVersion
 from app.schemas.texts import TextRecipe
 
 MODEL = "docstrings"
-SOLVER = "weston_watkins"
-PARAMS = {"C": 1.0, "tol": 1e-3}
+PARAMS = {"tol": 1e-3}
 N_EXAMPLES = 3
 EXCERPT = 90
 TRAIN_SECONDS = 600.0
@@ -115,15 +114,15 @@ def _train(client: Polymargin, corpus: Path) -> ModelVersion:
     if known.get(name) in (None, "failed"):
         client.datasets.upload(corpus, name)
     client.datasets.get(name).wait(TRAIN_SECONDS)
-    job = client.train(name, MODEL, SOLVER, PARAMS).wait(TRAIN_SECONDS)
+    job = client.train(name, MODEL, params=PARAMS).wait(TRAIN_SECONDS)
     if job.result is None or job.result.version is None:
         raise DemoError(f"job {job.id} made no version of the model")
     return client.models.version(MODEL, job.result.version)
 
 
 def _report(version: ModelVersion, say: Callable[[str], None]) -> None:
-    say(f"Model      {version.model} version {version.version}: {version.solver}, C = {version.params['C']:g}, "
-        f"{version.n_features} features")  # fmt: skip
+    trials = f"the best of {version.report['trials']:.0f} trials on rows held out"
+    say(f"Model      {version.model} version {version.version}: {version.solver}, {trials}; {version.n_features} features")
     say(f"Trained    {version.epochs} epochs in {version.seconds:.1f} s, "
         f"{'converged' if version.converged else 'stopped at the limit of epochs'}")  # fmt: skip
     if version.primal is None or version.dual is None or version.gap is None:
@@ -138,7 +137,7 @@ def _examples(client: Polymargin, test: Rows, say: Callable[[str], None]) -> lis
     answers = client.predict(MODEL, texts, top_k=3).predictions
     for text, row, answer in zip(texts, chosen, answers, strict=True):
         excerpt = " ".join(text.split())[:EXCERPT]
-        scores = ", ".join(f"{best.label} {best.score:.2f}" for best in answer.top)
+        scores = ", ".join(f"{best.label} {best.probability:.0%}" for best in answer.top)
         say(f"Example    '{excerpt}...' is of {test.labels[row]}; predicted: {scores}")
     return [answer.model_dump(mode="json") for answer in answers]
 
