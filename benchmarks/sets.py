@@ -6,7 +6,11 @@ texts come as ``rows(name)``, dicts.
 """
 
 import importlib.util
+import json
 import os
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,7 @@ from sklearn.datasets import load_digits
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler, normalize
 
-from app.corpus import docstrings
+from app.corpus import docstrings, write_docstrings
 from app.features.text import TextFeatures
 from app.schemas.texts import TextRecipe
 from solvers.core.problem import Problem
@@ -29,6 +33,28 @@ DENSE = ["vowel", "segment", "satimage", "pendigits", "letter", "usps"]
 TEXT = ["20news", "debian-section", "naics", "debian-maintainer"]
 TREE = ["imclef07a", "20news", "naics"]
 MULTILABEL = ["enron", "cellcycle_fun", "seq_fun", "debian-tags"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a set.
+
+    Attributes
+    ----------
+    X : csr_matrix of float64, shape (n_samples, n_features)
+    y : int32 array, shape (n_samples,)
+        Class indices.
+    texts : object array of str, shape (n_samples,), or None
+        What the features of a set of texts were made of.
+    """
+
+    X: sp.csr_matrix
+    y: NDArray[np.int32]
+    texts: NDArray[np.object_] | None = None
+
+    def chosen(self, mask: NDArray[np.bool_]) -> "Rows":
+        """Some of the rows."""
+        return Rows(self.X[mask], self.y[mask], None if self.texts is None else self.texts[mask])
 
 
 def available() -> list[str]:
@@ -54,6 +80,25 @@ def load_test(name: str) -> tuple[sp.csr_matrix, NDArray[np.int32]]:
     """The part for testing of a set that has one: all but digits and docstrings."""
     _, _, X, y, *_ = _parts(name)
     return sp.csr_matrix(X, dtype=np.float64), np.asarray(y, dtype=np.int32)
+
+
+def load_rows(name: str) -> tuple[Rows, Rows]:
+    """The parts for training and testing, with the texts of sets of texts; docstrings as the demo divides them."""
+    if name in DENSE:
+        return Rows(*load(name)), Rows(*load_test(name))
+    if name != "docstrings":
+        parts = _text_parts(name)
+        return Rows(*load(name), parts["train"]), Rows(*load_test(name), parts["test"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "docstrings.jsonl")
+        write_docstrings(path)
+        rows = [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+    texts = np.array([row["text"] for row in rows], object)
+    y = np.unique([row["label"] for row in rows], return_inverse=True)[1].astype(np.int32)
+    train = np.array([row["split"] == "train" for row in rows])
+    features, X = TextFeatures.fit(texts[train], TextRecipe())
+    X_test = sp.csr_matrix(features.transform(texts[~train]))
+    return Rows(sp.csr_matrix(X), y[train], texts[train]), Rows(X_test, y[~train], texts[~train])
 
 
 def load_tree(name: str) -> tuple[Problem, sp.csr_matrix, NDArray[np.int32]]:
@@ -124,6 +169,16 @@ def _docstrings_tree() -> tuple[Problem, sp.csr_matrix, NDArray[np.int32]]:
     classes, index = np.unique(np.array(names)[y[~held]], return_inverse=True)
     problem = Problem.check(normalize(X[~held]), index, classes.tolist(), taxonomy=tree)
     return problem, sp.csr_matrix(normalize(X[held])), tree.find(np.array(names)[y[held]].tolist())
+
+
+def _text_parts(name: str) -> dict[str, NDArray[np.object_]]:
+    """The texts of each part, of the same rows in the same order as :func:`_parts` has them."""
+    source = _loader()
+    file, label, at_least = source.TEXT[name]
+    rows = source.rows(file)
+    n_rows = Counter(row[label] for row in rows if row["split"] == "train")
+    kept = [row for row in rows if n_rows[row[label]] >= at_least]
+    return {part: np.array([row["text"] for row in kept if row["split"] == part], object) for part in ("train", "test")}
 
 
 @cache
