@@ -169,7 +169,9 @@ def tell(name: str, rows: list[Row], train: Rows, test: Rows, n_classes: int) ->
         "in percent; log loss and expected calibration error (15 bins) where there are probabilities. Processor "
         "seconds of one thread. Settings are compared on a fifth of the training rows; a program that takes longer "
         "than the remark says is ended. fastText reads the texts, all others the same features; Omikuji lists ten "
-        "classes a row. `auto` searches by itself, which is in its time; the column says whom it took."
+        "classes a row, and draws its trees anew in each run, which moves its P@1 by some tenths. `auto` searches by "
+        "itself, which is in its time; the column says whom it took. Rows of programs that the command does not name "
+        "are of earlier runs."
     )
     cells = [[row.get(column) or "-" for column in COLUMNS[1:]] for row in rows]
     write(f"Who answers best: {name}", header, cells, note)
