@@ -121,8 +121,8 @@ def _train(client: Polymargin, corpus: Path) -> ModelVersion:
 
 
 def _report(version: ModelVersion, say: Callable[[str], None]) -> None:
-    trials = f"the best of {version.report['trials']:.0f} trials on rows held out"
-    say(f"Model      {version.model} version {version.version}: {version.solver}, {trials}; {version.n_features} features")
+    say(f"Model      {version.model} version {version.version}: {version.solver}, the best of "
+        f"{version.report['trials']:.0f} trials on rows held out; {version.n_features} features")  # fmt: skip
     say(f"Trained    {version.epochs} epochs in {version.seconds:.1f} s, "
         f"{'converged' if version.converged else 'stopped at the limit of epochs'}")  # fmt: skip
     if version.primal is None or version.dual is None or version.gap is None:

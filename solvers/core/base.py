@@ -67,7 +67,8 @@ class Handles:
     """Which problems a method takes, how it may be run, and whether its steps end in a certified gap.
 
     ``flat``: one label an example, whether there is a label tree or not; ``tree``: one label an example and a label
-    tree; ``multilabel``: sets of labels of a tree.
+    tree; ``multilabel``: sets of labels of a tree. ``probabilities``: scores are their logarithms, but for a
+    number that is the same for all classes.
     """
 
     flat: bool = True
@@ -76,6 +77,7 @@ class Handles:
     shards: bool = False
     kernels: bool = False
     certified: bool = True
+    probabilities: bool = False
 
 
 @dataclass(frozen=True)

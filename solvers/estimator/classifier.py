@@ -2,6 +2,7 @@
 
 import itertools
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from pydantic.fields import FieldInfo
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -233,6 +237,15 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         for last in solver.steps(problem, start):
             self.history_.append(_record(last, time.perf_counter() - began))
         assert last is not None, "a solver yields at least one step"
+        # the rounds of boosting are a choice of the user's
+        if solver.handles.certified and not last.converged and solver.parts != "weak learners":
+            gap = relative_gap(last.primal, last.dual)
+            warnings.warn(
+                f"{self.method} has ended at a relative duality gap of {gap:.2g}, above its tol: raise "
+                "max_epochs, scale the data, or take a smaller C",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.model_: Model = solver.model(problem, last.state)
         self.gap_ = relative_gap(last.primal, last.dual)
         self.n_iter_ = last.epoch
@@ -248,6 +261,17 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
         scores = self.model_.scores(X)
         return scores[:, 1] - scores[:, 0] if self._is_binary else scores
+
+    @available_if(lambda self: _tells_probabilities(self.method))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes, shape (n_samples, n_classes); of ``auto`` and ``softmax`` alone.
+
+        Those of ``auto`` are fitted to rows that it held out, and are honest about rows like these. Those of
+        ``softmax`` are what its objective makes of the training rows.
+        """
+        check_is_fitted(self)
+        X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
+        return np.asarray(softmax(np.asarray(self.model_.scores(X), np.float64), axis=1))
 
     def predict(self, X: Any) -> Any:
         """Labels of the largest score, shape (n_samples,); over a label tree those that the model's rule leads to.
@@ -337,6 +361,10 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         return tags
+
+
+def _tells_probabilities(method: str) -> bool:
+    return method in SOLVERS and SOLVERS[method].handles.probabilities
 
 
 def _record(step: Step, seconds: float) -> Record:

@@ -55,7 +55,7 @@ class Auto(Solver[AutoParams]):
     name = "auto"
     title = "Chosen for the data"
     paper = "Genest and Zidek 1986; Guo et al. 2017"
-    handles = Handles(flat=True)
+    handles = Handles(flat=True, probabilities=True)
     Params = AutoParams
     chooses = True
 

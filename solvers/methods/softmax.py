@@ -49,7 +49,7 @@ class Softmax(Machine[AscentParams]):
     name = "softmax"
     title = "Softmax regression"
     paper = "Keerthi et al. 2008; Shalev-Shwartz and Zhang 2013"
-    handles = Handles(flat=True)
+    handles = Handles(flat=True, probabilities=True)
     Params = AscentParams
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from problems import settings, shape_of, small
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
@@ -105,11 +106,13 @@ def test_weights_of_classes_are_given_by_label(labels, keys):
     problem = small(n=60, k=3)
     y = np.array(labels)[problem.y]
     times = np.array([1.0, 3.0, 0.5])
-    by_label = PolymarginClassifier(class_weight=dict(zip(keys, times[1:], strict=True))).fit(problem.X, y)
-    by_example = PolymarginClassifier().fit(problem.X, y, sample_weight=times[problem.y])
+    by_label = PolymarginClassifier("weston_watkins", class_weight=dict(zip(keys, times[1:], strict=True))).fit(
+        problem.X, y
+    )
+    by_example = PolymarginClassifier("weston_watkins").fit(problem.X, y, sample_weight=times[problem.y])
     np.testing.assert_array_equal(by_label.coef_, by_example.coef_)
     with pytest.raises(ProblemError, match="'rose'"):
-        PolymarginClassifier(class_weight={"rose": 2.0}).fit(problem.X, y)
+        PolymarginClassifier("weston_watkins", class_weight={"rose": 2.0}).fit(problem.X, y)
 
 
 def test_balanced_is_what_scikit_learn_calls_so():
@@ -147,21 +150,21 @@ def test_a_path_gives_one_fitted_classifier_for_each_C_in_fewer_epochs():  # noq
 def test_a_path_refuses_what_is_no_C():  # noqa: N802
     problem = small()
     with pytest.raises(ValueError, match="Cs is empty"):
-        PolymarginClassifier().path(problem.X, problem.y, [])
+        PolymarginClassifier("weston_watkins").path(problem.X, problem.y, [])
     with pytest.raises(ParamsError, match="C: Input should be greater than 0"):
-        PolymarginClassifier().path(problem.X, problem.y, [1.0, -1.0])
+        PolymarginClassifier("weston_watkins").path(problem.X, problem.y, [1.0, -1.0])
 
 
 def test_sparse_and_dense_input_give_the_same_bits():
     problem = small()
-    dense = PolymarginClassifier().fit(problem.X.toarray(), problem.y)
-    np.testing.assert_array_equal(dense.coef_, PolymarginClassifier().fit(problem.X, problem.y).coef_)
+    dense = PolymarginClassifier("weston_watkins").fit(problem.X.toarray(), problem.y)
+    np.testing.assert_array_equal(dense.coef_, PolymarginClassifier("weston_watkins").fit(problem.X, problem.y).coef_)
     np.testing.assert_allclose(dense.decision_function(problem.X), problem.X @ dense.coef_.T, rtol=1e-4, atol=1e-5)
 
 
 def test_history_and_gap_tell_how_training_went():
     problem = small(n=100)
-    classifier = PolymarginClassifier(tol=1e-3).fit(problem.X, problem.y)
+    classifier = PolymarginClassifier("weston_watkins", tol=1e-3).fit(problem.X, problem.y)
     assert classifier.gap_ == classifier.history_[-1].gap <= 1e-3
     assert classifier.history_[-1].converged
     assert classifier.n_iter_ == classifier.history_[-1].epoch
@@ -171,12 +174,14 @@ def test_history_and_gap_tell_how_training_went():
 
 def test_grid_search_clone_and_pipelines_reach_the_methods_own_parameters():
     problem = small(n=100)
-    search = GridSearchCV(PolymarginClassifier(), {"C": [0.01, 1.0], "method": ["weston_watkins", "one_vs_rest"]}, cv=2)
+    search = GridSearchCV(
+        PolymarginClassifier("weston_watkins"), {"C": [0.01, 1.0], "method": ["weston_watkins", "one_vs_rest"]}, cv=2
+    )
     search.fit(problem.X, problem.y)
     assert set(search.best_params_) == {"C", "method"}
     copy = clone(PolymarginClassifier("one_vs_rest", C=3.0, loss="squared_hinge"))
     assert (copy.C, copy.loss, copy.get_params()["tol"]) == (3.0, "squared_hinge", 1e-2)
-    pipeline = make_pipeline(MaxAbsScaler(), PolymarginClassifier())
+    pipeline = make_pipeline(MaxAbsScaler(), PolymarginClassifier("weston_watkins"))
     pipeline.set_params(polymarginclassifier__C=0.5)
     assert pipeline.fit(problem.X, problem.y)[-1].model_ is not None
 
@@ -184,19 +189,19 @@ def test_grid_search_clone_and_pipelines_reach_the_methods_own_parameters():
 def test_a_wrong_parameter_is_named_with_its_nearest():
     problem = small()
     with pytest.raises(ParamsError, match="did you mean 'tol'"):
-        PolymarginClassifier(toll=0.1).fit(problem.X, problem.y)
+        PolymarginClassifier("weston_watkins", toll=0.1).fit(problem.X, problem.y)
     with pytest.raises(ParamsError, match="C: Input should be greater than 0"):
-        PolymarginClassifier(C=-1.0).fit(problem.X, problem.y)
+        PolymarginClassifier("weston_watkins", C=-1.0).fit(problem.X, problem.y)
     with pytest.raises(UnknownSolverError, match="did you mean 'weston_watkins'"):
         PolymarginClassifier("weston_watkin").fit(problem.X, problem.y)
     with pytest.raises(ValueError, match="no parameter 'loss'"):
-        PolymarginClassifier().set_params(loss="hinge")
+        PolymarginClassifier("weston_watkins").set_params(loss="hinge")
 
 
 def test_strings_are_labels_and_bits_do_not_depend_on_the_number_of_threads():
     problem = small()
     names = np.array(["pear", "apple", "fig", "kiwi", "plum"])[problem.y]
-    one, two = (PolymarginClassifier(threads=threads).fit(problem.X, names) for threads in (1, 2))
+    one, two = (PolymarginClassifier("weston_watkins", threads=threads).fit(problem.X, names) for threads in (1, 2))
     assert set(one.predict(problem.X)) <= set(names)
     np.testing.assert_array_equal(one.coef_, two.coef_)
 
@@ -263,3 +268,24 @@ def test_sets_of_labels_that_cannot_be_learnt_are_refused():
         PolymarginClassifier("hm3", hierarchy=EDGES).fit(X[:29], SETS)
     with pytest.raises(TaxonomyError, match="'golf'"):
         PolymarginClassifier("hm3", hierarchy=EDGES).fit(X[:2], [["golf"], []])
+
+
+@pytest.mark.parametrize("method", ["auto", "softmax"])
+def test_probabilities_add_up_to_one_and_lead_to_the_same_labels(method):
+    problem = small(n=200, k=4)
+    made = PolymarginClassifier(method).fit(problem.X, problem.y)
+    probabilities = made.predict_proba(problem.X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(made.classes_[probabilities.argmax(axis=1)], made.predict(problem.X))
+    # as likely labels are right as often: on training rows more often still
+    assert probabilities.max(axis=1).mean() <= (made.predict(problem.X) == problem.y).mean() + 0.05
+
+
+def test_methods_without_probabilities_have_no_method_for_them():
+    assert not hasattr(PolymarginClassifier("crammer_singer"), "predict_proba")
+
+
+def test_an_end_above_the_tolerance_is_warned_of():
+    problem = small(n=60)
+    with pytest.warns(ConvergenceWarning, match="weston_watkins has ended at a relative duality gap of"):
+        PolymarginClassifier("weston_watkins", tol=1e-9, max_epochs=1).fit(problem.X, problem.y)
