@@ -314,7 +314,7 @@ class Search:
                 progress.scores.pop(number, None)
 
     def _choose(self, progress: Progress) -> None:
-        """The pool of the least log loss; a single model instead if it is better by more than a standard error."""
+        """The pool of the least log loss; a single model instead if it is better by more than two standard errors."""
         options, measure = self.options, MEASURES[self.options.measure]
         numbers = sorted(progress.scores)
         stack = [progress.scores[number] for number in numbers]
@@ -322,7 +322,7 @@ class Search:
         best, value = self._best(progress, options.measure)
         whole = pooled([stack[member] for member in pool.members], pool.coefficients)
         alone = len(pool.members) == 1 or options.most_members == 1
-        if alone or value > measure(whole, self._y) + self._noise(value):
+        if alone or value > measure(whole, self._y) + 2.0 * self._noise(value):
             pool = fit_pool(stack, self._y, (numbers.index(best),))
             whole = pooled([stack[member] for member in pool.members], pool.coefficients)
         progress.pool = pool._replace(members=tuple(numbers[member] for member in pool.members))
