@@ -2,7 +2,8 @@
 
 Tried are flat machines, centroids, learnt label trees and kernel machines, or what is asked for. What comes out is a
 log-linear pool of one model or several, whose coefficients are fitted to the held-out rows: its scores are logarithms
-of probabilities. Each member is then trained on all rows, with its certificate.
+of probabilities. Each member is then trained on all rows, with its certificate. Of sets of labels one model is chosen,
+with a sigmoid for each node and one threshold.
 """
 
 from collections.abc import Iterator
@@ -12,8 +13,8 @@ from pydantic import Field
 
 from solvers.core.base import Handles, Params, Solver, State, Step
 from solvers.core.model import Model
-from solvers.core.problem import Problem
-from solvers.selection.candidates import Candidate, default_families, families_of
+from solvers.core.problem import Problem, ProblemError
+from solvers.selection.candidates import Candidate, check_families, default_families, families_of
 from solvers.selection.held_out import Measure, folds_of
 from solvers.selection.search import Options, Search
 
@@ -21,15 +22,17 @@ from solvers.selection.search import Options, Search
 class AutoParams(Params):
     """Parameters of :class:`Auto`."""
 
-    measure: Measure = Field(
-        default="accuracy", description="What the chosen model shall be best at, on held-out rows."
+    measure: Measure | None = Field(
+        default=None,
+        description="What the chosen model shall be best at, on held-out rows; of sets of labels micro_f1, "
+        "average_precision or log_loss, else any but these two. Left out, micro_f1 and accuracy.",
     )
     candidates: list[Candidate] | None = Field(
         default=None,
         min_length=1,
         max_length=1000,
         description="What is tried; left out, what suits the data: flat machines, centroids, learnt label trees, "
-        "kernel machines.",
+        "kernel machines; for sets of labels machines at the nodes and kernel ridge regression.",
     )
     most_members: int = Field(
         default=4, ge=1, le=16, description="Models that are pooled at most; 1 chooses a single one."
@@ -37,7 +40,7 @@ class AutoParams(Params):
     folds: Annotated[int, Field(ge=1, le=100)] | None = Field(
         default=None,
         description="1: one part of the rows is held out; more: each row once, by so many parts. Left out, 5 below "
-        "2,000 rows and 1 from there on.",
+        "2,000 rows and 1 from there on; of sets of labels 3 below 5,000.",
     )
     held_out: float = Field(default=0.2, gt=0, lt=1, description="Share of the rows held out, where folds is 1.")
     budget_seconds: Annotated[float, Field(gt=0)] | None = Field(
@@ -55,7 +58,7 @@ class Auto(Solver[AutoParams]):
     name = "auto"
     title = "Chosen for the data"
     paper = "Genest and Zidek 1986; Guo et al. 2017"
-    handles = Handles(flat=True, probabilities=True)
+    handles = Handles(flat=True, multilabel=True, probabilities=True)
     Params = AutoParams
     chooses = True
 
@@ -75,7 +78,12 @@ class Auto(Solver[AutoParams]):
         params = self.params
         given = params.candidates
         families = default_families(problem) if given is None else families_of(given)
+        check_families(problem, families)
         folds = folds_of(problem, params.folds, params.held_out, self.seed)
         budget = params.budget_seconds
-        options = Options(params.measure, params.most_members, budget, params.tol, params.max_epochs)
-        return Search(problem, families, folds, options, seed=self.seed, threads=self.threads)
+        measure = params.measure or ("accuracy" if problem.labels is None else "micro_f1")
+        options = Options(measure, params.most_members, budget, params.tol, params.max_epochs)
+        search = Search(problem, families, folds, options, seed=self.seed, threads=self.threads)
+        if measure not in search.task.measures:
+            raise ProblemError(f"{measure} is no measure of such labels: {', '.join(search.task.measures)} are")
+        return search

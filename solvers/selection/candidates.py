@@ -10,12 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from solvers.core.base import ParamsError, Solver
 from solvers.core.methods import all_methods, parse, unknown_method
-from solvers.core.problem import Problem
+from solvers.core.problem import Problem, ProblemError
 
 # label trees of many branches are tried where classes are many
 MANY_CLASSES = 200
 # kernels where features are few and the kernel matrix is not too large
 FEW_FEATURES, MOST_KERNEL_ROWS = 1000, 20_000
+MOST_RIDGE_ROWS = 6000
+# of more nodes the Markov tree takes the longest, and has been the worst
+FEW_NODES = 200
 
 
 class Candidate(BaseModel):
@@ -101,16 +104,29 @@ def families_of(candidates: Sequence[Candidate]) -> list[Family]:
 
 
 def can_be_tried(method: type[Solver[Any]]) -> bool:
-    """Whether a method can be a candidate: it learns one label an example, and scores classes rather than nodes."""
-    return method.handles.flat and not method.handles.tree and not method.chooses
+    """Whether a method can be a candidate: it scores classes rather than nodes, or learns sets of labels."""
+    return not method.chooses and (method.handles.multilabel or (method.handles.flat and not method.handles.tree))
+
+
+def check_families(problem: Problem, families: Sequence[Family]) -> None:
+    """Raise ProblemError if a method is for sets of labels and the problem has one label an example, or vice versa."""
+    for family in families:
+        method = all_methods()[family.method]
+        method.admit(problem)
+        if problem.labels is None and method.handles.tree:
+            raise ProblemError(f"{family.method} is tried for sets of labels, and one label an example was given")
 
 
 def default_families(problem: Problem) -> list[Family]:
     """What is tried where the user names nothing; the quick ones first.
 
     Squared hinge, one class against the rest, and Crammer and Singer's machine; centroids; label trees that are learnt,
-    halved and, of many classes, with many branches; kernel machines where features are few and dense.
+    halved and, of many classes, with many branches; kernel machines where features are few and dense. For sets of
+    labels machines at the nodes, ridge regression, where rows are not too many with a kernel, too, and of few nodes the
+    Markov tree.
     """
+    if problem.labels is not None:
+        return _families_of_sets(problem)
     n, d = problem.X.shape
     dense = problem.X.nnz > 0.2 * n * d
     text = not dense and bool((problem.X.data >= 0).all())
@@ -128,6 +144,18 @@ def default_families(problem: Problem) -> list[Family]:
         for width in (0.3, 1.0, 3.0, 10.0):
             kernel = {"kernel": "rbf", "gamma": width * typical_gamma(problem), "bias": 1.0}
             families.append(Family("spoc", kernel, (1.0, 10.0)))
+    return families
+
+
+def _families_of_sets(problem: Problem) -> list[Family]:
+    families = [Family("node_svm", {"loss": "squared_hinge", "bias": 1.0}, (0.01, 0.03, 0.1, 0.3, 1.0))]
+    if problem.n_samples <= MOST_RIDGE_ROWS:
+        for width in (1.0, 4.0):
+            kernel = {"gamma": width * typical_gamma(problem)}
+            families.append(Family("kernel_ridge", kernel, (0.3, 1.0, 3.0, 10.0)))
+    families.append(Family("hierarchical_rls", {"bias": 1.0}, (0.1, 1.0)))
+    if problem.n_classes <= FEW_NODES:
+        families.append(Family("hm3", {"bias": 1.0}, (1.0,)))
     return families
 
 

@@ -12,9 +12,11 @@ from solvers.core.problem import Problem
 from solvers.selection.pooling import fit_pool
 from solvers.selection.splits import stratified, stratified_folds
 
-Measure = Literal["accuracy", "top_5", "macro_f1", "ndcg", "log_loss"]
+Measure = Literal["accuracy", "top_5", "macro_f1", "ndcg", "log_loss", "micro_f1", "average_precision"]
 # rows below which every row is held out once, in one of the folds
 FEW_ROWS, FOLDS = 2000, 5
+# the same of sets of labels
+FEW_SETS, SET_FOLDS = 5000, 3
 # scores of held out rows that are kept of one trial
 MOST_SCORES = 1 << 24
 
@@ -29,21 +31,26 @@ class Fold:
     def problem(self, whole: Problem) -> Problem:
         """The training problem."""
         rows = self.train
-        return Problem(whole.X[rows], whole.y[rows], whole.classes, whole.weights[rows], whole.taxonomy)
+        y, labels = (whole.y[rows], None) if whole.labels is None else (whole.y, whole.labels[rows])
+        return Problem(whole.X[rows], y, whole.classes, whole.weights[rows], whole.taxonomy, labels)
 
 
 def folds_of(problem: Problem, n_folds: int | None, fraction: float, seed: int) -> list[Fold]:
     """One split into rows to train on and rows held out, or several where rows are few; each keeps every class.
 
+    Rows with sets of labels are drawn at random, and then a node may have no row to train on.
+
     Parameters
     ----------
     problem : Problem
     n_folds : int or None
-        None: 5 of fewer than 2,000 rows, else one split.
+        None: 5 of fewer than 2,000 rows, of sets of labels 3 of fewer than 5,000; else one split.
     fraction : float
         Of the rows, held out by one split.
     seed : int
     """
+    if problem.labels is not None:
+        return _folds_of_sets(problem, n_folds, fraction, seed)
     y, k = problem.y, problem.n_classes
     n_folds = n_folds or (FOLDS if len(y) < FEW_ROWS else 1)
     if n_folds > 1:
@@ -51,11 +58,29 @@ def folds_of(problem: Problem, n_folds: int | None, fraction: float, seed: int) 
         folds = [Fold(np.flatnonzero(of_row != fold), np.flatnonzero(of_row == fold)) for fold in range(n_folds)]
         return [fold for fold in folds if len(fold.held_out)]
     out = stratified(y, fraction, seed)
-    held_out = np.flatnonzero(out)
-    most = max(1, MOST_SCORES // k)
-    if len(held_out) > most:
-        held_out = np.sort(np.random.default_rng([seed, 0x0E1D]).choice(held_out, most, replace=False))
+    held_out = _thinned(np.flatnonzero(out), MOST_SCORES // k, seed)
     return [Fold(np.flatnonzero(~out), held_out)] if len(held_out) else []
+
+
+def _folds_of_sets(problem: Problem, n_folds: int | None, fraction: float, seed: int) -> list[Fold]:
+    n, k = problem.n_samples, problem.n_classes
+    n_folds = min(n_folds or (SET_FOLDS if n < FEW_SETS else 1), n)
+    shuffled = np.random.default_rng([seed, 0x5E75]).permutation(n)
+    n_out = min(n - 1, max(1, round(fraction * n)))
+    parts = np.array_split(shuffled, n_folds) if n_folds > 1 else [shuffled[:n_out]]
+    folds = []
+    for part in parts:
+        train = np.setdiff1d(shuffled, part)
+        folds.append(Fold(train, _thinned(np.sort(part), MOST_SCORES // (k * len(parts)), seed)))
+    return [fold for fold in folds if len(fold.held_out)]
+
+
+def _thinned(rows: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
+    """``most`` of the rows at random, at least one, or all of them."""
+    most = max(1, most)
+    if len(rows) <= most:
+        return rows
+    return np.sort(np.random.default_rng([seed, 0x0E1D]).choice(rows, most, replace=False))
 
 
 def ranks(scores: NDArray[np.float32], y: NDArray[np.int32]) -> NDArray[np.int64]:

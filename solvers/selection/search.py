@@ -15,20 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.core.base import Solver, State, Step, relative_gap
+from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.metrics.confidence.back_off import BackOff
-from solvers.metrics.confidence.reliability import Reliability
 from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.candidates import Family
-from solvers.selection.held_out import MEASURES, Fold
-from solvers.selection.pool_model import PoolModel, log_softmax
-from solvers.selection.pooling import Pool, choose_pool, fit_pool, pooled
+from solvers.selection.held_out import Fold
+from solvers.selection.pooling import Pool
+from solvers.selection.tasks import Scores, task_of
 
 LOOSE_TOL = 0.05
 # trials in a row that lead to nothing better end a path
 PATIENCE = 2
-RESULTS = (*MEASURES, "seconds", "epochs")
-Scores = NDArray[np.float32]
+# what a model needs besides its members
+KEPT = ("reliability", "back_off", "calibration")
 
 
 class Options(NamedTuple):
@@ -37,7 +36,7 @@ class Options(NamedTuple):
     Attributes
     ----------
     measure : str
-        One of ``MEASURES``.
+        One of the task's.
     most_members : int
         Of a pool; 1 chooses a single model.
     budget_seconds : float or None
@@ -67,8 +66,8 @@ class Progress:
 
     Attributes
     ----------
-    results : float64 array, shape (n_trials, len(RESULTS))
-        nan of trials that are not made yet or left out.
+    results : float64 array, shape (n_trials, n_measures + 2)
+        The measures, seconds and epochs; nan of trials that are not made yet or left out.
     scores : dict of int to float32 array, shape (n_held_out, n_classes)
         Held-out scores of the trials that may be chosen yet, by their numbers.
     warm : dict of int to mapping
@@ -81,6 +80,8 @@ class Progress:
         Its members are trials' numbers.
     found : dict of str to float
         Measures of the pool on the held-out rows.
+    kept : dict of str to mapping
+        What the model needs besides its members, arrays by the names of ``KEPT``.
     final : dict of int to mapping
         The last states of the members that are trained on all rows; their primal and dual values are ``bounds``.
     """
@@ -97,8 +98,7 @@ class Progress:
     trial_epochs: int = 0
     pool: Pool | None = None
     found: dict[str, float] = field(default_factory=dict)
-    reliability: Reliability | None = None
-    back_off: BackOff | None = None
+    kept: dict[str, State] = field(default_factory=dict)
     final: dict[int, State] = field(default_factory=dict)
     bounds: list[tuple[float, float]] = field(default_factory=list)
     violation: float = 0.0
@@ -116,10 +116,7 @@ class Progress:
         parts["partial"] = {str(fold): scores for fold, scores in enumerate(self.partial)}
         parts |= {f"warm{fold}": state for fold, state in self.warm.items()}
         parts |= {f"final{place}": state for place, state in self.final.items()}
-        if self.reliability is not None:
-            parts["reliability"] = self.reliability.arrays()
-        if self.back_off is not None:
-            parts["back_off"] = self.back_off.arrays()
+        parts |= self.kept
         if self.pool is not None:
             parts["found"] = {name: np.array(value) for name, value in self.found.items()}
             parts["pool"] = {
@@ -148,10 +145,7 @@ class Progress:
             members = tuple(int(member) for member in pool["members"])
             found.pool = Pool(members, pool["coefficients"], float(pool["log_loss"]))
             found.found = {name: float(value) for name, value in part_of(arrays, "found").items()}
-        if reliability := part_of(arrays, "reliability"):
-            found.reliability = Reliability.from_arrays(reliability)
-        if levels := part_of(arrays, "back_off"):
-            found.back_off = BackOff.from_arrays(levels)
+        found.kept = {name: part_of(arrays, name) for name in KEPT if name in names}
         return found, part_of(arrays, "inner") or None
 
 
@@ -182,12 +176,13 @@ class Search:
         self.seed, self.threads = seed, threads
         places = [(family, place) for family in families for place in range(family.n_trials)]
         self.trials = [Trial(family, place, number) for number, (family, place) in enumerate(places)]
-        self._y = np.concatenate([np.empty(0, np.int32), *(problem.y[fold.held_out] for fold in folds)])
+        self.task = task_of(problem, folds)
+        self.results = (*self.task.measures, "seconds", "epochs")
 
     def steps(self, state: State | None) -> Iterator[Step]:
         """Search, then train what is found on all rows; the last step has the certificate."""
         if state is None:
-            progress, inner = Progress(np.full((len(self.trials), len(RESULTS)), np.nan)), None
+            progress, inner = Progress(np.full((len(self.trials), len(self.results)), np.nan)), None
         else:
             progress, inner = Progress.resumed(state)
         while progress.pool is None:
@@ -208,7 +203,7 @@ class Search:
         converged = bool(gap <= self.options.tol)
         yield Step(progress.epochs, primal, dual, progress.violation, converged, progress.state(), self._told(progress))
 
-    def model(self, state: State) -> PoolModel:
+    def model(self, state: State) -> Model:
         """The model of the last step; raises ValueError for an earlier one."""
         progress, _ = Progress.resumed(state)
         if progress.pool is None or len(progress.final) < len(progress.pool.members):
@@ -216,7 +211,7 @@ class Search:
         members = []
         for place, number in enumerate(progress.pool.members):
             members.append(self._solver(self.trials[number]).model(self.problem, progress.final[place]))
-        model = PoolModel(members, progress.pool.coefficients, progress.reliability, progress.back_off)
+        model = self.task.model(members, progress.pool, progress.kept)
         model.report = {"trials": float(np.isfinite(progress.results[:, 0]).sum())} | progress.found
         model.record = {"trials": self.leaderboard(progress), "members": self._members(progress)}
         return model
@@ -224,11 +219,11 @@ class Search:
     def leaderboard(self, progress: Progress) -> list[dict[str, Any]]:
         """The trials that were made, the best first, with method, parameters and measures."""
         done = [trial for trial in self.trials if np.isfinite(progress.results[trial.number, 0])]
-        column = RESULTS.index(self.options.measure)
+        column = self.results.index(self.options.measure)
         done.sort(key=lambda trial: -progress.results[trial.number, column])
         rows = []
         for trial in done:
-            found = dict(zip(RESULTS, progress.results[trial.number].tolist(), strict=True))
+            found = dict(zip(self.results, progress.results[trial.number].tolist(), strict=True))
             found["log_loss"] = -found["log_loss"]
             rows.append(trial.family.described(trial.place) | {"measures": found})
         return rows
@@ -261,7 +256,7 @@ class Search:
     def _has_fallen(self, progress: Progress, trial: Trial) -> bool:
         """Whether the trials just before, in the same family, have led to nothing better."""
         before = progress.results[trial.number - trial.place : trial.number]
-        columns = [RESULTS.index(self.options.measure), RESULTS.index("log_loss")]
+        columns = [self.results.index(self.options.measure), self.results.index("log_loss")]
         if trial.place <= PATIENCE:
             return False
         if np.isnan(before[:, 0]).any():
@@ -291,10 +286,10 @@ class Search:
             if trial.family.Cs and solver.has_path:
                 progress.warm[fold] = {name: np.array(last.state[name]) for name in last.state}
             X = self.problem.X[self.folds[fold].held_out]
-            progress.partial.append(np.asarray(solver.model(problem, last.state).scores(X), np.float32))
+            progress.partial.append(np.asarray(self.task.scores(solver.model(problem, last.state), X), np.float32))
             progress.trial_seconds += time.perf_counter() - began
         scores = np.concatenate(progress.partial)
-        found = [measure(scores, self._y) for measure in MEASURES.values()]
+        found = self.task.measured(scores)
         progress.results[trial.number] = [*found, progress.trial_seconds, progress.trial_epochs]
         progress.epochs += progress.trial_epochs
         progress.seconds += progress.trial_seconds
@@ -307,47 +302,23 @@ class Search:
         """Keep of a family only the scores of the best trial by the measure, and by the log loss."""
         first = trial.number - trial.place
         results = progress.results[first : trial.number + 1]
-        columns = RESULTS.index(self.options.measure), RESULTS.index("log_loss")
+        columns = self.results.index(self.options.measure), self.results.index("log_loss")
         best = {first + int(np.nanargmax(results[:, column])) for column in columns}
         for number in range(first, trial.number + 1):
             if number not in best:
                 progress.scores.pop(number, None)
 
     def _choose(self, progress: Progress) -> None:
-        """The pool of the least log loss; a single model instead if it is better by more than two standard errors."""
-        options, measure = self.options, MEASURES[self.options.measure]
-        numbers = sorted(progress.scores)
-        stack = [progress.scores[number] for number in numbers]
-        pool = choose_pool(stack, self._y, options.most_members)
-        best, value = self._best(progress, options.measure)
-        whole = pooled([stack[member] for member in pool.members], pool.coefficients)
-        alone = len(pool.members) == 1 or options.most_members == 1
-        if alone or value > measure(whole, self._y) + 2.0 * self._noise(value):
-            pool = fit_pool(stack, self._y, (numbers.index(best),))
-            whole = pooled([stack[member] for member in pool.members], pool.coefficients)
-        progress.pool = pool._replace(members=tuple(numbers[member] for member in pool.members))
-        said, tree = log_softmax(whole), self.problem.taxonomy
-        progress.reliability = Reliability.of(said, self._y)
-        if tree is not None:
-            progress.back_off = BackOff.of(tree, self.problem.classes, said, self._y)
-        progress.found = {f"held_out_{name}": each(whole, self._y) for name, each in MEASURES.items()}
-        progress.found["held_out_log_loss"] = pool.log_loss
-        progress.found["held_out_calibration_error"] = progress.reliability.calibration_error()
+        best = int(np.nanargmax(progress.results[:, self.results.index(self.options.measure)]))
+        options = self.options
+        choice = self.task.choose(progress.scores, best, options.measure, options.most_members)
+        progress.pool, progress.found, progress.kept = choice
         progress.scores, progress.warm, progress.trial_epochs = {}, {}, 0
 
     def _unmeasured(self) -> Pool:
         """What is taken where no row can be held out: the first trial at C = 1."""
         usual = [trial.number for trial in self.trials if trial.family.Cs and trial.family.Cs[trial.place] == 1.0]
         return Pool(((usual or [0])[0],), np.ones(1), 0.0)
-
-    def _noise(self, value: float) -> float:
-        """The standard error of a mean of numbers from 0 to 1; of a log loss, nothing."""
-        return float(np.sqrt(max(value * (1.0 - value), 0.0) / len(self._y))) if 0.0 <= value <= 1.0 else 0.0
-
-    def _best(self, progress: Progress, measure: str) -> tuple[int, float]:
-        values = progress.results[:, RESULTS.index(measure)]
-        best = int(np.nanargmax(values))
-        return best, float(values[best])
 
     def _train(self, progress: Progress, place: int, start: State | None) -> Iterator[Step]:
         """Train a member on all rows."""
@@ -373,7 +344,7 @@ class Search:
     def _told(self, progress: Progress, trial: Trial | None = None) -> dict[str, float]:
         if trial is None:
             return {"members": float(len(progress.final))}
-        found = dict(zip(RESULTS, progress.results[trial.number].tolist(), strict=True))
+        found = dict(zip(self.results, progress.results[trial.number].tolist(), strict=True))
         return {"trial": float(trial.number), **found, "log_loss": -found["log_loss"]}
 
     def _solver(self, trial: Trial, *, loosely: bool = False) -> Solver[Any]:

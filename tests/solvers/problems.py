@@ -107,6 +107,8 @@ def settings(name: str, **params: Any) -> dict[str, Any]:
         params = {"bias": 0.0} | params
     if name == "centroids":
         return {}
+    if name == "kernel_ridge":
+        return {"kernel": "linear"} | ({"C": params["C"]} if "C" in params else {})
     if not SOLVERS[name].handles.flat:
         params.pop("dtype", None)
     if SOLVERS[name].handles.kernels:

@@ -141,7 +141,7 @@ def test_a_path_ends_where_it_leads_to_nothing_better():
     [
         ({"solver": "auto"}, "/candidates/0/solver"),
         ({"solver": "nothing"}, "/candidates/0/solver"),
-        ({"solver": "hm3"}, "/candidates/0/solver"),
+        ({"solver": "transfer"}, "/candidates/0/solver"),
         ({"solver": "one_vs_rest", "params": {"loss": "log"}}, "/candidates/0/params/loss"),
         ({"solver": "one_vs_rest", "grid": {"C": [-1.0]}}, "/candidates/0/grid/C"),
         ({"solver": "one_vs_rest", "grid": {"loss": []}}, "/candidates/0/grid/loss"),

@@ -1,0 +1,114 @@
+"""Models over sets of labels with probabilities: scores are log-odds, and sets are where these pass one threshold."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from solvers.core.model import Explanation, Floats, Model
+from solvers.core.stored_models import find_kind
+from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.ranking import Ranking
+from solvers.numerics.lazy_arrays import Parts, part_of
+from solvers.selection.node_calibration import NodeCalibration
+
+
+class SetPoolModel(Model):
+    """``log-odds(j) = min over the path to j of a (s - m) / dev + b``; the set is where they exceed the threshold.
+
+    Log-odds never rise on the way down, so that the set is closed upwards.
+
+    Parameters
+    ----------
+    tree : Taxonomy
+        Its nodes are the model's classes.
+    member : Model
+        Scores the nodes.
+    calibration : NodeCalibration
+    """
+
+    kind = "set_pool"
+    names_sets = True
+    tree: Taxonomy
+
+    def __init__(self, tree: Taxonomy, member: Model, calibration: NodeCalibration) -> None:
+        self.classes = tree.names
+        self.n_features = member.n_features
+        self.tree = tree
+        self.member = member
+        self.calibration = calibration
+
+    def scores(self, X: sp.csr_matrix) -> Floats:
+        """Log-odds of the nodes: float64 array, shape (n_samples, n_nodes)."""
+        return self.calibration.log_odds(node_scores(self.member, X), self.tree.parent)
+
+    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+        part = scorer(self.member)
+        return np.asarray(self.calibration.log_odds(part.score_one(indices, values)[None], self.tree.parent)[0])
+
+    def probabilities(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+        """Of each node for itself that a row has it: shape (n_samples, n_nodes), never rising on the way down."""
+        return np.asarray(expit(self.scores(X)))
+
+    def ranking(self, X: sp.csr_matrix) -> Ranking:
+        scores = self.scores(X)
+        return Ranking(scores, sets=sp.csr_matrix(scores > self.calibration.threshold))
+
+    def predict_sets(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> sp.csr_matrix:
+        """The predicted sets: csr_matrix of bool, shape (n_samples, n_nodes); made ``chunk_bytes`` bytes at a time."""
+        rows = max(1, chunk_bytes // (16 * len(self.classes)))
+        parts = []
+        for begin in range(0, max(1, X.shape[0]), rows):
+            parts.append(sp.csr_matrix(self.scores(X[begin : begin + rows]) > self.calibration.threshold))
+        return sp.csr_matrix(sp.vstack(parts, format="csr"))
+
+    def subtree(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Floats]:
+        """The predicted set of one sparse example, parents before children, and the log-odds of every node in it."""
+        scores = self.score_one(indices, values)
+        nodes = np.flatnonzero(scores > self.calibration.threshold)
+        return nodes, scores[nodes]
+
+    def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
+        """The predicted set of one sparse example, whatever its best node."""
+        nodes, scores = self.subtree(indices, values)
+        names, parents = self.classes, self.tree.parent[nodes].tolist()
+        return Explanation(
+            subtree=[
+                (names[node], None if above < 0 else names[above], score)
+                for node, above, score in zip(nodes.tolist(), parents, scores.tolist(), strict=True)
+            ]
+        )
+
+    def path(self, node: int) -> list[str]:
+        """The names from a child of the root down to a node, itself the last."""
+        return [self.classes[i] for i in self.tree.path(node).tolist()]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        parts = {"member": self.member.arrays(), "calibration": self.calibration.arrays()}
+        own = {"parent": self.tree.parent, "form": np.array([self.member.kind])}
+        return dict(Parts(parts)) | own
+
+    @classmethod
+    def from_arrays(
+        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
+    ) -> "SetPoolModel":
+        kind = find_kind(str(arrays["form"][0]))
+        if kind is None:
+            raise ValueError(f"models of the kind {arrays['form'][0]} are not known to this version")
+        member = kind.from_arrays(classes, n_features, part_of(arrays, "member"))
+        tree = Taxonomy(tuple(classes), np.asarray(arrays["parent"]))
+        return cls(tree, member, NodeCalibration.from_arrays(part_of(arrays, "calibration")))
+
+
+def scorer(model: Model) -> Model:
+    """What scores each node for itself: the parts of a model that goes down the tree; of best sets, the model."""
+    return model.parts if isinstance(model, SubtreeModel) and model.rule == "path" else model
+
+
+def node_scores(model: Model, X: sp.csr_matrix) -> Floats:
+    """The scores that are calibrated, shape (n_samples, n_nodes)."""
+    return scorer(model).scores(X)

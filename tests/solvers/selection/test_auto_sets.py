@@ -1,0 +1,163 @@
+"""What is chosen for sets of labels, and the probabilities and sets that follow."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+from problems import small_sets
+from scipy.special import expit
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import average_precision_score, f1_score
+
+import solvers.linear.ascent
+from solvers.core.problem import Problem, ProblemError
+from solvers.core.stored_models import load_model
+from solvers.registry import make
+from solvers.selection.held_out import folds_of
+from solvers.selection.node_calibration import OFFSET_PENALTY, SLOPE_PENALTY, Curve, NodeCalibration, log_loss
+
+CANDIDATES = [
+    {"solver": "node_svm", "params": {"loss": "squared_hinge"}, "grid": {"C": [0.1, 1.0]}},
+    {"solver": "kernel_ridge", "grid": {"C": [1.0], "gamma": [0.1, 1.0]}},
+    {"solver": "hm3"},
+]
+
+
+def run(problem, **params):
+    solver = make("auto", {"candidates": CANDIDATES} | params, seed=1)
+    *_, last = solver.steps(problem)
+    return last, solver.model(problem, last.state)
+
+
+def test_sets_are_closed_and_are_where_probabilities_pass_the_threshold():
+    problem = small_sets(n=120)
+    last, model = run(problem)
+    assert last.converged
+    probabilities, sets = model.probabilities(problem.X), model.predict_sets(problem.X).toarray()
+    below = np.flatnonzero(problem.tree.parent >= 0)
+    assert (probabilities[:, below] <= probabilities[:, problem.tree.parent[below]]).all()
+    np.testing.assert_array_equal(sets, probabilities > expit(model.calibration.threshold))
+    np.testing.assert_array_equal(model.ranking(problem.X).sets.toarray(), sets)
+    for i in range(10):
+        row = problem.X[i]
+        told = model.explain(row.indices, row.data, 0).subtree
+        assert [name for name, _, _ in told] == [problem.classes[j] for j in np.flatnonzero(sets[i])]
+    assert f1_score(problem.labels.toarray(), sets, average="micro") > 0.7
+
+
+def test_the_best_trial_by_the_measure_is_trained_on_all_rows():
+    problem = small_sets(n=120)
+    for measure in ("micro_f1", "average_precision"):
+        _, model = run(problem, measure=measure)
+        trials = model.record["trials"]
+        assert len(trials) == 5
+        assert trials[0]["measures"][measure] == max(trial["measures"][measure] for trial in trials)
+        [member] = model.record["members"]
+        assert (member["solver"], member["params"]) == (trials[0]["solver"], trials[0]["params"])
+        assert model.report[f"held_out_{measure}"] == trials[0]["measures"][measure]
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_a_resumed_search_over_sets_repeats_the_uninterrupted_one_bit_for_bit(folds, monkeypatch):
+    monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", 500)
+    problem = small_sets(n=60)
+
+    def solver():
+        return make("auto", {"candidates": CANDIDATES, "folds": folds, "tol": 1e-3}, seed=1)
+
+    steps = [(s.epoch, {k: np.array(v) for k, v in s.state.items()}) for s in solver().steps(problem)]
+    whole = solver().model(problem, steps[-1][1]).arrays()
+    assert len(steps) > 5
+    for stop in range(0, len(steps) - 1, max(1, len(steps) // 12)):
+        *_, last = solver().steps(problem, steps[stop][1])
+        assert last.epoch == steps[-1][0]
+        for name, array in solver().model(problem, last.state).arrays().items():
+            np.testing.assert_array_equal(array, whole[name], err_msg=name)
+
+
+def test_the_files_of_a_model_over_sets_are_read_again(tmp_path):
+    problem = small_sets(n=60)
+    _, model = run(problem)
+    model.save(tmp_path / "model")
+    read, _ = load_model(tmp_path / "model", verify=True)
+    np.testing.assert_array_equal(read.scores(problem.X), model.scores(problem.X))
+    assert (read.predict_sets(problem.X) != model.predict_sets(problem.X)).nnz == 0
+
+
+def test_without_candidates_all_that_learn_sets_are_tried_and_a_single_row_is_enough():
+    problem = small_sets(n=60)
+    _, model = run(problem, candidates=None)
+    tried = {trial["solver"] for trial in model.record["trials"]}
+    assert tried == {"node_svm", "kernel_ridge", "hierarchical_rls", "hm3"}
+    alone = Problem.check_sets(problem.X[:1], np.ones((1, problem.n_classes)), problem.taxonomy)
+    last, model = run(alone, candidates=None)
+    assert last.converged
+    assert model.calibration.threshold == 0.0
+
+
+def test_measures_and_methods_of_other_labels_are_refused():
+    with pytest.raises(ProblemError, match="accuracy is no measure of such labels: micro_f1"):
+        run(small_sets(), measure="accuracy")
+    with pytest.raises(ProblemError, match="centroids takes one label an example"):
+        run(small_sets(), candidates=[{"solver": "centroids"}])
+    with pytest.raises(ProblemError, match="needs a label tree"):
+        run(Problem.check(np.eye(4), np.arange(4) % 2))
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_rows_with_sets_are_held_out_once_at_most_and_never_trained_on(folds):
+    problem = small_sets(n=50)
+    found = folds_of(problem, folds, 0.2, 0)
+    out = np.concatenate([fold.held_out for fold in found])
+    assert len(np.unique(out)) == len(out) == (10 if folds == 1 else 50)
+    for fold in found:
+        assert sorted([*fold.train, *fold.held_out]) == list(range(50))
+        assert (fold.problem(problem).labels != problem.labels[fold.train]).nnz == 0
+
+
+def test_the_curve_is_that_of_naive_counting_ties_included():
+    rng = np.random.default_rng(0)
+    scores, labels = rng.integers(-5, 5, size=(40, 6)) / 2.0, rng.random((40, 6)) < 0.3
+    curve = Curve.of(scores, sp.csr_matrix(labels))
+    assert curve.average_precision == pytest.approx(average_precision_score(labels.ravel(), scores.ravel()))
+    values = {cut: f1_score(labels.ravel(), scores.ravel() >= cut) for cut in np.unique(scores)}
+    assert curve.micro_f1 == pytest.approx(max(values.values()))
+    assert f1_score(labels.ravel(), scores.ravel() > curve.threshold) == pytest.approx(curve.micro_f1)
+    p = np.where(labels, expit(scores), expit(-scores))
+    assert log_loss(scores, sp.csr_matrix(labels)) == pytest.approx(-np.log(p).mean())
+
+
+def test_each_sigmoid_is_the_minimum_of_its_penalised_loss_also_of_nodes_that_no_row_has():
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal((80, 4))
+    labels = expit(3 * scores - [0, 1, 3, 40]) > rng.random((80, 4))
+    assert not labels[:, 3].any()
+    fitted = NodeCalibration.fit(scores, sp.csr_matrix(labels))
+    z = (scores - scores.mean(axis=0)) / scores.std(axis=0)
+    common, n = fitted.slope.mean(), len(scores)
+    for j in range(4):
+        count = labels[:, j].sum()
+        prior = np.log((count + 0.5) / (n - count + 0.5))
+
+        def loss(v, j=j, prior=prior):
+            f = v[0] * z[:, j] + v[1]
+            penalty = SLOPE_PENALTY * (v[0] - common) ** 2 + OFFSET_PENALTY * (v[1] - prior) ** 2
+            return np.logaddexp(0, np.where(labels[:, j], -f, f)).sum() + penalty / 2
+
+        best = scipy.optimize.minimize(loss, [1.0, prior], tol=1e-10).x
+        np.testing.assert_allclose([fitted.slope[j], fitted.offset[j]], best, atol=5e-3)
+
+
+def test_kernel_ridge_is_that_of_scikit_learn_at_every_node():
+    problem = small_sets(n=40)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 40)
+    problem = Problem.check_sets(problem.X, problem.labels, problem.taxonomy, weights)
+    solver = make("kernel_ridge", {"C": 2.0, "gamma": 0.3})
+    [step] = solver.steps(problem)
+    assert step.converged
+    sides = 2.0 * problem.labels.toarray() - 1.0
+    mean = np.average(sides, axis=0, weights=weights)
+    peer = KernelRidge(alpha=0.5, kernel="rbf", gamma=0.3)
+    peer.fit(problem.X.toarray(), sides - mean, sample_weight=weights)
+    scores = solver.model(problem, step.state).parts.scores(problem.X)
+    np.testing.assert_allclose(scores, peer.predict(problem.X.toarray()) + mean, atol=1e-8)
