@@ -3,7 +3,8 @@
 For a term found n times in a text, the weight is (1 + ln n) idf, or n idf if not sublinear, with
 idf = ln((1 + n_texts) / (1 + n_texts_with_the_term)) + 1; each row is then divided by its Euclidean length. Words are
 runs of two or more word characters. This is what scikit-learn's TfidfVectorizer computes; it is done here because a
-request must not pay for building one, and a server that only predicts need not import one.
+request must not pay for building one, and a server that only predicts need not import one. A recipe may add the
+beginnings of words, named ``begin*``, and runs of characters within words, named ``~run``.
 """
 
 from __future__ import annotations
@@ -148,16 +149,33 @@ class TextFeatures:
 
 
 def _terms(text: str, params: TextRecipe) -> list[str]:
-    """Words, then runs of two words, then of three, as far as the params go."""
+    """Words, then runs of two words, then of three, then beginnings and runs of characters, as far as the params go."""
     words: list[str] = _words(text.lower() if params.lowercase else text)
-    if params.ngram_max == 1:
-        return words
-    runs = [
+    terms = words if params.ngram_max == 1 else words + _word_runs(words, params)
+    if params.prefix is not None:
+        length = params.prefix
+        terms = terms + [f"{word[:length]}*" for word in words if len(word) > length]
+    if params.char_ngrams is not None:
+        terms = terms + [run for word in words for run in _character_runs(word, *params.char_ngrams)]
+    return terms
+
+
+def _character_runs(word: str, shortest: int, longest: int) -> list[str]:
+    """Runs of so many characters of a word with a blank at either end, ``~`` before each."""
+    padded = f" {word} "
+    return [
+        f"~{padded[start : start + length]}"
+        for length in range(shortest, longest + 1)
+        for start in range(len(padded) - length + 1)
+    ]
+
+
+def _word_runs(words: list[str], params: TextRecipe) -> list[str]:
+    return [
         " ".join(words[start : start + length])
         for length in range(2, params.ngram_max + 1)
         for start in range(len(words) - length + 1)
     ]
-    return words + runs
 
 
 def _count(texts: Iterable[str], params: TextRecipe, find: Callable[[str], int | None]) -> csr_matrix[np.float64]:

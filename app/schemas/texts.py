@@ -1,6 +1,8 @@
 """How texts become features."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 
 class TextRecipe(BaseModel):
@@ -11,6 +13,21 @@ class TextRecipe(BaseModel):
     min_df: int = Field(default=2, ge=1, description="Documents that a term must be in.")
     max_df: float = Field(default=1.0, gt=0, le=1, description="Largest share of the documents that a term may be in.")
     ngram_max: int = Field(default=1, ge=1, le=3, description="Longest run of words taken as one term.")
+    prefix: int | None = Field(
+        default=None, ge=2, le=20, description="Also the first so many letters of longer words, as terms of their own."
+    )
+    char_ngrams: tuple[Annotated[int, Field(ge=1, le=10)], Annotated[int, Field(ge=1, le=10)]] | None = Field(
+        default=None,
+        description="Also runs of characters within words, from the first number of them to the second; a blank marks "
+        "either end of a word. For codes, compounds and misspelt words; several times as many features.",
+    )
     max_features: int | None = Field(default=None, ge=1, description="Keep only the most frequent terms.")
     sublinear_tf: bool = Field(default=True, description="1 + log(count) in place of the count.")
     lowercase: bool = True
+
+    @field_validator("char_ngrams")
+    @classmethod
+    def _ascends(cls, lengths: tuple[int, int] | None) -> tuple[int, int] | None:
+        if lengths is not None and lengths[0] > lengths[1]:
+            raise ValueError("the shorter length comes first")
+        return lengths

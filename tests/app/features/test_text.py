@@ -122,3 +122,21 @@ def test_numbers_are_refused(instance: dict[str, object] | list[float]) -> None:
 def test_params_out_of_bounds_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         TextRecipe.model_validate(wrong)
+
+
+def test_beginnings_and_runs_of_characters_are_terms_of_their_own():
+    recipe = TextRecipe(min_df=1, prefix=3, char_ngrams=(4, 5))
+    features, _ = TextFeatures.fit(["Library a lib bee"], recipe)
+    runs = ["~ lib", "~libr", "~ibra", "~brar", "~rary", "~ary ", "~lib ", "~ bee", "~bee "]
+    longer = ["~ libr", "~libra", "~ibrar", "~brary", "~rary ", "~ lib ", "~ bee "]
+    assert set(features.names()) == {"library", "lib", "bee", "lib*", *runs, *longer}
+    again, X = TextFeatures.fit(["Library a lib bee", "other words"], recipe)
+    read = TextFeatures.from_arrays(again.params_json(), again.arrays())
+    indices, values = read.text_row("Library a lib bee")
+    np.testing.assert_array_equal(indices, X[0].indices)
+    np.testing.assert_allclose(values, X[0].data)
+
+
+def test_lengths_of_runs_ascend():
+    with pytest.raises(ValidationError, match="the shorter length comes first"):
+        TextRecipe(char_ngrams=(5, 3))
