@@ -9,7 +9,7 @@ Prediction goes down the tree as long as scores ``m_j + f_j(x)`` are positive.
 """
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy.linalg
@@ -32,7 +32,7 @@ class KernelRidgeParams(Params):
         default=1.0, ge=1e-9, le=1e9, description="Weight of the squared errors against the norm: 1 / lambda."
     )
     kernel: Literal["linear", "rbf"] = Field(default="rbf", description="linear x.z; rbf exp(-gamma |x - z|^2).")
-    gamma: Literal["scale"] | float = Field(
+    gamma: Literal["scale"] | Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)] = Field(
         default="scale", description="Of rbf, positive; scale takes 1 / (n_features * variance of X)."
     )
     memory_mb: int | None = Field(
