@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from pydantic.fields import FieldInfo
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
@@ -266,12 +266,15 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes, shape (n_samples, n_classes); of ``auto`` and ``softmax`` alone.
 
+        Those of sets of labels are of each node for itself, and do not add up to one.
+
         Those of ``auto`` are fitted to rows that it held out, and are honest about rows like these. Those of
         ``softmax`` are what its objective makes of the training rows.
         """
         check_is_fitted(self)
         X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
-        return np.asarray(softmax(np.asarray(self.model_.scores(X), np.float64), axis=1))
+        scores = np.asarray(self.model_.scores(X), np.float64)
+        return np.asarray(softmax(scores, axis=1) if self.model_.tree is None else expit(scores))
 
     def predict(self, X: Any) -> Any:
         """Labels of the largest score, shape (n_samples,); over a label tree those that the model's rule leads to.

@@ -73,8 +73,9 @@ class SetPoolModel(Model):
         return nodes, scores[nodes]
 
     def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
-        """The predicted set of one sparse example, whatever its best node."""
+        """The predicted set of one sparse example, whatever its best node; margins are log-odds above the threshold."""
         nodes, scores = self.subtree(indices, values)
+        scores = scores - self.calibration.threshold
         names, parents = self.classes, self.tree.parent[nodes].tolist()
         return Explanation(
             subtree=[

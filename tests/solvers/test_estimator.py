@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from problems import settings, shape_of, small
+from problems import settings, shape_of, small, small_sets
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -291,3 +291,17 @@ def test_an_end_above_the_tolerance_is_warned_of():
     problem = small(n=60)
     with pytest.warns(ConvergenceWarning, match="weston_watkins has ended at a relative duality gap of"):
         PolymarginClassifier("weston_watkins", tol=1e-9, max_epochs=1).fit(problem.X, problem.y)
+
+
+def test_probabilities_of_sets_are_of_each_node_for_itself():
+    problem = small_sets(n=80)
+    names = np.array(problem.classes)
+    sets = [names[row.indices].tolist() for row in problem.labels]
+    edges = list(problem.taxonomy.edges)
+    candidates = [{"solver": "node_svm", "grid": {"C": [0.1, 1.0]}}]
+    made = PolymarginClassifier("auto", hierarchy=edges, candidates=candidates).fit(problem.X, sets)
+    probabilities = made.predict_proba(problem.X)
+    assert probabilities.shape == (80, len(names))
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+    said = [set(np.flatnonzero(row).tolist()) for row in made.model_.predict_sets(problem.X).toarray()]
+    assert [{made.classes_.tolist().index(label) for label in labels} for labels in made.predict(problem.X)] == said

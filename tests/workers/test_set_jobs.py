@@ -143,3 +143,23 @@ def test_a_method_over_sets_takes_single_labels_as_their_paths(
         version = models.version(session, "m")
     assert {"error", "h_uniform", "majority_error"} <= set(version.metrics["test"])
     assert len(version.levels["test"]) == 2
+
+
+def test_a_model_that_is_chosen_for_sets_predicts_closed_subtrees(database: sessionmaker[Session], tagged: str) -> None:
+    with database() as session:
+        job = jobs.get(session, _trained(session, solver="auto"))
+        assert (job.state, job.error) == ("succeeded", None)
+        version = models.version(session, "m")
+        assert version.report["held_out_micro_f1"] > 0.5
+        chosen = models.selection(session, "m", 1)
+    assert len(chosen.members) == 1
+    assert len(chosen.trials) == version.report["trials"]
+    loaded = ModelCache(database, 1 << 30).get(("m", None, None))
+    values = [3.0 if j == 0 else 0.0 for j in range(6)]
+    document = {"instances": [{"indices": list(range(6)), "values": values}]}
+    [prediction] = PredictResponse.model_validate(predict(loaded, document, 10)).predictions
+    assert prediction.subtree
+    margins = {node.label: node.margin for node in prediction.subtree}
+    for node in prediction.subtree:
+        assert node.margin > 0
+        assert node.parent is None or margins[node.parent] >= node.margin
