@@ -36,7 +36,9 @@ def many_classes(n: int) -> Problem:
     return Problem.check(sp.random(n, 400, density=5 / 400, random_state=rng, format="csr"), np.arange(n))
 
 
-@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "label_trees" else ()) for name in BOUNDED]
+)
 def test_ten_thousand_classes_converge_or_are_refused_with_an_estimate_before_the_memory_is_taken(name):
     allowed = 256
     method, problem = solver(name, tol=0.1, memory_mb=allowed), many_classes(10_000)
