@@ -1,0 +1,31 @@
+"""The tables: the one truth about datasets, hierarchies, jobs, models and keys; times are seconds since 1970, UTC."""
+
+from app.store.tables.access import Idempotency, Key
+from app.store.tables.base import Table
+from app.store.tables.data import Dataset, Hierarchy, HierarchyNode
+from app.store.tables.evaluations import Evaluation, EvaluationConfusion, EvaluationLabel, EvaluationMeasure
+from app.store.tables.jobs import Checkpoint, Job, Step
+from app.store.tables.models import Alias, Metric, Model, ModelVersion
+from app.store.tables.pools import Slot, Worker
+
+__all__ = [
+    "Alias",
+    "Checkpoint",
+    "Dataset",
+    "Evaluation",
+    "EvaluationConfusion",
+    "EvaluationLabel",
+    "EvaluationMeasure",
+    "Hierarchy",
+    "HierarchyNode",
+    "Idempotency",
+    "Job",
+    "Key",
+    "Metric",
+    "Model",
+    "ModelVersion",
+    "Slot",
+    "Step",
+    "Table",
+    "Worker",
+]

@@ -1,0 +1,58 @@
+"""Datasets, and hierarchies of labels."""
+
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, Integer, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.store.tables.base import Table
+
+
+class Dataset(Table):
+    """An uploaded file and, once imported, its arrays."""
+
+    __tablename__ = "datasets"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), unique=True)
+    format: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(String(16))
+    sha256: Mapped[str] = mapped_column(String(64))
+    size_bytes: Mapped[int]
+    path: Mapped[str | None] = mapped_column(String(255))
+    kind: Mapped[str | None] = mapped_column(String(16))
+    n_rows: Mapped[int | None]
+    n_train: Mapped[int | None]
+    n_classes: Mapped[int | None]
+    n_features: Mapped[int | None]
+    nnz: Mapped[int | None]
+    statistics: Mapped[dict[str, Any] | None]
+    error: Mapped[dict[str, Any] | None]
+    created_at: Mapped[float]
+
+
+class Hierarchy(Table):
+    """A label tree; ``levels`` counts the nodes of each level."""
+
+    __tablename__ = "hierarchies"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), unique=True)
+    format: Mapped[str] = mapped_column(String(16))
+    sha256: Mapped[str] = mapped_column(String(64))
+    n_nodes: Mapped[int]
+    n_leaves: Mapped[int]
+    levels: Mapped[list[Any]]
+    created_at: Mapped[float]
+
+
+class HierarchyNode(Table):
+    """One node of a label tree, numbered level by level, with the number of its parent, -1 for the top."""
+
+    __tablename__ = "hierarchy_nodes"
+    __table_args__ = (Index("ix_hierarchy_nodes_parent", "hierarchy_id", "parent"),)
+
+    hierarchy_id: Mapped[str] = mapped_column(ForeignKey("hierarchies.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    parent: Mapped[int] = mapped_column(Integer)
+    name: Mapped[str] = mapped_column(String(1000))

@@ -1,0 +1,66 @@
+"""Jobs: their leases, their curves, and the states from which they go on."""
+
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, Integer, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.store.tables.base import Table
+
+
+class Job(Table):
+    """A piece of work: a lease says who does it, the attempt number fences off whoever lost it."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (Index("ix_jobs_state_lease", "state", "lease_until"),)
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(String(16))
+    queue: Mapped[str] = mapped_column(String(64))
+    dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id", ondelete="SET NULL"), index=True)
+    hierarchy_id: Mapped[str | None] = mapped_column(ForeignKey("hierarchies.id", ondelete="SET NULL"), index=True)
+    request: Mapped[dict[str, Any]]
+    attempt: Mapped[int] = mapped_column(Integer)
+    losses: Mapped[int] = mapped_column(Integer)
+    worker: Mapped[str | None] = mapped_column(String(128))
+    lease_until: Mapped[float | None]
+    # when a worker was last notified of it; None: a sweep shall do so
+    notified_at: Mapped[float | None] = mapped_column("rung_at")
+    progress: Mapped[dict[str, Any] | None]
+    result: Mapped[dict[str, Any] | None]
+    error: Mapped[dict[str, Any] | None]
+    created_at: Mapped[float]
+    started_at: Mapped[float | None]
+    finished_at: Mapped[float | None]
+
+
+class Step(Table):
+    """One point of a job's convergence curve."""
+
+    __tablename__ = "steps"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    attempt: Mapped[int] = mapped_column(Integer)
+    epoch: Mapped[int] = mapped_column(Integer)
+    primal: Mapped[float | None]
+    dual: Mapped[float | None]
+    gap: Mapped[float | None]
+    violation: Mapped[float | None]
+    seconds: Mapped[float]
+    point: Mapped[int] = mapped_column(Integer, default=0)
+    measures: Mapped[dict[str, Any] | None]
+
+
+class Checkpoint(Table):
+    """The newest state from which a job can go on; one a job."""
+
+    __tablename__ = "checkpoints"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    attempt: Mapped[int] = mapped_column(Integer)
+    step: Mapped[int] = mapped_column(Integer)
+    seconds: Mapped[float]
+    path: Mapped[str] = mapped_column(String(255))
+    sha256: Mapped[str] = mapped_column(String(64))

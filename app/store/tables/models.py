@@ -1,0 +1,77 @@
+"""Models, their versions, measures and aliases."""
+
+from typing import Any
+
+from sqlalchemy import ForeignKey, Integer, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.store.tables.base import Table
+
+
+class Model(Table):
+    """A name under which versions are kept."""
+
+    __tablename__ = "models"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), unique=True)
+    created_at: Mapped[float]
+
+
+class ModelVersion(Table):
+    """A trained model with all that its numbers can be traced to; ``point`` is its place in the job's path."""
+
+    __tablename__ = "model_versions"
+    __table_args__ = (UniqueConstraint("model_id", "number"), UniqueConstraint("job_id", "point"))
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    model_id: Mapped[str] = mapped_column(ForeignKey("models.id", ondelete="CASCADE"))
+    number: Mapped[int] = mapped_column(Integer)
+    job_id: Mapped[str] = mapped_column(String(32))
+    point: Mapped[int] = mapped_column(Integer, default=0)
+    dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id", ondelete="SET NULL"), index=True)
+    dataset_sha256: Mapped[str] = mapped_column(String(64))
+    hierarchy_id: Mapped[str | None] = mapped_column(ForeignKey("hierarchies.id", ondelete="SET NULL"), index=True)
+    hierarchy_sha256: Mapped[str | None] = mapped_column(String(64))
+    solver: Mapped[str] = mapped_column(String(64))
+    params: Mapped[dict[str, Any]]
+    seed: Mapped[int]
+    request: Mapped[dict[str, Any]]
+    code_version: Mapped[str] = mapped_column(String(32))
+    n_classes: Mapped[int]
+    n_features: Mapped[int]
+    n_train: Mapped[int]
+    epochs: Mapped[int] = mapped_column(Integer)
+    converged: Mapped[bool]
+    primal: Mapped[float | None]
+    dual: Mapped[float | None]
+    gap: Mapped[float | None]
+    violation: Mapped[float | None]
+    seconds: Mapped[float]
+    path: Mapped[str] = mapped_column(String(255))
+    sha256: Mapped[str] = mapped_column(String(64))
+    size_bytes: Mapped[int]
+    report: Mapped[dict[str, Any] | None]
+    created_at: Mapped[float]
+
+
+class Metric(Table):
+    """One measure of one model version on one part of its data."""
+
+    __tablename__ = "metrics"
+
+    version_id: Mapped[str] = mapped_column(ForeignKey("model_versions.id", ondelete="CASCADE"), primary_key=True)
+    part: Mapped[str] = mapped_column(String(16), primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    value: Mapped[float]
+
+
+class Alias(Table):
+    """A moving name for a version: production, candidate."""
+
+    __tablename__ = "aliases"
+
+    model_id: Mapped[str] = mapped_column(ForeignKey("models.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), primary_key=True)
+    version_id: Mapped[str] = mapped_column(ForeignKey("model_versions.id", ondelete="CASCADE"))
+    revision: Mapped[int] = mapped_column(Integer)
