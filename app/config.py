@@ -35,6 +35,15 @@ class Settings(BaseSettings):
         default=64 << 30, gt=0, description="Most bytes of such copies; those used least recently are removed."
     )
     max_upload_bytes: int = Field(default=8 << 30, gt=0, description="Largest dataset upload, in bytes.")
+    max_unpacked_bytes: int = Field(
+        default=32 << 30, gt=0, description="Largest content of an uploaded file that is compressed, in bytes."
+    )
+    max_unpacked_ratio: float = Field(
+        default=250.0,
+        gt=0,
+        description="A compressed file that comes to more than so many times its size, and to more than 64 MiB, is "
+        "refused.",
+    )
     max_classes: int = Field(
         default=500_000, gt=0, description="Most classes of a dataset; its import fails with more."
     )

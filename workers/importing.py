@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.errors import InvalidInput, Item
+from app.formats.plain_file import MostUnpacked
 from app.formats.registry import parse
 from app.formats.table import FormatError
 from app.schemas.datasets import ImportOptions
@@ -27,6 +28,7 @@ def import_dataset(context: JobContext) -> None:
             store.path(f"{folder}/source"),
             lease.request["format"],
             ImportOptions.model_validate(lease.request),
+            MostUnpacked(settings().max_unpacked_bytes, settings().max_unpacked_ratio),
         )
     except FormatError as error:
         raise _not_readable(error) from error

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from app.formats.csv_table import parse_csv
 from app.formats.json_lines import parse_jsonl
+from app.formats.plain_file import MostUnpacked, plain_file
 from app.formats.svmlight import parse_svmlight
 from app.formats.table import Parsed
 from app.schemas.datasets import ImportOptions
@@ -23,8 +24,10 @@ FORMATS: Mapping[str, Parser] = MappingProxyType(
 )
 
 
-def parse(path: Path, format: str, options: ImportOptions | None = None) -> Parsed:
-    """Read a file.
+def parse(
+    path: Path, format: str, options: ImportOptions | None = None, most_unpacked: MostUnpacked | None = None
+) -> Parsed:
+    """Read a file, compressed or not.
 
     Parameters
     ----------
@@ -34,6 +37,8 @@ def parse(path: Path, format: str, options: ImportOptions | None = None) -> Pars
         A name in FORMATS.
     options : ImportOptions, optional
         What else is known about the file.
+    most_unpacked : MostUnpacked, optional
+        What a compressed file may come to.
 
     Raises
     ------
@@ -42,4 +47,6 @@ def parse(path: Path, format: str, options: ImportOptions | None = None) -> Pars
     KeyError
         If there is no such format.
     """
-    return FORMATS[format](path, options or ImportOptions())
+    parser = FORMATS[format]
+    with plain_file(path, most_unpacked) as plain:
+        return parser(plain, options or ImportOptions())

@@ -1,0 +1,207 @@
+"""A file without what is wrapped around it: gzip, zstd or xz, and a text encoding other than UTF-8.
+
+What wraps a file is told by its first bytes, never by its name. It is unpacked once, into a file without a name that is
+gone when the process ends, however it ends; so every parser reads a plain file, from any place in it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import lzma
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from app.formats.table import FormatError, row_error
+
+BLOCK_BYTES = 1 << 20
+_XZ_MEMORY = 256 << 20
+# a small file may well repeat itself a thousand times
+_RATIO_FROM = 64 << 20
+
+_GZIP, _ZSTD, _XZ = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
+_UTF16, _UTF32 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+
+
+@dataclass(frozen=True)
+class MostUnpacked:
+    """What a compressed file may come to.
+
+    Attributes
+    ----------
+    n_bytes : int
+        Most bytes after unpacking.
+    ratio : float
+        How many times its own size a file may come to, once that is more than 64 MiB.
+    """
+
+    n_bytes: int = 32 << 30
+    ratio: float = 250.0
+
+
+def compression_of(head: bytes) -> str | None:
+    """gzip, zstd or xz, as the first bytes of a file tell; None for anything else."""
+    for name, magic in (("gzip", _GZIP), ("zstd", _ZSTD), ("xz", _XZ)):
+        if head.startswith(magic):
+            return name
+    return None
+
+
+@contextmanager
+def plain_file(path: Path, most: MostUnpacked | None = None, encoding: str = "utf-8") -> Iterator[Path]:
+    """A path of the same content, unpacked and in UTF-8, to be used within the context.
+
+    Parameters
+    ----------
+    path : Path
+    most : MostUnpacked, optional
+        What a compressed file may come to; a file that comes to more is refused while it is unpacked.
+    encoding : str
+        That of the text; never guessed. A text in UTF-8 is not looked at here: its reader names faulty lines.
+
+    Raises
+    ------
+    FormatError
+        The file is damaged, comes to too much, is compressed twice, or is no text in that encoding.
+    """
+    with path.open("rb") as file:
+        kind = compression_of(file.read(8))
+    same = codecs.lookup(encoding).name == "utf-8"
+    if kind is None and same:
+        yield path
+        return
+    with tempfile.TemporaryFile(dir=path.parent) as target:
+        blocks = _unpacked(path, kind, most or MostUnpacked())
+        for block in blocks if same else _recoded(blocks, encoding):
+            target.write(block)
+        target.flush()
+        yield Path(f"/proc/self/fd/{target.fileno()}")
+
+
+def head_of(path: Path, n_bytes: int) -> bytes:
+    """The first bytes of a file's unpacked content, at most `n_bytes`; raises FormatError where it is damaged."""
+    with path.open("rb") as file:
+        kind = compression_of(file.read(8))
+    head = b""
+    for block in _unpacked(path, kind, MostUnpacked()):
+        head += block
+        if len(head) >= n_bytes:
+            break
+    return head[:n_bytes]
+
+
+def check_text(head: bytes) -> None:
+    """Refuse a text that tells by its first bytes that it is not in UTF-8."""
+    if head.startswith(_UTF32):
+        raise row_error(1, "the file begins with the byte order mark of UTF-32; save it as UTF-8")
+    if head.startswith(_UTF16):
+        raise row_error(
+            1, "the file begins with the byte order mark of UTF-16: say encoding=utf-16, or save it as UTF-8"
+        )
+
+
+def _unpacked(path: Path, kind: str | None, most: MostUnpacked) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        if kind is None:
+            while block := file.read(BLOCK_BYTES):
+                yield block
+            return
+        at_most = min(most.n_bytes, max(_RATIO_FROM, int(most.ratio * os.fstat(file.fileno()).st_size)))
+        total = 0
+        try:
+            for block in _READERS[kind](file):
+                if total == 0 and compression_of(block) is not None:
+                    raise row_error(1, f"the file is {compression_of(block)} within {kind}: compress it once")
+                total += len(block)
+                if total > at_most:
+                    raise _too_much(at_most, most)
+                yield block
+        except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the disk, not of the data
+            raise row_error(1, f"the {kind} data are damaged, or end too early") from error
+
+
+def _too_much(at_most: int, most: MostUnpacked) -> FormatError:
+    if at_most == most.n_bytes:
+        return row_error(1, f"the file comes to more than {at_most:,} bytes when it is unpacked")
+    return row_error(1, f"the file comes to more than {most.ratio:g} times its size when it is unpacked")
+
+
+def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
+    """Members one after another, as `gzip -c a b` writes them; zeros may follow the last."""
+    data, unpacker = file.read(BLOCK_BYTES), zlib.decompressobj(wbits=31)
+    while True:
+        yield unpacker.decompress(data, BLOCK_BYTES)
+        data = unpacker.unconsumed_tail
+        if unpacker.eof:
+            data = unpacker.unused_data.lstrip(b"\0")
+            while not data and (more := file.read(BLOCK_BYTES)):
+                data = more.lstrip(b"\0")
+            if not data:
+                return
+            unpacker = zlib.decompressobj(wbits=31)
+        elif not data:
+            data = file.read(BLOCK_BYTES)
+            if not data:
+                rest = unpacker.flush(BLOCK_BYTES)
+                if not unpacker.eof:
+                    raise EOFError
+                yield rest
+                return
+
+
+def _unxzed(file: BinaryIO) -> Iterator[bytes]:
+    """Streams one after another, with zeros between them; a dictionary takes a bounded memory."""
+    unpacker, data = lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY), b""
+    while True:
+        if unpacker.eof:
+            data = unpacker.unused_data.lstrip(b"\0")
+            while not data and (more := file.read(BLOCK_BYTES)):
+                data = more.lstrip(b"\0")
+            if not data:
+                return
+            unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
+        elif unpacker.needs_input and not data:
+            data = file.read(BLOCK_BYTES)
+            if not data:
+                raise EOFError
+        block = unpacker.decompress(data, BLOCK_BYTES)
+        data = b""
+        yield block
+
+
+def _unzstded(file: BinaryIO) -> Iterator[bytes]:
+    with pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as stream:
+        while block := stream.read(BLOCK_BYTES):
+            yield block
+
+
+_READERS: dict[str, Callable[[BinaryIO], Iterator[bytes]]] = {
+    "gzip": _gunzipped,
+    "xz": _unxzed,
+    "zstd": _unzstded,
+}
+
+
+def _recoded(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """The text in UTF-8; raises FormatError with the line that is not in the encoding."""
+    decoder, line = codecs.getincrementaldecoder(encoding)(), 1
+    try:
+        for block in blocks:
+            text = decoder.decode(block)
+            line += text.count("\n")
+            yield text.encode()
+        yield decoder.decode(b"", final=True).encode()
+    except UnicodeError as error:
+        if isinstance(error, UnicodeDecodeError):
+            whole = codecs.getincrementaldecoder(encoding)("replace").decode(error.object[: error.start])
+            line += whole.count("\n")
+        raise row_error(line, f"not valid {encoding}") from None

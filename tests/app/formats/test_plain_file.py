@@ -1,0 +1,95 @@
+"""Compressed files and other encodings: the same content, or a refusal."""
+
+import gzip
+import lzma
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.formats import plain_file as plain_files
+from app.formats.plain_file import MostUnpacked, head_of, plain_file
+from app.formats.registry import parse
+from app.formats.table import FormatError
+
+Pack = Callable[[bytes], bytes]
+
+
+def zstd(data: bytes) -> bytes:
+    return bytes(pa.compress(data, codec="zstd", asbytes=True))
+
+
+PACKS = pytest.mark.parametrize("pack", [gzip.compress, zstd, lzma.compress], ids=["gzip", "zstd", "xz"])
+
+
+def unpacked(path: Path, content: bytes, most: MostUnpacked | None = None, encoding: str = "utf-8") -> bytes:
+    path.write_bytes(content)
+    with plain_file(path, most, encoding) as plain:
+        return plain.read_bytes()
+
+
+def refusal(path: Path, content: bytes, most: MostUnpacked | None = None, encoding: str = "utf-8") -> str:
+    with pytest.raises(FormatError) as refused:
+        unpacked(path, content, most, encoding)
+    return refused.value.errors[0].detail
+
+
+@PACKS
+def test_compressed_content_is_read_even_from_several_streams_in_a_row(tmp_path: Path, pack: Pack) -> None:
+    data = os.urandom(1_100_000) + b"abc\n" * 600_000
+    assert unpacked(tmp_path / "a", pack(data) + pack(b"end")) == data + b"end"
+    assert head_of(tmp_path / "a", 10) == data[:10]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@PACKS
+def test_compressed_rows_are_imported(tmp_path: Path, pack: Pack) -> None:
+    path = tmp_path / "rows"
+    path.write_bytes(pack(b"a 1:2\nb 2:1\n"))
+    assert parse(path, "svmlight").labels == ["a", "b"]
+
+
+@PACKS
+@settings(deadline=None, max_examples=25)
+@given(st.data())
+def test_damaged_data_are_refused(tmp_path_factory: pytest.TempPathFactory, pack: Pack, data: st.DataObject) -> None:
+    whole = pack(b"a line of text\n" * 50)
+    cut = data.draw(st.integers(8, len(whole) - 1))
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    assert "damaged" in refusal(path, whole[:cut])
+
+
+@PACKS
+def test_content_of_too_many_bytes_or_too_high_a_ratio_is_refused(
+    tmp_path: Path, pack: Pack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_files, "_RATIO_FROM", 1 << 20)
+    zeros = pack(bytes(8 << 20))
+    assert refusal(tmp_path / "a", zeros, MostUnpacked(n_bytes=5000)) == (
+        "the file comes to more than 5,000 bytes when it is unpacked"
+    )
+    assert refusal(tmp_path / "a", zeros, MostUnpacked(ratio=20)) == (
+        "the file comes to more than 20 times its size when it is unpacked"
+    )
+    assert len(unpacked(tmp_path / "a", pack(bytes(1 << 20)), MostUnpacked(ratio=20))) == 1 << 20
+
+
+@PACKS
+def test_a_file_that_is_compressed_twice_is_refused(tmp_path: Path, pack: Pack) -> None:
+    assert "compress it once" in refusal(tmp_path / "a", pack(gzip.compress(b"a 1:1\n")))
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16"])
+def test_a_named_encoding_becomes_utf8(tmp_path: Path, encoding: str) -> None:
+    content = "Grün;1\n" * 200_000
+    assert unpacked(tmp_path / "a", gzip.compress(content.encode(encoding)), encoding=encoding) == content.encode()
+
+
+def test_what_is_not_in_the_named_encoding_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(FormatError) as refused:
+        unpacked(tmp_path / "a", b"a\nb\nc \x81\n", encoding="cp1252")
+    assert (refused.value.errors[0].row, refused.value.errors[0].detail) == (3, "not valid cp1252")
