@@ -16,6 +16,7 @@ from app.features.base import Features
 from app.features.load import load_features
 from app.schemas.models import ModelVersion
 from app.services import models
+from app.services.sure_answers import prepare
 from app.store import tables
 from app.store.files import Files
 from solvers.core.model import Model
@@ -144,6 +145,7 @@ def load_version(session: Session, version: ModelVersion) -> LoadedModel:
         arrays, manifest = Files(folder).load_arrays("features")
     except (ModelError, OSError, ValueError) as error:
         raise Unavailable(f"The files of version {version.version} cannot be read.") from error
+    prepare(model)
     features = load_features(manifest["kind"], manifest["params"], _plain(arrays))
     nbytes = model.nbytes + sum(array.nbytes for array in arrays.values())
     return LoadedModel(version, model, features, nbytes)

@@ -34,6 +34,12 @@ def used_threshold(model: Model, threshold: Any, min_precision: Any) -> Threshol
     return found
 
 
+def prepare(model: Model) -> None:
+    """Work out once, before a model is asked, which thresholds lead to which precision."""
+    if model.reliability is not None:
+        _ = (model.back_off or model.reliability).curve
+
+
 def described(used: Threshold | float) -> dict[str, Any]:
     """As ``schemas.predictions.UsedThreshold``."""
     return used._asdict() if isinstance(used, Threshold) else {"threshold": used}

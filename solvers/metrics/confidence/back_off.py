@@ -64,18 +64,23 @@ class BackOff:
         mass = np.asarray((self._ancestors @ np.asarray(probabilities, np.float32).T).T)
         ways = np.full((n, tree.depth), -1, np.int32)
         confidence = np.zeros((n, tree.depth), np.float32)
-        first = np.searchsorted(tree.parent, np.arange(-1, tree.n_nodes + 1))
         at, rows = np.full(n, -1), np.arange(n)
         for level in range(tree.depth):
             for node in np.unique(at).tolist():
-                here, children = rows[at == node], slice(first[node + 1], first[node + 2])
+                here, children = rows[at == node], slice(self._first[node + 1], self._first[node + 2])
                 if children.start == children.stop:
                     continue
                 best = children.start + mass[here, children].argmax(axis=1)
                 ways[here, level], confidence[here, level] = best, mass[here, best]
             rows = rows[ways[rows, level] >= 0]
             at = ways[rows, level]
-        return ways, np.minimum(confidence, np.float32(1.0))
+        # a child's sum may be more than its parent's by rounding
+        return ways, np.minimum.accumulate(np.minimum(confidence, np.float32(1.0)), axis=1)
+
+    @cached_property
+    def _first(self) -> NDArray[np.int64]:
+        """The first child of each node, at ``node + 1``: that of the root first, and the number of nodes last."""
+        return np.asarray(np.searchsorted(self.tree.parent, np.arange(-1, self.tree.n_nodes + 1)))
 
     @cached_property
     def _ancestors(self) -> sp.csr_matrix:

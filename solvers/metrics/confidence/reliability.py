@@ -99,23 +99,36 @@ def threshold_curve(confidence: NDArray[np.float32], correct: NDArray[np.bool_])
         Of the answer at each level, which never rises from one level to the next; the last that reaches the threshold
         is given.
     correct : bool array, shape (n_rows, n_levels)
+
+    Notes
+    -----
+    The answer of a row is that of level l where ``confidence[l] >= threshold > confidence[l + 1]``, so that all sums
+    are differences of counts of sorted columns.
     """
+    n_rows, n_levels = confidence.shape
     tried = np.unique(confidence[confidence > 0])
     if len(tried) > CANDIDATES:
         tried = np.unique(np.quantile(tried, np.linspace(0, 1, CANDIDATES), method="nearest"))
-    rows = []
-    for threshold in tried.tolist():
-        depth = (confidence >= np.float32(threshold)).sum(axis=1)
-        answered = np.flatnonzero(depth)
-        right = int(correct[answered, depth[answered] - 1].sum())
-        rows.append((len(answered), right, float(depth[answered].mean())))
-    counts, hits = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
+    if len(tried) == 0:
+        return []
+    reached = np.zeros((n_levels, len(tried)), np.int64)
+    hits = np.zeros(len(tried), np.int64)
+    for level in range(n_levels):
+        reached[level] = _from_there_on(confidence[:, level], tried)
+        right = correct[:, level]
+        hits += _from_there_on(confidence[right, level], tried)
+        if level + 1 < n_levels:
+            hits -= _from_there_on(confidence[right, level + 1], tried)
+    counts = reached[0]
     with np.errstate(invalid="ignore"):
         bounds = np.where(hits > 0, beta.ppf(LEVEL, hits, counts - hits + 1), 0.0)
-    return [
-        Threshold(threshold, right / count, bound, count / len(confidence), depth)
-        for threshold, (count, right, depth), bound in zip(tried.tolist(), rows, bounds.tolist(), strict=True)
-    ]
+    columns = tried, hits / counts, bounds, counts / n_rows, reached.sum(axis=0) / counts
+    return [Threshold(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _from_there_on(values: NDArray[np.float32], thresholds: NDArray[np.float32]) -> NDArray[np.int64]:
+    """How many values reach each threshold."""
+    return np.asarray(len(values) - np.searchsorted(np.sort(values), thresholds))
 
 
 def least(curve: list[Threshold], precision: float) -> Threshold | None:

@@ -78,3 +78,23 @@ def test_the_arrays_are_read_again():
     assert read.curve == found.curve
     p = rng.dirichlet(np.ones(9))
     assert read.answer(p, 0.2) == found.answer(p, 0.2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_curve_is_what_a_count_of_each_threshold_gives(seed):
+    rng = np.random.default_rng(seed)
+    confidence = np.sort(np.round(rng.random((200, 3)), 2), axis=1)[:, ::-1].astype(np.float32)
+    confidence[rng.random(200) < 0.1, 1:] = 0.0
+    correct = rng.random((200, 3)) < confidence
+    for point in threshold_curve(confidence, correct):
+        depth = (confidence >= np.float32(point.threshold)).sum(axis=1)
+        answered = np.flatnonzero(depth)
+        right = correct[answered, depth[answered] - 1]
+        assert point.precision == pytest.approx(right.mean())
+        assert point.answered == len(answered) / 200
+        assert point.depth == pytest.approx(depth[answered].mean())
+
+
+def test_of_no_answers_there_is_no_curve():
+    assert threshold_curve(np.empty((0, 3), np.float32), np.empty((0, 3), bool)) == []
+    assert threshold_curve(np.zeros((4, 1), np.float32), np.zeros((4, 1), bool)) == []
