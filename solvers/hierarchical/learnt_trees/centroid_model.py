@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.core.model import Floats, Model
+from solvers.core.sparse_linear_model import SparseLinearModel
 
 
 class CentroidModel(Model):
@@ -24,36 +25,31 @@ class CentroidModel(Model):
     kind = "centroids"
 
     def __init__(self, classes: Sequence[str], centroids: sp.csr_matrix, smoothing: float) -> None:
-        self.classes = tuple(classes)
-        self.n_features = int(centroids.shape[0])
-        self.centroids = centroids
+        self.products = SparseLinearModel(classes, centroids)
+        self.classes, self.n_features = self.products.classes, self.products.n_features
         self.smoothing = smoothing
 
     @property
     def nonzero_weights(self) -> float:
-        return float(self.centroids.nnz / max(1, self.centroids.shape[0] * self.centroids.shape[1]))
+        return self.products.nonzero_weights
 
     def scores(self, X: sp.csr_matrix) -> Floats:
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
-        products = np.asarray((X.astype(np.float32) @ self.centroids).toarray())
-        return self._scored(products, np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())[:, None])
+        lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+        return self._scored(self.products.scores(X), lengths[:, None])
 
     def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
-        row = sp.csr_matrix((values, indices, np.array([0, len(indices)])), shape=(1, self.n_features))
-        return np.asarray(self.scores(row)[0])
+        return self._scored(self.products.score_one(indices, values), np.linalg.norm(values))
 
-    def _scored(self, products: NDArray[np.float32], lengths: NDArray[np.float64]) -> Floats:
+    def _scored(self, products: Floats, lengths: NDArray[np.float64] | np.floating[Any]) -> Floats:
         cosines = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
         return np.asarray(np.log(np.maximum(cosines, 0.0) + np.float32(self.smoothing)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        parts = {"indptr": self.centroids.indptr, "indices": self.centroids.indices, "data": self.centroids.data}
-        return parts | {"smoothing": np.array([self.smoothing])}
+        return self.products.arrays() | {"smoothing": np.array([self.smoothing])}
 
     @classmethod
     def from_arrays(
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "CentroidModel":
-        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-        return cls(classes, sp.csr_matrix(parts, shape=(n_features, len(classes))), float(arrays["smoothing"][0]))
+        products = SparseLinearModel.from_arrays(classes, n_features, arrays)
+        return cls(classes, products.W, float(arrays["smoothing"][0]))

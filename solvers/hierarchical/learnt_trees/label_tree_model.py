@@ -57,14 +57,24 @@ class LabelTreeModel(Model):
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
         scores = np.zeros((X.shape[0], len(self.classes)), np.float32)
-        fixed = self.W.indptr, self.W.indices, self.W.data, self.intercept, self.parent, self.label
-        _score_rows(X.indptr, X.indices, X.data.astype(np.float32), *fixed, scores)
+        self._score(X.indptr, X.indices, X.data, scores)
         return scores
 
+    def _score(
+        self,
+        indptr: NDArray[np.int32],
+        indices: NDArray[np.int32],
+        data: NDArray[np.floating[Any]],
+        scores: NDArray[np.float32],
+    ) -> None:
+        fixed = self.W.indptr, self.W.indices, self.W.data, self.intercept, self.parent, self.label
+        _score_rows(indptr, indices, data.astype(np.float32), *fixed, scores)
+
     def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+        scores = np.zeros((1, len(self.classes)), np.float32)
         indptr = np.array([0, len(indices)], np.int32)
-        row = sp.csr_matrix((values, indices, indptr), shape=(1, self.n_features))
-        return np.asarray(self.scores(row)[0])
+        self._score(indptr, indices, values, scores)
+        return np.asarray(scores[0])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         weights = {"indptr": self.W.indptr, "indices": self.W.indices, "data": self.W.data}
