@@ -40,7 +40,7 @@ class Boosting(Solver[P]):
     @classmethod
     def takes(cls, method: type[Solver[Any]]) -> bool:
         """Whether binary machines of a method can be weak learners."""
-        return method.handles.flat and method.parts == "none"
+        return method.handles.flat and method.parts == "none" and not method.chooses
 
     @classmethod
     def check_params(cls, params: BoostingParams) -> None:
@@ -53,7 +53,7 @@ class Boosting(Solver[P]):
         if method is None:
             raise ParamsError([("/weak_learner", f"{unknown_method(name)}; or tree")])
         if not cls.takes(method):
-            fault = f"{name} cannot be a weak learner: it has parts itself, or takes no labels"
+            fault = f"{name} cannot be a weak learner: it trains other methods itself, or takes no flat labels"
             raise ParamsError([("/weak_learner", fault)])
         try:
             parse(method, params.weak_params)

@@ -68,7 +68,8 @@ class Handles:
 
     ``flat``: one label an example, whether there is a label tree or not; ``tree``: one label an example and a label
     tree; ``multilabel``: sets of labels of a tree. ``probabilities``: scores are their logarithms, but for a
-    number that is the same for all classes.
+    number that is the same for all classes. ``closed_form``: the one step is the optimum up to rounding, so that there
+    is no gap to measure.
     """
 
     flat: bool = True
@@ -77,6 +78,7 @@ class Handles:
     shards: bool = False
     kernels: bool = False
     certified: bool = True
+    closed_form: bool = False
     probabilities: bool = False
 
 

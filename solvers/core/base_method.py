@@ -40,8 +40,8 @@ class BaseMethodParams(SingleLabelParams):
 
 
 def can_be_base(method: type[Solver[Any]]) -> bool:
-    """Whether a method can be a base method: it learns flat labels, and has no base method itself."""
-    return method.handles.flat and method.parts != "columns"
+    """Whether a method can be a base method: it learns flat labels, and trains no other methods itself."""
+    return method.handles.flat and method.parts != "columns" and not method.chooses
 
 
 def check_base_method(params: BaseMethodParams) -> None:
@@ -50,7 +50,7 @@ def check_base_method(params: BaseMethodParams) -> None:
     if method is None:
         raise ParamsError([("/base", unknown_method(params.base))])
     if not can_be_base(method):
-        fault = f"{params.base} cannot be a base method: it takes no flat labels, or has a base method itself"
+        fault = f"{params.base} cannot be a base method: it takes no flat labels, or trains other methods itself"
         raise ParamsError([("/base", fault)])
     has, own = method.Params.model_fields, type(params).model_fields
     lost = [name for name in params.inherited if name not in has and getattr(params, name) != own[name].default]

@@ -35,7 +35,7 @@ class Centroids(Solver[CentroidsParams]):
     name = "centroids"
     title = "Nearest centroid"
     paper = "Manning et al. 2008, section 14.2"
-    handles = Handles(flat=True, certified=False)
+    handles = Handles(flat=True, certified=False, closed_form=True)
     Params = CentroidsParams
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:

@@ -46,7 +46,7 @@ class KernelRidge(Solver[KernelRidgeParams]):
     name = "kernel_ridge"
     title = "Kernel ridge regression at every node of a label tree"
     paper = "Saunders, Gammerman and Vovk 1998"
-    handles = Handles(flat=False, tree=True, multilabel=True, certified=False)
+    handles = Handles(flat=False, tree=True, multilabel=True, certified=False, closed_form=True)
     Params = KernelRidgeParams
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:

@@ -1,6 +1,7 @@
 """What is tried: methods with fixed parameters, each for one C after the other, or at one setting alone."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from solvers.core.base import ParamsError, Solver
+from solvers.core.base import Params, ParamsError, Solver
 from solvers.core.methods import all_methods, parse, unknown_method
 from solvers.core.problem import Problem, ProblemError
 
@@ -19,6 +20,8 @@ FEW_FEATURES, MOST_KERNEL_ROWS = 1000, 20_000
 MOST_RIDGE_ROWS = 6000
 # of more nodes the Markov tree takes the longest, and has been the worst
 FEW_NODES = 200
+# of one search, all combinations of all grids counted
+MOST_TRIALS = 1000
 
 
 class Candidate(BaseModel):
@@ -75,32 +78,51 @@ def families_of(candidates: Sequence[Candidate]) -> list[Family]:
     Raises
     ------
     ParamsError
-        A method is not known or cannot be tried, or does not take its parameters.
+        A method is not known or cannot be tried, or does not take its parameters; or the trials are too many.
     """
-    found, faults = [], []
+    n_trials = sum(math.prod(len(values) for values in candidate.grid.values()) for candidate in candidates)
+    if n_trials > MOST_TRIALS:
+        what = f"{n_trials:,} trials are asked for, of all combinations of the grids; at most {MOST_TRIALS:,} are made"
+        raise ParamsError([("/candidates", what)])
+    found: list[Family] = []
+    faults: list[tuple[str, str]] = []
     for number, candidate in enumerate(candidates):
-        at = f"/candidates/{number}"
-        method = all_methods().get(candidate.solver)
-        if method is None or not can_be_tried(method):
-            what = unknown_method(candidate.solver) if method is None else f"{candidate.solver} cannot be tried"
-            faults.append((f"{at}/solver", what))
-            continue
-        empty = [name for name, values in candidate.grid.items() if not values]
-        faults.extend((f"{at}/grid/{name}", "no values are given") for name in empty)
-        path = sorted(set(candidate.grid.get("C", []))) if "C" in method.Params.model_fields else []
-        names = [name for name in candidate.grid if name != "C" or not path]
-        for values in itertools.product(*(candidate.grid[name] for name in names)):
-            params = candidate.params | dict(zip(names, values, strict=True))
-            try:
-                for C in path or [None]:
-                    parse(method, params if C is None else params | {"C": C})
-            except ParamsError as error:
-                faults.extend((f"{at}{_place(pointer, candidate)}", what) for pointer, what in error.items)
-                break
-            found.append(Family(candidate.solver, params, tuple(float(C) for C in path)))
+        try:
+            found.extend(_families(candidate))
+        except ParamsError as error:
+            faults.extend((f"/candidates/{number}{pointer}", what) for pointer, what in error.items)
     if faults:
         raise ParamsError(faults)
     return found
+
+
+def _families(candidate: Candidate) -> list[Family]:
+    method, grid = all_methods().get(candidate.solver), candidate.grid
+    if method is None or not can_be_tried(method):
+        what = unknown_method(candidate.solver) if method is None else f"{candidate.solver} cannot be tried"
+        raise ParamsError([("/solver", what)])
+    empty = [(f"/grid/{name}", "no values are given") for name, values in grid.items() if not values]
+    if empty:
+        raise ParamsError(empty)
+    has_path = "C" in grid and "C" in method.Params.model_fields
+    names = [name for name in grid if name != "C" or not has_path]
+    found = []
+    for values in itertools.product(*(grid[name] for name in names)):
+        params = candidate.params | dict(zip(names, values, strict=True))
+        try:
+            path = {_weight(parse(method, params | {"C": C})) for C in grid["C"]} if has_path else set()
+            parse(method, params)
+        except ParamsError as error:
+            raise ParamsError([(_place(pointer, candidate), what) for pointer, what in error.items]) from None
+        found.append(Family(candidate.solver, params, tuple(sorted(path))))
+    return found
+
+
+def _weight(params: Params) -> float:
+    C = params.model_dump()["C"]
+    if C is None:
+        raise ParamsError([("/C", "a number was expected, not null")])
+    return float(C)
 
 
 def can_be_tried(method: type[Solver[Any]]) -> bool:
@@ -141,8 +163,9 @@ def default_families(problem: Problem) -> list[Family]:
     if problem.n_classes > MANY_CLASSES:
         families.append(Family("label_trees", {"clustering": "kmeans"}, (1.0, 3.0)))
     if dense and d <= FEW_FEATURES and n <= MOST_KERNEL_ROWS:
+        gamma = typical_gamma(problem)
         for width in (0.3, 1.0, 3.0, 10.0):
-            kernel = {"kernel": "rbf", "gamma": width * typical_gamma(problem), "bias": 1.0}
+            kernel = {"kernel": "rbf", "gamma": width * gamma, "bias": 1.0}
             families.append(Family("spoc", kernel, (1.0, 10.0)))
     return families
 
@@ -150,9 +173,9 @@ def default_families(problem: Problem) -> list[Family]:
 def _families_of_sets(problem: Problem) -> list[Family]:
     families = [Family("node_svm", {"loss": "squared_hinge", "bias": 1.0}, (0.01, 0.03, 0.1, 0.3, 1.0))]
     if problem.n_samples <= MOST_RIDGE_ROWS:
+        gamma = typical_gamma(problem)
         for width in (1.0, 4.0):
-            kernel = {"gamma": width * typical_gamma(problem)}
-            families.append(Family("kernel_ridge", kernel, (0.3, 1.0, 3.0, 10.0)))
+            families.append(Family("kernel_ridge", {"gamma": width * gamma}, (0.3, 1.0, 3.0, 10.0)))
     families.append(Family("hierarchical_rls", {"bias": 1.0}, (0.1, 1.0)))
     if problem.n_classes <= FEW_NODES:
         families.append(Family("hm3", {"bias": 1.0}, (1.0,)))

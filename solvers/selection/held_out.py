@@ -1,18 +1,20 @@
 """The rows that trials are measured on, and the measures."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.core.problem import Problem
+from solvers.metrics.flat import flat, top_k_accuracy
+from solvers.metrics.ranking import first, places
 from solvers.selection.pooling import fit_pool
 from solvers.selection.splits import stratified, stratified_folds
 
 Measure = Literal["accuracy", "top_5", "macro_f1", "ndcg", "log_loss", "micro_f1", "average_precision"]
+MEASURES: tuple[Measure, ...] = ("accuracy", "top_5", "macro_f1", "ndcg", "log_loss")
+SET_MEASURES: tuple[Measure, ...] = ("micro_f1", "average_precision", "log_loss")
 # rows below which every row is held out once, in one of the folds
 FEW_ROWS, FOLDS = 2000, 5
 # the same of sets of labels
@@ -83,40 +85,23 @@ def _thinned(rows: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]
     return np.sort(np.random.default_rng([seed, 0x0E1D]).choice(rows, most, replace=False))
 
 
-def ranks(scores: NDArray[np.float32], y: NDArray[np.int32]) -> NDArray[np.int64]:
-    """How many classes stand before the true one, shape (n_rows,); those of its score do if they come first."""
-    true = scores[np.arange(len(y)), y][:, None]
-    ties = (scores == true) & (np.arange(scores.shape[1]) < y[:, None])
-    return np.asarray((scores > true).sum(axis=1) + ties.sum(axis=1))
+def measured(scores: NDArray[np.float32], y: NDArray[np.int32], log_loss: float | None = None) -> dict[Measure, float]:
+    """All measures of one label an example; more of each is better.
 
-
-def accuracy(scores: NDArray[np.float32], y: NDArray[np.int32]) -> float:
-    return float(np.mean(ranks(scores, y) == 0))
-
-
-def top_5(scores: NDArray[np.float32], y: NDArray[np.int32]) -> float:
-    return float(np.mean(ranks(scores, y) < 5))
-
-
-def ndcg(scores: NDArray[np.float32], y: NDArray[np.int32]) -> float:
-    """Of one relevant class: ``1 / log2(2 + rank)``, mean over the rows."""
-    return float(np.mean(1.0 / np.log2(2.0 + ranks(scores, y))))
-
-
-def macro_f1(scores: NDArray[np.float32], y: NDArray[np.int32]) -> float:
-    said = scores.argmax(axis=1)
-    k = scores.shape[1]
-    hits = np.bincount(y[said == y], minlength=k)
-    either = np.bincount(y, minlength=k) + np.bincount(said, minlength=k)
-    return float(np.mean(2.0 * hits[either > 0] / either[either > 0]))
-
-
-def log_loss(scores: NDArray[np.float32], y: NDArray[np.int32]) -> float:
-    """Negative, so that more is better; of the softmax of the scores at their best temperature."""
-    return -fit_pool([scores], y, (0,)).log_loss
-
-
-# what is better is larger
-MEASURES: Mapping[str, Callable[[NDArray[np.float32], NDArray[np.int32]], float]] = MappingProxyType(
-    {"accuracy": accuracy, "top_5": top_5, "macro_f1": macro_f1, "ndcg": ndcg, "log_loss": log_loss}
-)
+    Parameters
+    ----------
+    scores : float32 array, shape (n_rows, n_classes)
+    y : int32 array, shape (n_rows,)
+    log_loss : float, optional
+        If it is known; left out, that of the softmax of the scores at their best temperature.
+    """
+    where = places(scores, np.arange(len(y) + 1), y)
+    loss = fit_pool([scores], y, (0,)).log_loss if log_loss is None else log_loss
+    return {
+        "accuracy": top_k_accuracy(where, 1),
+        "top_5": top_k_accuracy(where, 5),
+        "macro_f1": flat(y, first(scores), scores.shape[1])["macro_f1"],
+        # of one relevant class
+        "ndcg": float(np.mean(1.0 / np.log2(1.0 + where))),
+        "log_loss": -loss,
+    }

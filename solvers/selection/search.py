@@ -3,31 +3,28 @@
 Families of trials are taken in turn. In each the values of C ascend, every solution being the start of the next, and
 end where two in a row have led to nothing better. Trials are solved loosely, as a certificate of the wrong C helps
 nobody; what is chosen is trained on all rows to the tolerance that was asked for. The objectives of a pool's members
-share nothing, so the sums of their primal and dual values bound the optimum of the whole.
+share nothing, so the sums of their primal and dual values bound the optimum of the whole; if one has no certificate,
+nor has the whole.
 """
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from solvers.core.base import Solver, State, Step, relative_gap
+from solvers.core.base import Solver, State, Step
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.candidates import Family
-from solvers.selection.held_out import Fold
+from solvers.selection.held_out import Fold, Measure
 from solvers.selection.pooling import Pool
-from solvers.selection.tasks import Scores, task_of
+from solvers.selection.progress import Outcome, Progress, bounds_of
+from solvers.selection.tasks import task_of
 
 LOOSE_TOL = 0.05
 # trials in a row that lead to nothing better end a path
 PATIENCE = 2
-# what a model needs besides its members
-KEPT = ("reliability", "back_off", "calibration")
 
 
 class Options(NamedTuple):
@@ -35,7 +32,7 @@ class Options(NamedTuple):
 
     Attributes
     ----------
-    measure : str
+    measure : Measure
         One of the task's.
     most_members : int
         Of a pool; 1 chooses a single model.
@@ -45,7 +42,7 @@ class Options(NamedTuple):
         For the training on all rows, of methods that have them.
     """
 
-    measure: str
+    measure: Measure
     most_members: int
     budget_seconds: float | None
     tol: float
@@ -58,95 +55,6 @@ class Trial(NamedTuple):
     family: Family
     place: int
     number: int
-
-
-@dataclass(eq=False)
-class Progress:
-    """What a search has found so far: the state of a step.
-
-    Attributes
-    ----------
-    results : float64 array, shape (n_trials, n_measures + 2)
-        The measures, seconds and epochs; nan of trials that are not made yet or left out.
-    scores : dict of int to float32 array, shape (n_held_out, n_classes)
-        Held-out scores of the trials that may be chosen yet, by their numbers.
-    warm : dict of int to mapping
-        For each fold the last state of the trial before, if that has the same family.
-    trial, fold : int
-        Under way.
-    seconds, epochs : float, int
-        Of all trials, and of this one.
-    pool : Pool or None
-        Its members are trials' numbers.
-    found : dict of str to float
-        Measures of the pool on the held-out rows.
-    kept : dict of str to mapping
-        What the model needs besides its members, arrays by the names of ``KEPT``.
-    final : dict of int to mapping
-        The last states of the members that are trained on all rows; their primal and dual values are ``bounds``.
-    """
-
-    results: NDArray[np.float64]
-    scores: dict[int, Scores] = field(default_factory=dict)
-    partial: list[Scores] = field(default_factory=list)
-    warm: dict[int, State] = field(default_factory=dict)
-    trial: int = -1
-    fold: int = 0
-    seconds: float = 0.0
-    epochs: int = 0
-    trial_seconds: float = 0.0
-    trial_epochs: int = 0
-    pool: Pool | None = None
-    found: dict[str, float] = field(default_factory=dict)
-    kept: dict[str, State] = field(default_factory=dict)
-    final: dict[int, State] = field(default_factory=dict)
-    bounds: list[tuple[float, float]] = field(default_factory=list)
-    violation: float = 0.0
-
-    def state(self, inner: State | None = None) -> State:
-        """As arrays; ``inner`` is the state of the solver under way."""
-        now = {
-            "results": self.results,
-            "clock": np.array([self.trial, self.fold, self.epochs, self.trial_epochs]),
-            "measured": np.array([self.seconds, self.trial_seconds, self.violation]),
-            "bounds": np.array(self.bounds).reshape(-1, 2),
-        }
-        parts: dict[str, State] = {"now": now, "inner": inner or {}}
-        parts["scores"] = {str(number): scores for number, scores in self.scores.items()}
-        parts["partial"] = {str(fold): scores for fold, scores in enumerate(self.partial)}
-        parts |= {f"warm{fold}": state for fold, state in self.warm.items()}
-        parts |= {f"final{place}": state for place, state in self.final.items()}
-        parts |= self.kept
-        if self.pool is not None:
-            parts["found"] = {name: np.array(value) for name, value in self.found.items()}
-            parts["pool"] = {
-                "members": np.array(self.pool.members),
-                "coefficients": self.pool.coefficients,
-                "log_loss": np.array(self.pool.log_loss),
-            }
-        return Parts(parts)
-
-    @classmethod
-    def resumed(cls, state: State) -> "tuple[Progress, State | None]":
-        """What :meth:`state` has written; copies."""
-        arrays = {name: np.array(state[name]) for name in state}
-        names = {name.partition(".")[0] for name in arrays}
-        now, pool = part_of(arrays, "now"), part_of(arrays, "pool")
-        found = cls(now["results"])
-        found.trial, found.fold, found.epochs, found.trial_epochs = (int(value) for value in now["clock"])
-        found.seconds, found.trial_seconds, found.violation = (float(value) for value in now["measured"])
-        found.bounds = [(float(primal), float(dual)) for primal, dual in now["bounds"]]
-        found.scores = {int(number): scores for number, scores in part_of(arrays, "scores").items()}
-        partial = part_of(arrays, "partial")
-        found.partial = [partial[str(fold)] for fold in range(len(partial))]
-        found.warm = {int(name[4:]): part_of(arrays, name) for name in names if name.startswith("warm")}
-        found.final = {int(name[5:]): part_of(arrays, name) for name in names if name.startswith("final")}
-        if pool:
-            members = tuple(int(member) for member in pool["members"])
-            found.pool = Pool(members, pool["coefficients"], float(pool["log_loss"]))
-            found.found = {name: float(value) for name, value in part_of(arrays, "found").items()}
-        found.kept = {name: part_of(arrays, name) for name in KEPT if name in names}
-        return found, part_of(arrays, "inner") or None
 
 
 class Search:
@@ -198,9 +106,8 @@ class Search:
         for place in range(len(progress.final), len(progress.pool.members)):
             yield from self._train(progress, place, inner)
             inner = None
-        primal, dual = (float(sum(bounds)) for bounds in zip(*progress.bounds, strict=True))
-        gap = relative_gap(primal, dual)
-        converged = bool(gap <= self.options.tol)
+        primal, dual = bounds_of(progress.outcomes)
+        converged = all(outcome.converged for outcome in progress.outcomes)
         yield Step(progress.epochs, primal, dual, progress.violation, converged, progress.state(), self._told(progress))
 
     def model(self, state: State) -> Model:
@@ -232,10 +139,10 @@ class Search:
         assert progress.pool is not None
         found = []
         for place, number in enumerate(progress.pool.members):
-            trial, (primal, dual) = self.trials[number], progress.bounds[place]
+            trial, gap = self.trials[number], progress.outcomes[place].gap
             found.append(
                 trial.family.described(trial.place)
-                | {"coefficient": float(progress.pool.coefficients[place]), "gap": relative_gap(primal, dual)}
+                | {"coefficient": float(progress.pool.coefficients[place]), "gap": None if np.isnan(gap) else gap}
             )
         return found
 
@@ -284,7 +191,7 @@ class Search:
             assert last is not None
             progress.trial_epochs += last.epoch
             if trial.family.Cs and solver.has_path:
-                progress.warm[fold] = {name: np.array(last.state[name]) for name in last.state}
+                progress.warm[fold] = {name: np.asarray(last.state[name]) for name in last.state}
             X = self.problem.X[self.folds[fold].held_out]
             progress.partial.append(np.asarray(self.task.scores(solver.model(problem, last.state), X), np.float32))
             progress.trial_seconds += time.perf_counter() - began
@@ -328,9 +235,10 @@ class Search:
             if not last.converged:
                 yield self._step(progress, last, {"member": float(place)})
         assert last is not None
-        progress.final[place] = {name: np.array(last.state[name]) for name in last.state}
-        # what has no objective is at its optimum
-        progress.bounds.append((last.primal, last.dual) if solver.handles.certified else (0.0, 0.0))
+        progress.final[place] = {name: np.asarray(last.state[name]) for name in last.state}
+        certified = solver.handles.certified
+        bounds = (last.primal, last.dual) if certified else (np.nan, np.nan)
+        progress.outcomes.append(Outcome(*bounds, last.converged, solver.handles.closed_form))
         progress.epochs += last.epoch
         progress.violation = float(np.nanmax([progress.violation, last.violation, 0.0]))
         if place < len(progress.pool.members) - 1:

@@ -12,7 +12,7 @@ from solvers.core.model import Floats, Model
 from solvers.core.problem import Problem
 from solvers.metrics.confidence.back_off import BackOff
 from solvers.metrics.confidence.reliability import Reliability
-from solvers.selection.held_out import MEASURES, Fold
+from solvers.selection.held_out import MEASURES, SET_MEASURES, Fold, Measure, measured
 from solvers.selection.node_calibration import Curve, NodeCalibration, log_loss
 from solvers.selection.pool_model import PoolModel, log_softmax
 from solvers.selection.pooling import Pool, choose_pool, fit_pool, pooled
@@ -48,7 +48,7 @@ class Task(Protocol):
         More of each is better; the last one is the negative log loss.
     """
 
-    measures: tuple[str, ...]
+    measures: tuple[Measure, ...]
 
     def scores(self, model: Model, X: sp.csr_matrix) -> Floats:
         """Of rows held out, as they are to be kept: shape (n_rows, n_columns)."""
@@ -56,7 +56,7 @@ class Task(Protocol):
     def measured(self, scores: Scores) -> list[float]:
         """The measures of the scores of all rows held out, in the order of the folds."""
 
-    def choose(self, scores: Mapping[int, Scores], best: int, measure: str, most: int) -> Choice:
+    def choose(self, scores: Mapping[int, Scores], best: int, measure: Measure, most: int) -> Choice:
         """Choose among trials, by their numbers; ``best`` is the best one alone by the measure."""
 
     def model(self, members: Sequence[Model], pool: Pool, kept: Mapping[str, State]) -> Model:
@@ -72,7 +72,7 @@ def task_of(problem: Problem, folds: Sequence[Fold]) -> Task:
 class SingleLabels:
     """One label an example: a log-linear pool."""
 
-    measures: tuple[str, ...] = tuple(MEASURES)
+    measures: tuple[Measure, ...] = MEASURES
 
     def __init__(self, problem: Problem, rows: NDArray[np.int64]) -> None:
         self._problem, self._y = problem, problem.y[rows]
@@ -81,27 +81,29 @@ class SingleLabels:
         return model.scores(X)
 
     def measured(self, scores: Scores) -> list[float]:
-        return [measure(scores, self._y) for measure in MEASURES.values()]
+        found = measured(scores, self._y)
+        return [found[name] for name in MEASURES]
 
-    def choose(self, scores: Mapping[int, Scores], best: int, measure: str, most: int) -> Choice:
+    def choose(self, scores: Mapping[int, Scores], best: int, measure: Measure, most: int) -> Choice:
         """The pool of the least log loss; a single model instead if it is better by more than two standard errors."""
-        numbers, of = sorted(scores), MEASURES[measure]
+        numbers = sorted(scores)
         stack = [scores[number] for number in numbers]
         pool = choose_pool(stack, self._y, most)
         whole = pooled([stack[member] for member in pool.members], pool.coefficients)
-        alone = len(pool.members) == 1 or most == 1
-        value = of(scores[best], self._y)
-        if alone or value > of(whole, self._y) + 2.0 * self._noise(value):
-            pool = fit_pool(stack, self._y, (numbers.index(best),))
-            whole = pooled([stack[member] for member in pool.members], pool.coefficients)
+        values = measured(whole, self._y, pool.log_loss)
+        single = fit_pool(stack, self._y, (numbers.index(best),))
+        alone = measured(scores[best], self._y, single.log_loss)
+        noise = 2.0 * self._noise(alone[measure])
+        if len(pool.members) == 1 or most == 1 or alone[measure] > values[measure] + noise:
+            pool, values = single, alone
+            whole = pooled([scores[best]], pool.coefficients)
         pool = pool._replace(members=tuple(numbers[member] for member in pool.members))
         said, tree = log_softmax(whole), self._problem.taxonomy
         reliability = Reliability.of(said, self._y)
         kept: dict[str, State] = {"reliability": reliability.arrays()}
         if tree is not None:
             kept["back_off"] = BackOff.of(tree, self._problem.classes, said, self._y).arrays()
-        found = {f"held_out_{name}": each(whole, self._y) for name, each in MEASURES.items()}
-        found["held_out_log_loss"] = pool.log_loss
+        found = {f"held_out_{name}": value for name, value in values.items()} | {"held_out_log_loss": pool.log_loss}
         found["held_out_calibration_error"] = reliability.calibration_error()
         return Choice(pool, found, kept)
 
@@ -122,7 +124,7 @@ class SingleLabels:
 class LabelSets:
     """Sets of labels: one model, a sigmoid for each node, and one threshold for all."""
 
-    measures: tuple[str, ...] = ("micro_f1", "average_precision", "log_loss")
+    measures: tuple[Measure, ...] = SET_MEASURES
 
     def __init__(self, problem: Problem, rows: NDArray[np.int64]) -> None:
         assert problem.labels is not None
@@ -134,7 +136,7 @@ class LabelSets:
     def measured(self, scores: Scores) -> list[float]:
         return self._calibrated(scores)[1]
 
-    def choose(self, scores: Mapping[int, Scores], best: int, measure: str, most: int) -> Choice:
+    def choose(self, scores: Mapping[int, Scores], best: int, measure: Measure, most: int) -> Choice:
         calibration, values = self._calibrated(scores[best])
         found = {f"held_out_{name}": value for name, value in zip(self.measures, values, strict=True)}
         found["held_out_log_loss"] *= -1.0

@@ -44,7 +44,9 @@ def test_the_solver_that_is_left_out_chooses_and_tells_what_it_tried(chosen: Tes
     assert len(selection["trials"]) == version["report"]["trials"]
     accuracies = [trial["measures"]["accuracy"] for trial in selection["trials"]]
     assert accuracies == sorted(accuracies, reverse=True)
-    assert all(member["gap"] <= 1e-2 and member["coefficient"] > 0 for member in selection["members"])
+    for member in selection["members"]:
+        assert member["coefficient"] > 0
+        assert member["gap"] is None if member["solver"] == "centroids" else member["gap"] <= 1e-2
     chosen_ones = [(member["solver"], member["params"]) for member in selection["members"]]
     assert all(pair in [(trial["solver"], trial["params"]) for trial in selection["trials"]] for pair in chosen_ones)
 

@@ -34,7 +34,9 @@ class Server:
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run)
         self._thread.start()
+        deadline = time.monotonic() + 60
         while not self._server.started:
+            assert time.monotonic() < deadline, "the server has not started within a minute"
             time.sleep(0.01)
         self.port = self._server.servers[0].sockets[0].getsockname()[1]
 

@@ -49,6 +49,11 @@ def alone(problem: Problem, code, t: int, base: str, **params):
     return last, (scores[:, 1] - scores[:, 0]) / method.lead
 
 
+def test_a_method_that_chooses_others_is_no_base_method():
+    with pytest.raises(ParamsError, match="auto cannot be a base method"):
+        solver(base="auto")
+
+
 @pytest.mark.parametrize("base", [*BASES, "multiboost_cw"])
 def test_every_flat_method_trains_columns(base):
     problem = small(n=60, k=4)

@@ -10,6 +10,7 @@ from solvers.core.base import ParamsError
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
 from solvers.registry import make
+from solvers.selection.progress import Outcome, bounds_of
 
 CANDIDATES = [
     {"solver": "one_vs_rest", "params": {"loss": "squared_hinge"}, "grid": {"C": [0.1, 1.0]}},
@@ -105,6 +106,30 @@ def test_the_files_of_a_pool_are_read_again(tmp_path):
     assert read.reliability.threshold_for(0.8) == model.reliability.threshold_for(0.8)
 
 
+@pytest.mark.parametrize(
+    ("solver", "gap"),
+    [("adaboost_mh", None), ("centroids", None), ("one_vs_rest", 0.01)],
+)
+def test_only_what_is_certified_has_a_gap(solver, gap):
+    candidates = [{"solver": solver, "params": {"max_epochs": 3} if solver == "adaboost_mh" else {}}]
+    _, _, last, model = run(texts(), candidates=candidates)
+    [member] = model.record["members"]
+    if gap is None:
+        assert np.isnan([last.primal, last.dual, last.gap]).all()
+        assert member["gap"] is None
+    else:
+        assert 0 <= last.gap <= gap
+        assert member["gap"] == last.gap
+
+
+def test_the_bounds_of_a_pool_are_sums_and_none_if_a_member_has_none():
+    svm, other = Outcome(2.0, 1.5, True, False), Outcome(4.0, 3.0, True, False)
+    exact, boosted = Outcome(np.nan, np.nan, True, True), Outcome(np.nan, np.nan, True, False)
+    assert bounds_of([svm, exact, other]) == (6.0, 4.5)
+    assert np.isnan(bounds_of([svm, boosted])).all()
+    assert np.isnan(bounds_of([exact])).all()
+
+
 def test_without_candidates_what_suits_the_data_is_tried():
     *_, model = run(texts(n=200))
     tried = {trial["solver"] for trial in model.record["trials"]}
@@ -146,6 +171,11 @@ def test_a_path_ends_where_it_leads_to_nothing_better():
         ({"solver": "one_vs_rest", "grid": {"C": [-1.0]}}, "/candidates/0/grid/C"),
         ({"solver": "one_vs_rest", "grid": {"loss": []}}, "/candidates/0/grid/loss"),
         ({"solver": "one_vs_rest", "grid": {"depth": [1]}}, "/candidates/0/grid/depth"),
+        ({"solver": "one_vs_rest", "grid": {"C": [[1.0], 1.0]}}, "/candidates/0/grid/C"),
+        ({"solver": "output_code", "grid": {"C": [None]}}, "/candidates/0/grid/C"),
+        ({"solver": "one_vs_rest", "grid": {"seed": [0] * 1001}}, "/candidates"),
+        # ten to the power of 40 combinations, which must not be made to be counted
+        ({"solver": "one_vs_rest", "grid": {f"p{i}": list(range(10)) for i in range(40)}}, "/candidates"),
     ],
 )
 def test_candidates_that_cannot_be_tried_are_refused_at_their_place(candidate, pointer):
