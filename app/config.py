@@ -132,6 +132,12 @@ class Settings(BaseSettings):
         ge=0,
         description="Most open connections of one address; behind a proxy that is the proxy's. 0: any.",
     )
+    failed_keys_per_minute: float = Field(
+        default=60.0,
+        ge=0,
+        description="Keys that are not known, from one address, in the mean; then new keys from there get 429. Each "
+        "API process counts by itself; behind a proxy the address is the proxy's. 0: any number.",
+    )
     log_level: str = Field(default="info", description="`debug`, `info`, `warning` or `error`.")
 
     @property

@@ -11,6 +11,7 @@ PolymarginError
     TooLarge            413
     UnsupportedFormat   415
     Misdirected         421  the Host is no name of this service
+    TooMany             429  more than is allowed at a time; come again later
     Unavailable         503  a part of the service is not there now; try again
     StorageFull         507  the disk, or the database's disk, has no room
 """
@@ -98,6 +99,16 @@ class UnsupportedFormat(PolymarginError):
 
 class Misdirected(PolymarginError):
     status, code, title = 421, "misdirected", "This service does not have that name"
+
+
+class TooMany(PolymarginError):
+    """``retry_after`` tells in how many seconds it is worth coming again."""
+
+    status, code, title = 429, "too_many", "Too many at a time"
+
+    def __init__(self, detail: str, retry_after: float) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
 
 
 class Unavailable(PolymarginError):

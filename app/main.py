@@ -1,11 +1,14 @@
 """The web application, which :mod:`app.server` serves."""
 
+import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
 from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 
 from app import logs
@@ -54,6 +57,7 @@ TAGS = [
     {"name": "operation", "description": "Signs of life."},
 ]
 
+_USES_SECONDS = 60.0
 
 PARTS = (datasets, hierarchies, solvers, jobs, models, evaluations, codes, figures, keys, health)
 
@@ -87,7 +91,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.sessions = factory
     app.state.models = cache
     app.state.metrics = metrics
-    app.state.keyring = KeyRing(factory)
+    app.state.keyring = KeyRing(factory, config.failed_keys_per_minute)
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
     predictions.install(app)  # first, as routes are tried in order
@@ -103,10 +107,22 @@ def create_app(config: Settings | None = None) -> FastAPI:
 
 
 @asynccontextmanager
-async def _lifespan(_app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     keep_private(settings().home)
+    keyring: KeyRing = app.state.keyring
+    writing = asyncio.create_task(_write_uses(keyring))
     yield
+    writing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await writing
+    await run_in_threadpool(keyring.write_uses)
     dispose()
+
+
+async def _write_uses(keyring: KeyRing) -> None:
+    while True:
+        await asyncio.sleep(_USES_SECONDS)
+        await run_in_threadpool(keyring.write_uses)
 
 
 def main() -> None:

@@ -153,14 +153,14 @@ MUTANTS = (
     mutant(
         "a revoked key opens",
         "app/services/keys.py",
-        "tables.Key.digest == _digest(secret), tables.Key.revoked_at.is_(None)",
+        "tables.Key.digest == _digest(secret), *_valid()",
         "tables.Key.digest == _digest(secret)",
         f"{KEYS}::test_a_revoked_or_unknown_secret_opens_nothing",
     ),
     mutant(
         "the last administrator goes",
         "app/services/keys.py",
-        "if row.role == ADMIN and not session",
+        "if row.role == ADMIN and row.expires_at is None and not session",
         "if False and not session",
         f"{KEYS}::test_the_last_administrators_key_stays",
     ),

@@ -5,47 +5,97 @@ import time
 from collections.abc import Callable
 from typing import Annotated
 
+import structlog
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 from starlette.concurrency import run_in_threadpool
 
-from app.errors import Forbidden, Unauthenticated
+from app.api.rates import Rates
+from app.errors import Forbidden, TooMany, Unauthenticated
 from app.schemas.keys import Role
 from app.services import keys
 from app.services.keys import Principal
 
+log = structlog.get_logger()
+
 _ROLES: tuple[Role, ...] = ("viewer", "editor", "admin")
-_REMEMBERED_SECONDS = 3.0
+_REMEMBERED_SECONDS = 0.9
 _MOST_REMEMBERED = 10_000
+_FAILED_AT_ONCE = 20
 
 _bearer = HTTPBearer(auto_error=False, description="An API key, as POST /keys gave it.")
 
 
 class KeyRing:
-    """The keys that were shown lately; a key revoked in another process is refused here within three seconds."""
+    """The keys that were shown lately; a key revoked in another process is refused here within a second.
 
-    def __init__(self, sessions: sessionmaker[Session]) -> None:
+    Parameters
+    ----------
+    sessions : sessionmaker
+    failed_per_minute : float
+        Unknown keys of one address, in the mean; then only keys that were good before are looked up for it. 0: any.
+    """
+
+    def __init__(self, sessions: sessionmaker[Session], failed_per_minute: float = 0.0) -> None:
         self._sessions = sessions
         self._remembered: dict[bytes, tuple[float, Principal]] = {}
+        self._failed = Rates(failed_per_minute / 60.0, _FAILED_AT_ONCE)
+        self._used: dict[str, float] = {}
 
-    async def principal(self, authorization: str) -> Principal:
-        """Whose ``Authorization`` header this is; raises Unauthenticated."""
+    async def principal(self, authorization: str, address: str = "") -> Principal:
+        """Whose ``Authorization`` header this is.
+
+        Raises
+        ------
+        Unauthenticated
+            Nobody's.
+        TooMany
+            The address has shown too many unknown keys, and this one is new.
+        """
         scheme, _, secret = authorization.partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise Unauthenticated("Send the API key as 'Authorization: Bearer <key>'.")
         digest = hashlib.sha256(secret.strip().encode()).digest()
         expires, known = self._remembered.get(digest, (0.0, None))
         if known is None or expires < time.monotonic():
-            known = await run_in_threadpool(self._authenticate, secret.strip())
-            if len(self._remembered) >= _MOST_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[digest] = (time.monotonic() + _REMEMBERED_SECONDS, known)
+            known = await self._look_up(secret.strip(), digest, address)
         return known
 
     def forget(self) -> None:
         """Ask the database again about every key."""
-        self._remembered.clear()
+        self._remembered = {digest: (0.0, known) for digest, (_, known) in self._remembered.items()}
+
+    def write_uses(self) -> None:
+        """Write to the database when keys were last used; what it does not take now is kept for the next time."""
+        used, self._used = self._used, {}
+        if not used:
+            return
+        now = time.monotonic()
+        try:
+            with self._sessions() as session:
+                keys.note_uses(session, {id: now - at for id, at in used.items()})
+        except SQLAlchemyError as error:
+            log.warning("keys.uses_not_written", error=type(error).__name__)
+            self._used = used | self._used
+
+    async def _look_up(self, secret: str, digest: bytes, address: str) -> Principal:
+        # A key that was good before is never held up by what others of its address try.
+        wait = 0.0 if digest in self._remembered else self._failed.wait(address)
+        if wait:
+            raise TooMany("This address has shown too many keys that are not known.", wait)
+        try:
+            known = await run_in_threadpool(self._authenticate, secret)
+        except Unauthenticated:
+            self._remembered.pop(digest, None)
+            self._failed.take(address)
+            raise
+        if len(self._remembered) >= _MOST_REMEMBERED:
+            self._remembered.clear()
+        self._remembered[digest] = (time.monotonic() + _REMEMBERED_SECONDS, known)
+        self._used[known.key_id] = time.monotonic()
+        return known
 
     def _authenticate(self, secret: str) -> Principal:
         with self._sessions() as session:
@@ -62,9 +112,11 @@ def _needs(role: Role) -> Callable[..., object]:
 
 
 async def authorize(request: Request, role: Role) -> Principal:
-    """The principal of a request whose key reaches as far as ``role``; raises Unauthenticated or Forbidden."""
+    """The principal of a request whose key reaches as far as ``role``; raises Unauthenticated, Forbidden or TooMany."""
     keyring: KeyRing = request.app.state.keyring
-    principal = await keyring.principal(request.headers.get("authorization", ""))
+    principal = await keyring.principal(
+        request.headers.get("authorization", ""), request.client.host if request.client else ""
+    )
     request.state.key = principal  # for the log
     if _ROLES.index(principal.role) < _ROLES.index(role):
         raise Forbidden(f"This takes the role {role}; the key's role is {principal.role}.")

@@ -1,5 +1,6 @@
 """Every failure of a request as a problem document (RFC 9457), none of which repeats what was sent."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from itertools import islice
@@ -14,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from app.errors import MAX_ITEMS, InvalidInput, Item, PolymarginError
+from app.errors import MAX_ITEMS, InvalidInput, Item, PolymarginError, TooMany
 from app.schemas.names import NAME_PATTERN
 from app.store.failures import FAILURES, explained
 
@@ -37,6 +38,7 @@ _DESCRIPTIONS = {
     415: "The format is not known",
     421: "This service does not have that name",
     422: "The input is not valid",
+    429: "Too many at a time",
     500: "Internal error",
     503: "Not available now",
     507: "There is no room to store this",
@@ -44,11 +46,11 @@ _DESCRIPTIONS = {
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What the API's description says of the errors of a route; 400, 421, 500 and 503 belong to every one."""
+    """What the API's description says of the errors of a route; 400, 421, 429, 500 and 503 belong to every one."""
     schema = {"$ref": "#/components/schemas/ProblemDocument"}
     return {
         status: {"description": _DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
-        for status in sorted({*statuses, 400, 421, 500, 503})
+        for status in sorted({*statuses, 400, 421, 429, 500, 503})
     }
 
 
@@ -63,7 +65,10 @@ def install(app: FastAPI) -> None:
 
 def problem(error: PolymarginError, request_id: str | None) -> Response:
     """The answer that tells of ``error``."""
-    return _response(error.document(), request_id, _HEADERS.get(error.status))
+    headers = _HEADERS.get(error.status)
+    if isinstance(error, TooMany):
+        headers = {"Retry-After": str(max(1, math.ceil(error.retry_after)))}
+    return _response(error.document(), request_id, headers)
 
 
 def items(faults: Iterable[Mapping[str, Any]], prefix: str = "") -> list[Item]:

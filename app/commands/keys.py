@@ -1,12 +1,13 @@
 """``polymargin keys``: create, list, revoke."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, cast
 
 import typer
 
 from app.client import Polymargin
 from app.commands.output import Json, console, print_json, table
-from app.schemas.keys import Role
+from app.schemas.keys import Key, Role
 
 keys = typer.Typer(help="Make and revoke API keys (administrators only).", no_args_is_help=True)
 
@@ -15,15 +16,22 @@ keys = typer.Typer(help="Make and revoke API keys (administrators only).", no_ar
 def create(
     name: Annotated[str, typer.Argument(help="Tells keys apart in the list.")],
     role: Annotated[str, typer.Option(help="viewer (reads, predicts), editor (uploads, trains) or admin.")] = "viewer",
+    days: Annotated[float | None, typer.Option(min=0.001, max=36_500, help="The key ends after so many days.")] = None,
     json: Json = False,
 ) -> None:
     """Make a key; its secret is shown this once."""
+    expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     with Polymargin() as client:
-        key = client.keys.create(name, cast(Role, role))
+        key = client.keys.create(name, cast(Role, role), expires_at)
     if json:
         print_json(key)
         return
-    console(json).print(table(["key", key.name], [("id", key.id), ("role", key.role), ("secret", key.secret)]))
+    console(json).print(
+        table(
+            ["key", key.name],
+            [("id", key.id), ("role", key.role), ("ends", _day(key.expires_at)), ("secret", key.secret)],
+        )
+    )
 
 
 @keys.command("list")
@@ -34,8 +42,10 @@ def list_(json: Json = False) -> None:
     if json:
         print_json(page)
         return
-    rows = [(key.name, key.role, "revoked" if key.revoked else "valid", key.id) for key in page.items]
-    console(json).print(table(["name", "role", "state", "id"], rows))
+    rows = [
+        (key.name, key.role, _state(key), _day(key.expires_at), _day(key.last_used_at), key.id) for key in page.items
+    ]
+    console(json).print(table(["name", "role", "state", "ends", "last used", "id"], rows))
 
 
 @keys.command()
@@ -47,3 +57,11 @@ def revoke(key: Annotated[str, typer.Argument(help="Id.")], json: Json = False) 
         print_json({"revoked": key})
     else:
         console(json).print(f"Revoked {key}", markup=False)
+
+
+def _state(key: Key) -> str:
+    return "revoked" if key.revoked else "expired" if key.expired else "valid"
+
+
+def _day(moment: datetime | None) -> str | None:
+    return None if moment is None else f"{moment.astimezone():%Y-%m-%d %H:%M}"

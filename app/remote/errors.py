@@ -14,6 +14,7 @@ ClientError
         PreconditionFailedError     412 precondition_failed
         TooLargeError               413 too_large
         UnsupportedFormatError      415 unsupported_format
+        TooManyError                429 too_many
         UnavailableError            503 unavailable
         StorageFullError            507 storage_full
         InternalError               500 internal, and whatever else is not known here
@@ -96,6 +97,10 @@ class UnsupportedFormatError(ResponseError):
     code = "unsupported_format"
 
 
+class TooManyError(ResponseError):
+    code = "too_many"
+
+
 class UnavailableError(ResponseError):
     code = "unavailable"
 
@@ -118,6 +123,7 @@ _STATUSES: dict[int, type[ResponseError]] = {
     413: TooLargeError,
     415: UnsupportedFormatError,
     422: InvalidInputError,
+    429: TooManyError,
     503: UnavailableError,
     507: StorageFullError,
 }

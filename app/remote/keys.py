@@ -1,5 +1,8 @@
 """API keys of a remote service; only an administrator's key may ask."""
 
+from datetime import datetime
+from typing import Any
+
 from app.remote.transport import Transport
 from app.schemas.keys import Key, KeyRequest, NewKey, Role
 from app.schemas.pages import Page
@@ -11,9 +14,15 @@ class Keys:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def create(self, name: str, role: Role = "viewer") -> NewKey:
-        """A new key; its secret is in this answer and nowhere else."""
-        return self._transport.post(NewKey, "/keys", KeyRequest(name=name, role=role))
+    def create(self, name: str, role: Role = "viewer", expires_at: datetime | None = None) -> NewKey:
+        """A new key; its secret is in this answer and nowhere else.
+
+        ``expires_at`` is when it ends by itself, with a time zone; None: never.
+        """
+        given: dict[str, Any] = {"name": name, "role": role}
+        if expires_at is not None:
+            given["expires_at"] = expires_at
+        return self._transport.post(NewKey, "/keys", KeyRequest(**given))
 
     def list(self, page_size: int = 50, page_token: str | None = None) -> Page[Key]:
         """One page, newest first."""

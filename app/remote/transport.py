@@ -21,7 +21,7 @@ Content = bytes | Callable[[], Iterator[bytes]]
 DEFAULT_URL = "http://127.0.0.1:8000"
 PREFIX = "/api/v1"
 # Statuses that say nothing about the request itself: a later attempt may succeed.
-_PASSING = frozenset({502, 503, 504})
+_PASSING = frozenset({429, 502, 503, 504})
 
 
 class Transport:

@@ -1,12 +1,21 @@
 """API keys."""
 
-from typing import Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.schemas.names import Name
 
 Role = Literal["viewer", "editor", "admin"]
+
+
+def _written(value: Any) -> Any:
+    # Bodies are checked strictly, and JSON has no dates but as text.
+    try:
+        return datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("a date and time with its zone was expected, as 2030-01-31T12:00:00Z") from None
 
 
 class KeyRequest(BaseModel):
@@ -16,6 +25,9 @@ class KeyRequest(BaseModel):
 
     name: Name
     role: Role = "viewer"
+    expires_at: Annotated[AwareDatetime, BeforeValidator(_written)] | None = Field(
+        default=None, description="When the key ends by itself, with a time zone. Not given: never."
+    )
 
 
 class Key(BaseModel):
@@ -23,7 +35,10 @@ class Key(BaseModel):
     name: str
     role: Role
     created_at: AwareDatetime
+    expires_at: AwareDatetime | None = Field(default=None, description="Null: it does not end by itself.")
+    last_used_at: AwareDatetime | None = Field(default=None, description="To the minute; null: not used yet.")
     revoked: bool
+    expired: bool = False
 
 
 class NewKey(Key):

@@ -3,17 +3,19 @@
 import hashlib
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Unauthenticated
+from app.errors import Conflict, InvalidInput, Item, Unauthenticated
 from app.schemas.keys import Key, NewKey, Role
 from app.schemas.pages import Page
-from app.services.lookup import by_id, check_name, moment, newest
+from app.services.lookup import by_id, check_name, moment, moment_or_none, newest
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 
@@ -29,26 +31,38 @@ class Principal:
     role: Role
 
 
-def create(session: Session, name: str, role: Role) -> NewKey:
-    """Make a key; raises Conflict where the name is taken."""
+def create(session: Session, name: str, role: Role, expires_at: datetime | None = None) -> NewKey:
+    """Make a key.
+
+    Raises
+    ------
+    InvalidInput
+        The name does not fit URLs, or the key would have ended already.
+    Conflict
+        The name is taken.
+    """
     check_name(name)
     secret = f"pm_{secrets.token_urlsafe(32)}"
     try:
         with writing(session):
-            row = _insert(session, name, role, secret)
+            row = _insert(session, name, role, secret, expires_at)
+            now = session.scalars(select(db_now())).one()
+            if row.expires_at is not None and row.expires_at <= now:
+                raise InvalidInput("the key would have ended already", [Item("not in the future", "/expires_at")])
+            shown = _show(row, now)
     except IntegrityError:
         raise Conflict(f"a key is called {name!r} already") from None
-    return NewKey(**_show(row).model_dump(), secret=secret)
+    return NewKey(**shown.model_dump(), secret=secret)
 
 
 def authenticate(session: Session, secret: str) -> Principal:
-    """Whose secret this is; raises Unauthenticated for an unknown or revoked one."""
+    """Whose secret this is; raises Unauthenticated for one that is unknown, revoked or past."""
     with reading(session):
         # Looked up by digest: the time that takes tells nothing about the secret.
-        query = select(tables.Key).where(tables.Key.digest == _digest(secret), tables.Key.revoked_at.is_(None))
+        query = select(tables.Key).where(tables.Key.digest == _digest(secret), *_valid())
         row = session.scalars(query).one_or_none()
         if row is None:
-            raise Unauthenticated("the API key is not known, or was revoked")
+            raise Unauthenticated("the API key is not known, was revoked, or has expired")
         return Principal(row.id, row.name, _role(row))
 
 
@@ -56,7 +70,17 @@ def page(session: Session, page_size: int = 100, page_token: str | None = None) 
     """Keys, newest first."""
     with reading(session):
         rows, token = newest(session, tables.Key, select(tables.Key), page_size, page_token)
-        return Page[Key](items=[_show(row) for row in rows], next_page_token=token)
+        now = session.scalars(select(db_now())).one()
+        return Page[Key](items=[_show(row, now) for row in rows], next_page_token=token)
+
+
+def note_uses(session: Session, seconds_ago: Mapping[str, float]) -> None:
+    """Write when keys were last used, by their ids, unless a later use is written already."""
+    with writing(session):
+        for id, seconds in seconds_ago.items():
+            used_at = db_now() - seconds
+            earlier = or_(tables.Key.last_used_at.is_(None), tables.Key.last_used_at < used_at)
+            session.execute(update(tables.Key).where(tables.Key.id == id, earlier).values(last_used_at=used_at))
 
 
 def revoke(session: Session, id: str) -> Key:
@@ -65,13 +89,14 @@ def revoke(session: Session, id: str) -> Key:
         row = by_id(session, tables.Key, id)
         if row.revoked_at is None:
             others = select(tables.Key.id).where(
-                tables.Key.role == ADMIN, tables.Key.revoked_at.is_(None), tables.Key.id != row.id
+                tables.Key.role == ADMIN, *_valid(), tables.Key.expires_at.is_(None), tables.Key.id != row.id
             )
-            if row.role == ADMIN and not session.scalars(others.with_for_update()).all():
+            # One that ends by itself would leave the service without any.
+            if row.role == ADMIN and row.expires_at is None and not session.scalars(others.with_for_update()).all():
                 raise Conflict("this is the last administrator's key; make another before revoking it")
             session.execute(update(tables.Key).where(tables.Key.id == id).values(revoked_at=db_now()))
             session.refresh(row)
-        return _show(row)
+        return _show(row, session.scalars(select(db_now())).one())
 
 
 def ensure_admin(session: Session, file: Path) -> str | None:
@@ -82,7 +107,7 @@ def ensure_admin(session: Session, file: Path) -> str | None:
     str or None
         The secret, or None where an administrator's key exists.
     """
-    has_admin = select(tables.Key.id).where(tables.Key.role == ADMIN, tables.Key.revoked_at.is_(None)).limit(1)
+    has_admin = select(tables.Key.id).where(tables.Key.role == ADMIN, *_valid()).limit(1)
     with reading(session):
         if session.scalars(has_admin).first():
             return None
@@ -99,8 +124,22 @@ def ensure_admin(session: Session, file: Path) -> str | None:
     return secret
 
 
-def _insert(session: Session, name: str, role: str, secret: str) -> tables.Key:
-    row = tables.Key(id=new_id(), name=name, role=role, digest=_digest(secret), created_at=db_now())
+def _valid() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return (
+        tables.Key.revoked_at.is_(None),
+        or_(tables.Key.expires_at.is_(None), tables.Key.expires_at > db_now()),
+    )
+
+
+def _insert(session: Session, name: str, role: str, secret: str, expires_at: datetime | None = None) -> tables.Key:
+    row = tables.Key(
+        id=new_id(),
+        name=name,
+        role=role,
+        digest=_digest(secret),
+        created_at=db_now(),
+        expires_at=None if expires_at is None else expires_at.timestamp(),
+    )
     session.add(row)
     session.flush()
     session.refresh(row)
@@ -119,13 +158,16 @@ def _role(row: tables.Key) -> Role:
     return row.role  # type: ignore[return-value]  # only create and ensure_admin write it
 
 
-def _show(row: tables.Key) -> Key:
+def _show(row: tables.Key, now: float) -> Key:
     return Key(
         id=row.id,
         name=row.name,
         role=_role(row),
         created_at=moment(row.created_at),
+        expires_at=moment_or_none(row.expires_at),
+        last_used_at=moment_or_none(row.last_used_at),
         revoked=row.revoked_at is not None,
+        expired=row.expires_at is not None and row.expires_at <= now,
     )
 
 

@@ -17,6 +17,8 @@ class Key(Table):
     digest: Mapped[str] = mapped_column(String(64), unique=True)
     created_at: Mapped[float]
     revoked_at: Mapped[float | None]
+    expires_at: Mapped[float | None]
+    last_used_at: Mapped[float | None]
 
 
 class Idempotency(Table):

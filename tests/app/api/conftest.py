@@ -45,7 +45,7 @@ def trained_home(empty_home: Home, tmp_path_factory: pytest.TempPathFactory) -> 
 def config(home: Path, configure: Callable[..., None], empty_home: Home) -> Settings:
     """Settings of a home with an empty SQLite database."""
     shutil.copytree(empty_home[0], home)
-    configure(log_level="error")
+    configure(log_level="error", failed_keys_per_minute=0)
     return settings()
 
 

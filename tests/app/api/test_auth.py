@@ -1,9 +1,16 @@
+from datetime import UTC, datetime, timedelta
+from time import time
+
 import pytest
 from asking import TestClient, bearer, problem
 from fastapi import FastAPI
+from sqlalchemy import update
 
 from app.api import auth
+from app.config import Settings
+from app.main import create_app
 from app.services import keys
+from app.store import tables
 from app.store.db import sessions
 
 OPEN = {"/healthz", "/readyz", "/metrics"}
@@ -81,17 +88,76 @@ def test_a_revoked_key_is_refused_at_once(client: TestClient, app: FastAPI) -> N
     assert "secret" not in listed["short-lived"]
 
 
-def test_a_key_revoked_elsewhere_is_refused_once_it_is_forgotten(
-    client: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch
+def test_a_key_revoked_in_another_process_is_refused_within_a_second(
+    client: TestClient, config: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(auth.time, "monotonic", lambda: now[0])
+    made = client.post("/api/v1/keys", json={"name": "elsewhere"}).json()
+    with TestClient(create_app(config), headers=bearer(made["secret"])) as other:
+        assert other.get("/api/v1/solvers").status_code == 200
+        assert client.delete(f"/api/v1/keys/{made['id']}").status_code == 204
+        now[0] += 1.0
+        problem(other.get("/api/v1/solvers"), 401)
+
+
+def test_a_key_ends_at_its_time(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(auth.time, "monotonic", lambda: now[0])
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    made = client.post("/api/v1/keys", json={"name": "guest", "expires_at": soon.isoformat()}).json()
+    assert datetime.fromisoformat(made["expires_at"]) == soon
+    assert client.get("/api/v1/solvers", headers=bearer(made["secret"])).status_code == 200
     with sessions()() as session:
-        made = keys.create(session, "elsewhere", "viewer")
-        assert client.get("/api/v1/models", headers=bearer(made.secret)).status_code == 200
-        keys.revoke(session, made.id)
-    now[0] += 3.1
-    problem(client.get("/api/v1/models", headers=bearer(made.secret)), 401)
+        session.execute(update(tables.Key).where(tables.Key.id == made["id"]).values(expires_at=time() - 1))
+        session.commit()
+    now[0] += 1.0
+    assert "expired" in problem(client.get("/api/v1/solvers", headers=bearer(made["secret"])), 401)["detail"]
+    listed = {key["name"]: key for key in client.get("/api/v1/keys").json()["items"]}
+    assert (listed["guest"]["expired"], listed["guest"]["revoked"]) == (True, False)
+    assert listed["the-admin"]["expires_at"] is None
+
+
+@pytest.mark.parametrize("expires_at", ["2001-01-01T00:00:00Z", "2101-01-01T00:00:00", "tomorrow", 4e9, 1e300, {}])
+def test_a_key_that_has_no_such_end_is_not_made(client: TestClient, expires_at: object) -> None:
+    asked = client.post("/api/v1/keys", json={"name": "guest", "expires_at": expires_at})
+    assert problem(asked, 422, "invalid_input")["errors"][0]["pointer"] == "/expires_at"
+    assert "guest" not in {key["name"] for key in client.get("/api/v1/keys").json()["items"]}
+
+
+def test_the_last_use_of_a_key_is_written_apart_from_requests(
+    app: FastAPI, client: TestClient, secrets: dict[str, str]
+) -> None:
+    def last_uses() -> dict[str, str | None]:
+        return {key["name"]: key["last_used_at"] for key in client.get("/api/v1/keys").json()["items"]}
+
+    client.get("/api/v1/solvers", headers=bearer(secrets["viewer"]))
+    assert last_uses() == {"the-viewer": None, "the-editor": None, "the-admin": None}
+    app.state.keyring.write_uses()
+    used = last_uses()
+    assert used["the-editor"] is None
+    for name in ("the-viewer", "the-admin"):
+        assert abs(datetime.fromisoformat(str(used[name])).timestamp() - time()) < 60
+
+
+def test_an_address_that_shows_many_unknown_keys_is_slowed_down(
+    config: Settings, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(auth.time, "monotonic", lambda: now[0])
+    app = create_app(config.model_copy(update={"failed_keys_per_minute": 60.0}))
+    with TestClient(app) as client, TestClient(app, client=("192.0.2.1", 1)) as other:
+        assert client.get("/api/v1/solvers", headers=bearer(secrets["viewer"])).status_code == 200
+        statuses = [client.get("/api/v1/solvers", headers=bearer(f"pm_{i}")).status_code for i in range(25)]
+        assert statuses == [401] * 20 + [429] * 5
+        refused = client.get("/api/v1/solvers", headers=bearer(secrets["editor"]))
+        problem(refused, 429, "too_many")
+        assert refused.headers["retry-after"] == "1"
+        now[0] += 0.95
+        assert client.get("/api/v1/solvers", headers=bearer(secrets["viewer"])).status_code == 200
+        problem(other.get("/api/v1/solvers", headers=bearer("pm_other")), 401)
+        now[0] += 0.1
+        assert client.get("/api/v1/solvers", headers=bearer(secrets["editor"])).status_code == 200
 
 
 def test_a_remembered_key_needs_no_sql(

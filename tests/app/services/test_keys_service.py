@@ -1,6 +1,7 @@
 """Keys: shown once, kept as digests, revoked at once."""
 
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -50,8 +51,24 @@ def test_the_last_administrators_key_stays(session: Session) -> None:
     first = keys.create(session, "one", "admin")
     with pytest.raises(Conflict, match="last administrator"):
         keys.revoke(session, first.id)
+    keys.create(session, "until-monday", "admin", datetime.now(UTC) + timedelta(days=3))
+    with pytest.raises(Conflict, match="last administrator"):
+        keys.revoke(session, first.id)
     keys.create(session, "two", "admin")
     assert keys.revoke(session, first.id).revoked
+
+
+def test_a_later_use_is_kept(session: Session) -> None:
+    made = keys.create(session, "ci", "viewer")
+    keys.note_uses(session, {made.id: 5.0})
+    first = keys.page(session).items[0].last_used_at
+    keys.note_uses(session, {made.id: 500.0, "0" * 32: 1.0})
+    assert keys.page(session).items[0].last_used_at == first
+    keys.note_uses(session, {made.id: 0.0})
+    later = keys.page(session).items[0].last_used_at
+    assert first is not None
+    assert later is not None
+    assert later > first
 
 
 def test_pages_follow_one_another(session: Session) -> None:
