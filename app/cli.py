@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from app.client import Polymargin
 from app.commands import service
 from app.commands.datasets import datasets
+from app.commands.deletions import storage
 from app.commands.evaluations import compare, evaluate, evaluations
 from app.commands.hierarchies import hierarchies
 from app.commands.jobs import jobs, train
@@ -43,6 +44,7 @@ cli.command()(evaluate)
 cli.command()(compare)
 cli.add_typer(evaluations, name="evaluations")
 cli.add_typer(keys, name="keys")
+cli.add_typer(storage, name="storage")
 cli.add_typer(service.corpus, name="corpus")
 cli.command()(service.worker)
 cli.command()(service.migrate)

@@ -12,6 +12,7 @@ from app.remote.hierarchies import Hierarchies
 from app.remote.jobs import Job, Jobs
 from app.remote.keys import Keys
 from app.remote.models import Instance, Models
+from app.remote.storage import Storage
 from app.remote.transport import Transport
 from app.schemas.evaluations import Comparison, Part
 from app.schemas.health import Health, Readiness
@@ -45,6 +46,7 @@ class Polymargin:
         self.models = Models(self._transport)
         self.evaluations = Evaluations(self._transport)
         self.keys = Keys(self._transport)
+        self.storage = Storage(self._transport)
 
     @property
     def url(self) -> str:

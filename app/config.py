@@ -97,6 +97,11 @@ class Settings(BaseSettings):
         ge=0,
         description="The checkpoint of a failed or cancelled job is kept for so long, for a retry.",
     )
+    keep_deleted_seconds: float = Field(
+        default=7 * 86400.0,
+        ge=0,
+        description="A deleted version of a model can be brought back for so long; then its files are removed.",
+    )
     model_cache_bytes: int = Field(
         default=4 << 30, gt=0, description="Memory for loaded models in one API process, in bytes."
     )

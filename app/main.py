@@ -15,6 +15,7 @@ from app import logs
 from app.api import (
     codes,
     datasets,
+    deletions,
     evaluations,
     figures,
     health,
@@ -26,6 +27,7 @@ from app.api import (
     predictions,
     problems,
     solvers,
+    storage,
 )
 from app.api.auth import KeyRing
 from app.api.browsers import HostCheck
@@ -59,7 +61,7 @@ TAGS = [
 
 _USES_SECONDS = 60.0
 
-PARTS = (datasets, hierarchies, solvers, jobs, models, evaluations, codes, figures, keys, health)
+PARTS = (datasets, hierarchies, solvers, jobs, models, deletions, evaluations, codes, figures, keys, storage, health)
 
 
 def create_app(config: Settings | None = None) -> FastAPI:

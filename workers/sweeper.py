@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.services import live_workers
+from app.services import deletions, live_workers
 from app.services.sweeping import sweep, tidy
 from app.store.db import sessions
 from app.store.files import files
@@ -72,6 +72,9 @@ def _sweep(session: Session) -> None:
 
 
 def _tidy(session: Session) -> None:
+    deleted, purged = deletions.apply_retention(session), deletions.purge(session)
+    if deleted or purged:
+        _log.info("versions_removed", deleted_by_retention=deleted, purged=purged)
     tidy(session, files())
 
 

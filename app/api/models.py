@@ -1,16 +1,14 @@
 """Routes for models, their versions and aliases."""
 
-import re
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Response
 
 from app.api.auth import EDITOR, VIEWER
 from app.api.bodies import JsonBody
-from app.api.parameters import Db, Number, PageSize, PageToken, Ref
+from app.api.parameters import Db, Number, PageSize, PageToken, Ref, revision
 from app.api.paths import V1
 from app.api.problems import responses
-from app.errors import PreconditionFailed
 from app.schemas.models import Alias, AliasTarget, Model, ModelVersion, Selection
 from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
@@ -41,9 +39,11 @@ def list_versions(session: Db, ref: Ref, page_size: PageSize = 100, page_token: 
 
 
 @router.get("/{ref}/versions/{number}", dependencies=[VIEWER], responses=responses(401, 404, 422))
-def get_version(session: Db, ref: Ref, number: Number) -> ModelVersion:
+def get_version(session: Db, response: Response, ref: Ref, number: Number) -> ModelVersion:
     """One version: where it came from, its metrics, and how near it is to the optimum."""
-    return models.version(session, ref, number)
+    found = models.version(session, ref, number)
+    response.headers["ETag"] = f'"{found.revision}"'
+    return found
 
 
 @router.get("/{ref}/versions/{number}/selection", dependencies=[VIEWER], responses=responses(401, 404, 422))
@@ -88,14 +88,8 @@ def delete_alias(
     ] = None,
 ) -> None:
     """Remove an alias; its version stays."""
-    models.delete_alias(session, ref, alias, None if if_match is None else _revision(if_match))
+    models.delete_alias(session, ref, alias, revision(if_match))
 
 
 def _revision(if_match: str | None) -> int | None:
-    if if_match is None:
-        return 0
-    if if_match == "*":
-        return None
-    if not re.fullmatch(r'"[0-9]{1,9}"', if_match):
-        raise PreconditionFailed("If-Match is no ETag of an alias; one is a number in double quotes.")
-    return int(if_match[1:-1])
+    return 0 if if_match is None else revision(if_match)

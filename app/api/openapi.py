@@ -7,6 +7,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import TrainRequest
 from app.schemas.keys import KeyRequest
@@ -14,7 +15,15 @@ from app.schemas.models import AliasTarget
 from app.schemas.predictions import PredictRequest
 from app.schemas.problems import ProblemDocument
 
-_BODIES: tuple[type[BaseModel], ...] = (TrainRequest, EvaluateRequest, KeyRequest, AliasTarget, PredictRequest)
+_BODIES: tuple[type[BaseModel], ...] = (
+    TrainRequest,
+    EvaluateRequest,
+    KeyRequest,
+    AliasTarget,
+    VersionPatch,
+    RetentionRule,
+    PredictRequest,
+)
 
 
 def describe(app: FastAPI) -> dict[str, Any]:

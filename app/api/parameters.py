@@ -1,5 +1,6 @@
 """What routes take and give beside bodies: sessions, names, pages, and the headers of a POST that may be repeated."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -7,6 +8,7 @@ from fastapi import Depends, Header, Path, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from app.api.auth import Editor
+from app.errors import PreconditionFailed
 from app.schemas.names import NAME_PATTERN
 from app.services.idempotency import Token
 
@@ -16,6 +18,15 @@ def point_to(response: Response, location: str, replayed: bool) -> None:
     response.headers["Location"] = location
     if replayed:
         response.headers["Idempotency-Replayed"] = "true"
+
+
+def revision(if_match: str | None) -> int | None:
+    """The revision that an ``If-Match`` names; None where any will do. Raises PreconditionFailed."""
+    if if_match is None or if_match == "*":
+        return None
+    if not re.fullmatch(r'"[0-9]{1,9}"', if_match):
+        raise PreconditionFailed("If-Match is no ETag of this; one is a number in double quotes.")
+    return int(if_match[1:-1])
 
 
 def _session(request: Request) -> Iterator[Session]:
@@ -41,5 +52,6 @@ Once = Annotated[Token | None, Depends(_token)]
 Ref = Annotated[str, Path(pattern=NAME_PATTERN, description="Id or name.")]
 Id = Annotated[str, Path(pattern=NAME_PATTERN)]
 Number = Annotated[int, Path(ge=1, lt=2**31)]
+DryRun = Annotated[bool, Query(description="Tell what it would do, and change nothing.")]
 PageSize = Annotated[int, Query(ge=1, le=1000)]
 PageToken = Annotated[str | None, Query(max_length=100, description="As the page before gave it.")]

@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from app.remote.transport import Transport
+from app.schemas.deletions import Deletion, Restored, Retention, RetentionRule
 from app.schemas.models import Alias, AliasTarget, Model, ModelVersion, Selection
 from app.schemas.pages import Page
 from app.schemas.predictions import PredictResponse
@@ -86,3 +89,68 @@ class Models:
         request |= {name: value for name, value in asked.items() if value is not None}
         path = f"/models/{model}/predict"
         return self._transport.post(PredictResponse, path, request, version=version, alias=alias)
+
+    def delete(self, model: str, version: int | None = None, dry_run: bool = False) -> Deletion:
+        """Delete a version, or with None all versions of a model; for a time they can be restored.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Only tell what it would do.
+
+        Raises
+        ------
+        ConflictError
+            An alias or a job that is not over holds it; ``errors`` has each of these.
+        """
+        response = self._transport.send("DELETE", _place(model, version), params={"dry_run": dry_run or None})
+        return Deletion.model_validate_json(response.content)
+
+    def restore(self, model: str, version: int | None = None) -> Restored:
+        """Bring a deleted version back, or with None the versions of a model that were deleted last."""
+        return self._transport.post(Restored, f"{_place(model, version)}/restore")
+
+    def change(
+        self,
+        model: str,
+        version: int,
+        tags: Mapping[str, str | None] | None = None,
+        notes: str | None = None,
+        revision: int | None = None,
+    ) -> ModelVersion:
+        """Set tags (a None takes one away) and notes of a version; what is not given stays.
+
+        Parameters
+        ----------
+        revision : int or None
+            The revision that the version has now; None: whatever it has.
+
+        Raises
+        ------
+        PreconditionFailedError
+            Somebody else has changed them meanwhile.
+        """
+        given = {"tags": None if tags is None else dict(tags), "notes": notes}
+        body = orjson.dumps({name: value for name, value in given.items() if value is not None})
+        headers = {"Content-Type": "application/json"} | ({} if revision is None else {"If-Match": f'"{revision}"'})
+        response = self._transport.send("PATCH", _place(model, version), content=body, headers=headers)
+        return ModelVersion.model_validate_json(response.content)
+
+    def retention(self, model: str) -> Retention:
+        """How many of a model's versions are kept, and which ones go by that now."""
+        return self._transport.get(Retention, f"/models/{model}/retention")
+
+    def set_retention(self, model: str, keep_last: int | None, dry_run: bool = False) -> Retention:
+        """Keep so many of a model's newest versions (None: all), and whatever an alias names."""
+        response = self._transport.send(
+            "PUT",
+            f"/models/{model}/retention",
+            params={"dry_run": dry_run or None},
+            content=RetentionRule(keep_last=keep_last).model_dump_json().encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        return Retention.model_validate_json(response.content)
+
+
+def _place(model: str, version: int | None) -> str:
+    return f"/models/{model}" if version is None else f"/models/{model}/versions/{version}"

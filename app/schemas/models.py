@@ -60,6 +60,9 @@ class ModelVersion(BaseModel):
         "without a hierarchy.",
     )
     aliases: list[str]
+    tags: dict[str, str] = Field(default={}, description="Names and values that people have given it.")
+    notes: str = Field(default="", description="What people have written about it.")
+    revision: int = Field(default=1, description="Of tags and notes: their ETag.")
     created_at: AwareDatetime
 
 

@@ -121,6 +121,7 @@ class PredictResponse(BaseModel):
 
     model: str
     version: int
+    version_sha256: str = Field(description="Of the version's artefact, as its lineage has it.")
     gap: float | None
     sure_from: UsedThreshold | None = Field(default=None, description="With a threshold or a precision.")
     predictions: list[Prediction]

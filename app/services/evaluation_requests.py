@@ -43,7 +43,7 @@ def resolve_evaluation(session: Session, request: EvaluateRequest) -> ResolvedEv
     InvalidInput
         The dataset has no such part.
     """
-    version = models.version_row(session, request.model, request.version, request.alias)
+    version = models.version_row(session, request.model, request.version, request.alias, lock=True)
     dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
     if dataset.state != "ready":
         raise Conflict(f"the dataset is {dataset.state}; only a ready one can be evaluated on")

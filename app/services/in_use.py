@@ -23,7 +23,7 @@ def refuse(session: Session, what: str, of_job: Any, of_version: Any, id: str, f
     models = session.scalars(
         select(tables.Model.name)
         .join(tables.ModelVersion, tables.ModelVersion.model_id == tables.Model.id)
-        .where(of_version == id)
+        .where(of_version == id, tables.ModelVersion.deleted_at.is_(None))
         .distinct()
         .order_by(tables.Model.name)
     ).all()

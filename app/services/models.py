@@ -4,8 +4,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
@@ -27,13 +28,14 @@ _OF_LEVEL = re.compile(r"(.+)_([0-9]+)")
 def get(session: Session, ref: str) -> Model:
     """A model by id or name; raises NotFound."""
     with reading(session):
-        return _show_models(session, [by_ref(session, tables.Model, ref)])[0]
+        return _show_models(session, [model_row(session, ref)])[0]
 
 
 def page(session: Session, page_size: int = 100, page_token: str | None = None) -> Page[Model]:
     """Models, newest first."""
     with reading(session):
-        rows, token = newest(session, tables.Model, select(tables.Model), page_size, page_token)
+        query = select(tables.Model).where(live_versions().exists())
+        rows, token = newest(session, tables.Model, query, page_size, page_token)
         return Page[Model](items=_show_models(session, rows), next_page_token=token)
 
 
@@ -49,12 +51,27 @@ def version(session: Session, ref: str, number: int | None = None, alias: str | 
     """
     with reading(session):
         model = by_ref(session, tables.Model, ref)
-        return _show_versions(session, [_version(session, model, number, alias)])[0]
+        return show_versions(session, [_version(session, model, number, alias)])[0]
 
 
-def version_row(session: Session, ref: str, number: int | None = None, alias: str | None = None) -> tables.ModelVersion:
-    """As :func:`version`, the row itself, in the caller's transaction."""
-    return _version(session, by_ref(session, tables.Model, ref), number, alias)
+def version_row(
+    session: Session, ref: str, number: int | None = None, alias: str | None = None, lock: bool = False
+) -> tables.ModelVersion:
+    """As :func:`version`, the row itself, in the caller's transaction; ``lock``: it is not deleted before its end."""
+    return _version(session, by_ref(session, tables.Model, ref, lock=lock), number, alias)
+
+
+def model_row(session: Session, ref: str, lock: bool = False) -> tables.Model:
+    """The row of a model that has versions; raises NotFound."""
+    model = by_ref(session, tables.Model, ref, lock=lock)
+    if session.scalars(select(V.id).where(V.model_id == model.id, V.deleted_at.is_(None)).limit(1)).first() is None:
+        raise NotFound(f"the versions of the model {model.name!r} were deleted; restore brings them back for a time")
+    return model
+
+
+def live_versions() -> Select[Any]:
+    """Ids of the versions of a row of models that are not deleted, to be used in a query of models."""
+    return select(V.id).where(V.model_id == tables.Model.id, V.deleted_at.is_(None))
 
 
 def versions(session: Session, ref: str) -> list[ModelVersion]:
@@ -65,10 +82,10 @@ def versions(session: Session, ref: str) -> list[ModelVersion]:
 def version_page(session: Session, ref: str, page_size: int = 100, page_token: str | None = None) -> Page[ModelVersion]:
     """Versions of a model, newest first."""
     with reading(session):
-        model = by_ref(session, tables.Model, ref)
-        query = select(V).where(V.model_id == model.id)
+        model = model_row(session, ref)
+        query = select(V).where(V.model_id == model.id, V.deleted_at.is_(None))
         rows, token = newest(session, V, query, page_size, page_token)
-        return Page[ModelVersion](items=_show_versions(session, rows), next_page_token=token)
+        return Page[ModelVersion](items=show_versions(session, rows), next_page_token=token)
 
 
 def artefact(session: Session, version_id: str) -> Path:
@@ -156,7 +173,7 @@ def delete_alias(session: Session, ref: str, alias: str, if_match: int | None = 
 def _version(session: Session, model: tables.Model, number: int | None, alias: str | None) -> tables.ModelVersion:
     if number is not None and alias is not None:
         raise InvalidInput("give a version or an alias, not both")
-    query = select(V).where(V.model_id == model.id)
+    query = select(V).where(V.model_id == model.id, V.deleted_at.is_(None))
     if alias is not None:
         query = query.join(tables.Alias, tables.Alias.version_id == V.id).where(tables.Alias.name == alias)
     elif number is not None:
@@ -164,7 +181,9 @@ def _version(session: Session, model: tables.Model, number: int | None, alias: s
     row = session.scalars(query.order_by(V.number.desc()).limit(1)).one_or_none()
     if row is None:
         what = f"alias {alias!r:.80}" if alias is not None else "version" if number is None else f"version {number}"
-        raise NotFound(f"the model {model.name!r} has no {what}")
+        deleted = select(V.id).where(V.model_id == model.id, V.number == number, V.deleted_at.is_not(None))
+        note = "" if session.scalars(deleted).first() is None else "; it was deleted, and can be restored for a time"
+        raise NotFound(f"the model {model.name!r} has no {what}{note}")
     return row
 
 
@@ -172,12 +191,14 @@ def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
     ids = [row.id for row in rows]
     numbers: dict[str, list[int]] = defaultdict(list)
     latest: dict[str, str] = {}
-    query = select(V.model_id, V.number, V.id).where(V.model_id.in_(ids)).order_by(V.number.desc())
+    query = (
+        select(V.model_id, V.number, V.id).where(V.model_id.in_(ids), V.deleted_at.is_(None)).order_by(V.number.desc())
+    )
     for model_id, number, version_id in session.execute(query):
         numbers[model_id].append(number)
         latest.setdefault(model_id, version_id)
     shown = session.scalars(select(V).where(V.id.in_(latest.values())))
-    newest_versions = {row.id: row for row in _show_versions(session, list(shown))}
+    newest_versions = {row.id: row for row in show_versions(session, list(shown))}
     aliases = _aliases(session, ids)
     return [
         Model(
@@ -192,7 +213,8 @@ def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
     ]
 
 
-def _show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list[ModelVersion]:
+def show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list[ModelVersion]:
+    """Versions as the API shows them."""
     model_ids = {row.model_id for row in rows}
     query = select(tables.Model.id, tables.Model.name).where(tables.Model.id.in_(model_ids))
     names = {row.id: row.name for row in session.execute(query)}
@@ -237,6 +259,9 @@ def _show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> lis
             metrics={part: _whole(values) for part, values in metrics[row.id].items()},
             levels={part: found for part, values in metrics[row.id].items() if (found := _by_level(values))},
             aliases=aliases[row.id],
+            tags=row.tags or {},
+            notes=row.notes or "",
+            revision=row.revision,
             created_at=moment(row.created_at),
         )
         for row in rows

@@ -51,6 +51,7 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
     answer = {
         "model": version.model,
         "version": version.version,
+        "version_sha256": version.sha256,
         "gap": version.gap,
         "predictions": predictions,
     }

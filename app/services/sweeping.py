@@ -20,6 +20,8 @@ from app.store.queue import clear, n_waiting, notify_worker
 
 J = tables.Job
 _ORPHAN_SECONDS = 3600.0
+# what is uploaded: its row may be about to be written
+_KEPT_YOUNG = ("datasets/", "models/import-")
 
 
 @dataclass
@@ -43,7 +45,15 @@ def sweep(session: Session) -> Swept:
 
 def tidy(session: Session, files: Files) -> list[str]:
     """Remove files that no row names, as a crash leaves them; return their paths."""
-    removed = []
+    gone = orphans(session, files)
+    for path in gone:
+        files.delete(path)
+    return gone
+
+
+def orphans(session: Session, files: Files) -> list[str]:
+    """Paths of files that no row names, and that no row is about to name."""
+    found = []
     for folder, named in (
         ("models", _models),
         ("evaluations", _evaluations),
@@ -54,17 +64,11 @@ def tidy(session: Session, files: Files) -> list[str]:
         if present:
             with reading(session):
                 kept = named(session, present)
-            removed += [f"{folder}/{name}" for name in present if name not in kept]
+            found += [f"{folder}/{name}" for name in present if name not in kept]
     # A file is written to while it comes in, and is moved away at its end.
     stale = [path for path in files.path("incoming").glob("*") if _age(path) > _ORPHAN_SECONDS]
-    removed += [f"incoming/{path.name}" for path in stale]
-    gone = []
-    for path in removed:
-        if path.startswith("datasets/") and _age(files.path(path)) < _ORPHAN_SECONDS:
-            continue  # its row may be about to be written
-        files.delete(path)
-        gone.append(path)
-    return gone
+    found += [f"incoming/{path.name}" for path in stale]
+    return [path for path in found if not path.startswith(_KEPT_YOUNG) or _age(files.path(path)) >= _ORPHAN_SECONDS]
 
 
 def _expire(session: Session, swept: Swept) -> None:

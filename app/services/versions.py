@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.store import tables
 from app.store.db import db_now, new_id
+
+# another transaction may have counted on since this session last saw the row
+_FRESH = {"populate_existing": True}
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,12 @@ def add(session: Session, model: str, facts: Facts, metrics: Mapping[str, Mappin
     if facts.point in published:
         return published[facts.point]
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
-    row = {"id": new_id(), "name": model, "created_at": db_now()}
+    row = {"id": new_id(), "name": model, "created_at": db_now(), "last_number": 0}
     session.execute(dialect.insert(tables.Model).values(row).on_conflict_do_nothing(index_elements=["name"]))
-    owner = session.scalars(select(tables.Model).where(tables.Model.name == model).with_for_update()).one()
-    latest = select(func.coalesce(func.max(tables.ModelVersion.number), 0))
-    number = session.scalars(latest.where(tables.ModelVersion.model_id == owner.id)).one() + 1
+    owner = session.scalars(
+        select(tables.Model).where(tables.Model.name == model).with_for_update(), execution_options=_FRESH
+    ).one()
+    number = owner.last_number = owner.last_number + 1
     version = tables.ModelVersion(id=new_id(), model_id=owner.id, number=number, created_at=db_now(), **asdict(facts))
     session.add(version)
     session.flush()

@@ -104,7 +104,7 @@ def serve(canned: Canned) -> ThreadingHTTPServer:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_PUT = do_DELETE = _any  # noqa: N815 - names of the base class
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _any  # noqa: N815 - names of the base class
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -73,7 +73,7 @@ SOLVERS = {
 }
 KEY = {"id": "k1", "name": "bob", "role": "editor", "created_at": "2025-01-02T03:04:05Z", "revoked": False}
 PREDICTION = {"label": "a", "score": 1.5, "top": [{"label": "a", "score": 1.5}, {"label": "b", "score": -1.0}]}
-ANSWER = {"model": "topics", "version": 3, "gap": 0.05, "predictions": [PREDICTION]}
+ANSWER = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": 0.05, "predictions": [PREDICTION]}
 EVENTS = (
     'event: step\nid: 0\ndata: {"number": 0, "epoch": 4, "gap": 0.05}\n\n'
     f"event: state\ndata: {json.dumps(SUCCEEDED)}\n\n"
@@ -109,6 +109,15 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     canned.answer("GET /models/topics", MODEL)
     canned.answer("GET /models/topics/versions/3", VERSION)
     canned.answer("POST /models/topics/predict", ANSWER)
+    canned.answer("DELETE /models/topics", DELETION)
+    canned.answer("DELETE /models/topics/versions/3", DELETION)
+    canned.answer("POST /models/topics/restore", {"model": "topics", "versions": [3]})
+    canned.answer("POST /models/topics/versions/3/restore", {"model": "topics", "versions": [3]})
+    canned.answer("PATCH /models/topics/versions/3", VERSION | {"tags": {"stage": "try"}})
+    canned.answer("GET /models/topics/retention", RETENTION)
+    canned.answer("PUT /models/topics/retention", RETENTION)
+    canned.answer("GET /storage", STORAGE)
+    canned.answer("POST /storage/collect", STORAGE | {"collected": True})
     canned.answer("GET /solvers", SOLVERS)
     canned.answer("GET /keys", {"items": [KEY]})
     canned.answer("POST /keys", KEY | {"secret": "pm_new"}, 201)
@@ -124,6 +133,31 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return call
 
 
+DELETION = {
+    "model": "topics",
+    "dry_run": True,
+    "versions": [3, 2],
+    "held": [{"version": 2, "reason": "the alias names it"}],
+    "evaluations": 1,
+    "size_bytes": 12345,
+    "restorable_until": "2025-01-02T03:04:05Z",
+}
+RETENTION = {"model": "topics", "keep_last": 2, "dry_run": True, "goes": [1], "held": DELETION["held"]}
+DELETED = {
+    "model": "topics",
+    "version": 1,
+    "size_bytes": 5,
+    "deleted_at": "2025-01-02T03:04:05Z",
+    "restorable_until": "2025-01-09T03:04:05Z",
+}
+STORAGE = {
+    "collected": False,
+    "versions": [DELETED],
+    "restorable": [DELETED],
+    "orphans": [{"path": "models/x.1", "size_bytes": 7}],
+    "size_bytes": 12,
+    "free_bytes": 99,
+}
 PLAN = {
     "shards": [{"shard": 0, "pool": "shard-0", "classes": 5, "examples": 90, "memory_bytes": 4096}],
     "pools": 1,
@@ -160,6 +194,15 @@ COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("models", "show", "topics"), "0.0625", VERSION),
     (("models", "show", "topics"), "0.625", VERSION),
     (("models", "show", "topics", "--version", "3"), "weston_watkins", VERSION),
+    (("models", "delete", "topics"), "the alias names it", DELETION),
+    (("models", "delete", "topics", "--version", "3", "--dry-run"), "12,345", DELETION),
+    (("models", "restore", "topics"), "topics version 3", {"versions": [3]}),
+    (("models", "restore", "topics", "--version", "3"), "topics version 3", {"versions": [3]}),
+    (("models", "tag", "topics", "3", "--set", "stage=try", "--unset", "old"), "try", {"tags": {"stage": "try"}}),
+    (("models", "retention", "topics"), "the last 2", RETENTION),
+    (("models", "retention", "topics", "--keep-last", "2", "--dry-run"), "the last 2", RETENTION),
+    (("storage", "show"), "models/x.1", STORAGE),
+    (("storage", "collect", "--deleted"), "were freed", {"collected": True}),
     (("predict", "topics", "--text", "hello", "--top-k", "2"), "1.5000", ANSWER),
     (("solvers",), "Weston and Watkins", SOLVERS),
     (("solvers", "weston_watkins"), "Weight of the losses", SOLVERS["items"][0]),

@@ -190,7 +190,8 @@ def test_events_that_keep_breaking_off_end_in_an_error(canned: Canned) -> None:
 
 
 def test_predictions_take_texts_and_arrays(canned: Canned) -> None:
-    answer = {"model": "m", "version": 1, "gap": 0.0, "predictions": [{"label": "a", "score": 1.0, "top": []}]}
+    predictions = [{"label": "a", "score": 1.0, "top": []}]
+    answer = {"model": "m", "version": 1, "version_sha256": "0" * 64, "gap": 0.0, "predictions": predictions}
     canned.answer("POST /models/m/predict", answer)
     with Polymargin() as client:
         client.predict("m", ["some text"], alias="production")

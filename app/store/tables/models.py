@@ -9,13 +9,16 @@ from app.store.tables.base import Table
 
 
 class Model(Table):
-    """A name under which versions are kept."""
+    """A name under which versions are kept; ``last_number`` only grows, so no number comes twice."""
 
     __tablename__ = "models"
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     name: Mapped[str] = mapped_column(String(128), unique=True)
     created_at: Mapped[float]
+    last_number: Mapped[int] = mapped_column(Integer, default=0)
+    # how many of the newest versions are kept; None: all
+    keep_last: Mapped[int | None] = mapped_column(Integer)
 
 
 class ModelVersion(Table):
@@ -53,6 +56,12 @@ class ModelVersion(Table):
     size_bytes: Mapped[int]
     report: Mapped[dict[str, Any] | None]
     created_at: Mapped[float]
+    tags: Mapped[dict[str, Any] | None]
+    notes: Mapped[str | None] = mapped_column(String)
+    # of tags and notes
+    revision: Mapped[int] = mapped_column(Integer, default=1)
+    # it can be brought back until a sweep removes the row
+    deleted_at: Mapped[float | None]
 
 
 class Metric(Table):

@@ -1,0 +1,32 @@
+"""Routes for the room that files take."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from app.api.auth import ADMIN
+from app.api.parameters import Db
+from app.api.paths import V1
+from app.api.problems import responses
+from app.schemas.deletions import Storage
+from app.services import storage
+from app.store.files import files
+
+router = APIRouter(prefix=f"{V1}/storage", tags=["operation"], dependencies=[ADMIN])
+
+
+@router.get("", responses=responses(401, 403))
+def get_storage(session: Db) -> Storage:
+    """What takes room and goes with the next collection: deleted versions, and files that nothing names."""
+    return storage.report(session, files())
+
+
+@router.post("/collect", responses=responses(401, 403, 422, 507))
+def collect_storage(
+    session: Db,
+    deleted: Annotated[
+        bool, Query(description="Also deleted versions that could still be restored; then they cannot any more.")
+    ] = False,
+) -> Storage:
+    """Remove now what `GET /storage` tells; workers do so every ten minutes."""
+    return storage.collect(session, files(), deleted)
