@@ -38,6 +38,7 @@ from app.api.request_middleware import RequestMiddleware
 from app.config import Settings, settings
 from app.services.model_cache import ModelCache
 from app.services.readiness import jobs_by_state
+from app.services.remembered import Refreshing
 from app.store.db import dispose, sessions
 from app.store.privacy import keep_private
 from app.version import VERSION
@@ -113,7 +114,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     keep_private(settings().home)
     keyring: KeyRing = app.state.keyring
     writing = asyncio.create_task(_write_uses(keyring))
+    refreshing = Refreshing([keyring.known, app.state.models.resolved])
+    refreshing.start()
     yield
+    refreshing.stop()
     writing.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await writing

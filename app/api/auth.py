@@ -1,6 +1,5 @@
 """Who may do what: bearer keys, remembered for moments, and the roles that routes ask for."""
 
-import hashlib
 import time
 from collections.abc import Callable
 from typing import Annotated
@@ -17,11 +16,11 @@ from app.errors import Forbidden, TooMany, Unauthenticated
 from app.schemas.keys import Role
 from app.services import keys
 from app.services.keys import Principal
+from app.services.remembered import Remembered
 
 log = structlog.get_logger()
 
 _ROLES: tuple[Role, ...] = ("viewer", "editor", "admin")
-_REMEMBERED_SECONDS = 0.9
 _MOST_REMEMBERED = 10_000
 _FAILED_AT_ONCE = 20
 
@@ -40,7 +39,8 @@ class KeyRing:
 
     def __init__(self, sessions: sessionmaker[Session], failed_per_minute: float = 0.0) -> None:
         self._sessions = sessions
-        self._remembered: dict[bytes, tuple[float, Principal]] = {}
+        self.known = Remembered(self._authenticate)
+        self._good: set[str] = set()
         self._failed = Rates(failed_per_minute / 60.0, _FAILED_AT_ONCE)
         self._used: dict[str, float] = {}
 
@@ -57,15 +57,16 @@ class KeyRing:
         scheme, _, secret = authorization.partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise Unauthenticated("Send the API key as 'Authorization: Bearer <key>'.")
-        digest = hashlib.sha256(secret.strip().encode()).digest()
-        expires, known = self._remembered.get(digest, (0.0, None))
-        if known is None or expires < time.monotonic():
-            known = await self._look_up(secret.strip(), digest, address)
+        digest = keys.digest(secret.strip())
+        known = self.known.ready(digest)
+        if known is None:
+            known = await self._look_up(digest, address)
+        self._used[known.key_id] = time.monotonic()
         return known
 
     def forget(self) -> None:
         """Ask the database again about every key."""
-        self._remembered = {digest: (0.0, known) for digest, (_, known) in self._remembered.items()}
+        self.known.forget()
 
     def write_uses(self) -> None:
         """Write to the database when keys were last used; what it does not take now is kept for the next time."""
@@ -80,26 +81,25 @@ class KeyRing:
             log.warning("keys.uses_not_written", error=type(error).__name__)
             self._used = used | self._used
 
-    async def _look_up(self, secret: str, digest: bytes, address: str) -> Principal:
+    async def _look_up(self, digest: str, address: str) -> Principal:
         # A key that was good before is never held up by what others of its address try.
-        wait = 0.0 if digest in self._remembered else self._failed.wait(address)
+        wait = 0.0 if digest in self._good else self._failed.wait(address)
         if wait:
             raise TooMany("This address has shown too many keys that are not known.", wait)
         try:
-            known = await run_in_threadpool(self._authenticate, secret)
+            known = await run_in_threadpool(self.known.get, digest)
         except Unauthenticated:
-            self._remembered.pop(digest, None)
+            self._good.discard(digest)
             self._failed.take(address)
             raise
-        if len(self._remembered) >= _MOST_REMEMBERED:
-            self._remembered.clear()
-        self._remembered[digest] = (time.monotonic() + _REMEMBERED_SECONDS, known)
-        self._used[known.key_id] = time.monotonic()
+        if len(self._good) >= _MOST_REMEMBERED:
+            self._good.clear()
+        self._good.add(digest)
         return known
 
-    def _authenticate(self, secret: str) -> Principal:
+    def _authenticate(self, digest: str) -> Principal:
         with self._sessions() as session:
-            return keys.authenticate(session, secret)
+            return keys.authenticate(session, digest)
 
 
 def _needs(role: Role) -> Callable[..., object]:

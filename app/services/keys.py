@@ -55,11 +55,16 @@ def create(session: Session, name: str, role: Role, expires_at: datetime | None 
     return NewKey(**shown.model_dump(), secret=secret)
 
 
-def authenticate(session: Session, secret: str) -> Principal:
-    """Whose secret this is; raises Unauthenticated for one that is unknown, revoked or past."""
+def digest(secret: str) -> str:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def authenticate(session: Session, digest: str) -> Principal:
+    """Whose secret has this :func:`digest`; raises Unauthenticated for one that is unknown, revoked or past."""
     with reading(session):
         # Looked up by digest: the time that takes tells nothing about the secret.
-        query = select(tables.Key).where(tables.Key.digest == _digest(secret), *_valid())
+        query = select(tables.Key).where(tables.Key.digest == digest, *_valid())
         row = session.scalars(query).one_or_none()
         if row is None:
             raise Unauthenticated("the API key is not known, was revoked, or has expired")
@@ -136,7 +141,7 @@ def _insert(session: Session, name: str, role: str, secret: str, expires_at: dat
         id=new_id(),
         name=name,
         role=role,
-        digest=_digest(secret),
+        digest=digest(secret),
         created_at=db_now(),
         expires_at=None if expires_at is None else expires_at.timestamp(),
     )
@@ -148,10 +153,6 @@ def _insert(session: Session, name: str, role: str, secret: str, expires_at: dat
 
 def _taken(session: Session, name: str) -> bool:
     return session.scalars(select(tables.Key.id).where(tables.Key.name == name)).first() is not None
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _role(row: tables.Key) -> Role:

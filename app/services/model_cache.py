@@ -1,7 +1,7 @@
 """Models in memory: found by name, kept while they fit, shared by all threads of a process."""
 
+import contextlib
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.errors import Conflict, NotFound, Unavailable
+from app.errors import Conflict, NotFound, PolymarginError, Unavailable
 from app.features.base import Features
 from app.features.load import load_features
 from app.schemas.models import ModelVersion
 from app.services import models
+from app.services.remembered import Remembered
 from app.services.sure_answers import prepare
 from app.store import tables
+from app.store.db import reading
+from app.store.failures import FAILURES
 from app.store.files import Files
 from solvers.core.model import Model
 from solvers.core.stored_models import ModelError, load_model
 
 Reference = tuple[str, int | None, str | None]
-
-_RESOLVED_SECONDS = 1.0
-_MOST_RESOLVED = 4096
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,9 @@ class LoadedModel:
 class ModelCache:
     """The most recently used models, up to ``max_bytes`` of arrays; one that is larger than that is kept alone.
 
-    A name or alias is looked up again after a second, so a promoted version answers within that time.
+    What a name or an alias means is asked again within each second, so that a promoted version answers within it,
+    and with :class:`app.services.remembered.Refreshing` ahead of it; then the version is loaded while the one before
+    still answers.
 
     Parameters
     ----------
@@ -54,7 +56,8 @@ class ModelCache:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._loading: dict[str, threading.Lock] = {}
-        self._resolved: dict[Reference, tuple[float, str]] = {}
+        self._ahead: dict[str, threading.Thread] = {}
+        self.resolved = Remembered(self._resolve)
         self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()
         self._nbytes = 0
 
@@ -65,8 +68,8 @@ class ModelCache:
 
     def ready(self, reference: Reference) -> LoadedModel | None:
         """The model that (name, number, alias) means, if that is known without SQL and files; never waits."""
-        expires, id = self._resolved.get(reference, (0.0, ""))
-        if expires < time.monotonic():
+        id = self.resolved.ready(reference)
+        if id is None:
             return None
         with self._lock:
             loaded = self._loaded.get(id)
@@ -87,20 +90,36 @@ class ModelCache:
             The model's files cannot be read.
         """
         loaded = self.ready(reference)
-        if loaded is not None:
-            return loaded
-        with self._sessions() as session:
-            version = _resolve(session, reference)
-            with self._lock:
-                gate = self._loading.setdefault(version.id, threading.Lock())
-            with gate:
-                loaded = self._loaded.get(version.id) or load_version(session, version)
-                self._keep(loaded)
+        return self._load(self.resolved.get(reference)) if loaded is None else loaded
+
+    def _load(self, id: str) -> LoadedModel:
         with self._lock:
-            if len(self._resolved) >= _MOST_RESOLVED:
-                self._resolved.clear()
-            self._resolved[reference] = (time.monotonic() + _RESOLVED_SECONDS, version.id)
+            gate = self._loading.setdefault(id, threading.Lock())
+        with gate, self._sessions() as session:
+            loaded = self._loaded.get(id) or load_version(session, models.version_by_id(session, id))
+            self._keep(loaded)
         return loaded
+
+    def _resolve(self, reference: Reference) -> str:
+        """The id of the version; for as long as a new one is loaded beside, that of the one before."""
+        with self._sessions() as session:
+            id = _version_id(session, reference)
+        before = self.resolved.ready(reference)
+        if before in (None, id) or before not in self._loaded or id in self._loaded:
+            self._ahead.pop(id, None)
+            return id
+        thread = self._ahead.get(id)
+        if thread is None:
+            thread = self._ahead[id] = threading.Thread(target=self._load_ahead, args=(id,), daemon=True)
+            thread.start()
+        if thread.is_alive():
+            return before
+        self._ahead.pop(id, None)
+        return id
+
+    def _load_ahead(self, id: str) -> None:
+        with contextlib.suppress(PolymarginError, *FAILURES):  # the next request tries itself, and is told why
+            self._load(id)
 
     def _keep(self, loaded: LoadedModel) -> None:
         with self._lock:
@@ -114,10 +133,11 @@ class ModelCache:
                 self._loading.pop(id, None)
 
 
-def _resolve(session: Session, reference: Reference) -> ModelVersion:
+def _version_id(session: Session, reference: Reference) -> str:
     ref, number, alias = reference
     try:
-        return models.version(session, ref, number, alias)
+        with reading(session):
+            return models.version_row(session, ref, number, alias).id
     except NotFound:
         if number is None and alias is None:
             _explain_waiting(session, ref)

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from app.schemas.models import Alias, Model, ModelVersion, Selection
 from app.schemas.pages import Page
-from app.services.lookup import MAX_PAGE, by_ref, check_name, moment, newest
+from app.services.lookup import MAX_PAGE, by_id, by_ref, check_name, moment, newest
 from app.store import tables
 from app.store.db import reading, writing
 from app.store.files import files
@@ -52,6 +52,12 @@ def version(session: Session, ref: str, number: int | None = None, alias: str | 
     with reading(session):
         model = by_ref(session, tables.Model, ref)
         return show_versions(session, [_version(session, model, number, alias)])[0]
+
+
+def version_by_id(session: Session, id: str) -> ModelVersion:
+    """One version by its id, be it deleted; raises NotFound."""
+    with reading(session):
+        return show_versions(session, [by_id(session, V, id)])[0]
 
 
 def version_row(

@@ -9,7 +9,7 @@ from sqlalchemy import update
 from app.api import auth
 from app.config import Settings
 from app.main import create_app
-from app.services import keys
+from app.services import remembered
 from app.store import tables
 from app.store.db import sessions
 
@@ -92,7 +92,7 @@ def test_a_key_revoked_in_another_process_is_refused_within_a_second(
     client: TestClient, config: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(auth.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(remembered.time, "monotonic", lambda: now[0])
     made = client.post("/api/v1/keys", json={"name": "elsewhere"}).json()
     with TestClient(create_app(config), headers=bearer(made["secret"])) as other:
         assert other.get("/api/v1/solvers").status_code == 200
@@ -103,7 +103,7 @@ def test_a_key_revoked_in_another_process_is_refused_within_a_second(
 
 def test_a_key_ends_at_its_time(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(auth.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(remembered.time, "monotonic", lambda: now[0])
     soon = datetime.now(UTC) + timedelta(hours=1)
     made = client.post("/api/v1/keys", json={"name": "guest", "expires_at": soon.isoformat()}).json()
     assert datetime.fromisoformat(made["expires_at"]) == soon
@@ -144,7 +144,7 @@ def test_an_address_that_shows_many_unknown_keys_is_slowed_down(
     config: Settings, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(auth.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(remembered.time, "monotonic", lambda: now[0])
     app = create_app(config.model_copy(update={"failed_keys_per_minute": 60.0}))
     with TestClient(app) as client, TestClient(app, client=("192.0.2.1", 1)) as other:
         assert client.get("/api/v1/solvers", headers=bearer(secrets["viewer"])).status_code == 200
@@ -168,7 +168,7 @@ def test_a_remembered_key_needs_no_sql(
     def asked(*_: object) -> None:
         raise AssertionError("the database was asked")
 
-    monkeypatch.setattr(keys, "authenticate", asked)
+    monkeypatch.setattr(auth.KeyRing, "_look_up", asked)
     assert client.get("/api/v1/solvers").status_code == 200
 
 

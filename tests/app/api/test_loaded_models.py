@@ -3,9 +3,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from asking import TestClient, problem
+from working import train
 
 from app.errors import NotFound
-from app.services import model_cache
+from app.services import model_cache, remembered
 from app.services.model_cache import ModelCache
 from app.store.db import sessions
 
@@ -50,13 +51,41 @@ def test_many_threads_load_a_model_once(models: TestClient, monkeypatch: pytest.
 
 def test_a_name_is_looked_up_again_after_a_second(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(model_cache.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(remembered.time, "monotonic", lambda: now[0])
     cache = ModelCache(sessions(), 1 << 30)
     loaded = cache.get(("letters", None, None))
     assert cache.ready(("letters", None, None)) is loaded
     now[0] += 1.1
     assert cache.ready(("letters", None, None)) is None
     assert cache.get(("letters", None, None)) is loaded
+
+
+def test_a_promoted_version_is_loaded_while_the_one_before_answers(
+    models: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, newest = ModelCache(sessions(), 1 << 30), ("letters", None, None)
+    first = cache.get(newest)
+    train(models, "letters", "letters", params={"C": 0.01})
+    loading, go_on, load = threading.Event(), threading.Event(), model_cache.load_version
+
+    def slow(session: object, version: object) -> object:
+        loading.set()
+        assert go_on.wait(60)
+        return load(session, version)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(model_cache, "load_version", slow)
+    cache.resolved.refresh()
+    assert loading.wait(60)
+    cache.resolved.refresh()
+    assert cache.ready(newest) is first
+    (thread,) = cache._ahead.values()
+    go_on.set()
+    thread.join()
+    cache.resolved.refresh()
+    loaded = cache.ready(newest)
+    assert loaded is not None
+    assert loaded.version.version == 2
+    assert not cache._ahead
 
 
 def test_what_is_not_there_is_not_remembered(models: TestClient) -> None:

@@ -1,15 +1,19 @@
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from asking import JSON, MARKER, TestClient, problem
+from asking import JSON, MARKER, TestClient, bearer, problem
 from fastapi import FastAPI
 from working import SPARSE, run, train, upload
 
+from app.api import auth, predictions
 from app.api.predictions import takes_moments
+from app.config import Settings
+from app.main import create_app
 from app.schemas.predictions import PredictResponse
-from app.services import model_cache
+from app.services import remembered
 from app.services.model_cache import LoadedModel, ModelCache
 
 SPARSE_URL = "/api/v1/models/letters/predict"
@@ -150,7 +154,7 @@ def test_a_model_that_is_still_to_come_names_its_job(client: TestClient) -> None
 
 
 def test_versions_and_aliases_answer_for_themselves(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_cache, "_RESOLVED_SECONDS", -1.0)
+    monkeypatch.setattr(remembered, "REMEMBERED_SECONDS", -1.0)
     train(models, "letters", "letters", params={"C": 0.01})
     one = [{"indices": [1], "values": [1]}]
     assert ask(models, "letters", one).version == 2
@@ -179,6 +183,37 @@ def test_a_model_that_is_loaded_answers_without_sql(
     monkeypatch.setattr(ModelCache, "get", asked)
     assert ask(models, "letters", one).version == 1
     assert app.state.models.nbytes > 0
+
+
+def test_a_warm_prediction_waits_for_no_thread(
+    models: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = [{"indices": [1], "values": [1]}]
+    ask(models, "letters", one)
+
+    async def waited(*_: object) -> None:
+        raise AssertionError("a thread was waited for")
+
+    monkeypatch.setattr(predictions, "run_in_threadpool", waited)
+    monkeypatch.setattr(auth, "run_in_threadpool", waited)
+    monkeypatch.setattr(remembered, "REMEMBERED_SECONDS", 600.0)
+    for _ in range(10):
+        assert ask(models, "letters", one).version == 1
+
+
+def test_another_process_serves_a_promoted_version_and_meanwhile_the_one_before(
+    models: TestClient, config: Settings, secrets: dict[str, str]
+) -> None:
+    train(models, "letters", "letters", params={"C": 0.01})
+    url, one = "/api/v1/models/letters/aliases/production", [{"indices": [1], "values": [1]}]
+    models.put(url, json={"version": 1})
+    with TestClient(create_app(config), headers=bearer(secrets["viewer"])) as elsewhere:
+        assert ask(elsewhere, "letters", one, alias="production").version == 1
+        models.put(url, json={"version": 2}, headers={"If-Match": '"1"'})
+        deadline = time.monotonic() + 60
+        while (version := ask(elsewhere, "letters", one, alias="production").version) != 2:
+            assert version == 1
+            assert time.monotonic() < deadline, "the promotion is not seen"
 
 
 def test_a_model_whose_files_are_gone_is_unavailable(models: TestClient, config: Any) -> None:

@@ -15,7 +15,7 @@ from app.store import tables
 
 def test_a_secret_opens_what_its_role_opens(session: Session) -> None:
     made = keys.create(session, "ci", "editor")
-    principal = keys.authenticate(session, made.secret)
+    principal = keys.authenticate(session, keys.digest(made.secret))
     assert (principal.key_id, principal.name, principal.role) == (made.id, "ci", "editor")
     assert made.secret.startswith("pm_")
     assert len(made.secret) >= 35
@@ -34,7 +34,7 @@ def test_a_revoked_or_unknown_secret_opens_nothing(session: Session) -> None:
     assert keys.revoke(session, made.id).revoked
     for secret in (made.secret, "pm_unknown", ""):
         with pytest.raises(Unauthenticated):
-            keys.authenticate(session, secret)
+            keys.authenticate(session, keys.digest(secret))
     with pytest.raises(NotFound):
         keys.revoke(session, "0" * 32)
 
@@ -111,5 +111,5 @@ def test_of_several_first_starts_one_makes_the_administrators_key(
     assert file.read_text().strip() == secrets[0]
     assert file.stat().st_mode & 0o777 == 0o600
     with database() as session:
-        assert keys.authenticate(session, secrets[0]).role == "admin"
+        assert keys.authenticate(session, keys.digest(secrets[0])).role == "admin"
         assert keys.ensure_admin(session, file) is None
