@@ -1,0 +1,64 @@
+"""A data folder with one large linear model and its viewer's key, as training would have left it, and its requests."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from app.features.columns import SparseFeatures
+from app.services import keys, versions
+from app.store import tables
+from app.store.db import db_now, new_id, sessions, writing
+from app.store.files import files
+from app.store.migrate import upgrade
+from solvers.core.linear_model import LinearModel
+
+NAME, FEATURES, CLASSES, NONZEROS = "large", 50_000, 1_000, 100
+
+
+def make(url: str, folder: str = "models/bench") -> str:
+    """Write the model into the home that the settings name; returns a viewer's secret."""
+    upgrade(url)
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((FEATURES, CLASSES), dtype=np.float32)
+    model = LinearModel([f"class-{c}" for c in range(CLASSES)], FEATURES, np.arange(FEATURES), W)
+    store = files()
+    features = SparseFeatures(FEATURES)
+    manifest = {"kind": features.kind, "params": features.params_json()}
+    store.save_arrays(f"{folder}/features", features.arrays(), manifest)
+    sha256 = model.save(store.path(f"{folder}/model"))
+    with sessions()() as session:
+        with writing(session):
+            job = tables.Job(
+                id=new_id(), kind="train", state="succeeded", queue="jobs", request={}, attempt=1, losses=0,
+                created_at=db_now(),
+            )  # fmt: skip
+            session.add(job)
+            session.flush()
+            versions.add(session, NAME, _facts(job.id, folder, sha256), {})
+        return keys.create(session, "bench", "viewer").secret
+
+
+def body(n: int, seed: int = 0) -> bytes:
+    """One request: ``n`` instances of 100 features each, the five best labels of each wanted."""
+    rng = np.random.default_rng(seed)
+    instances: list[dict[str, Any]] = []
+    for _ in range(n):
+        indices = np.sort(rng.choice(FEATURES, NONZEROS, replace=False)).tolist()
+        instances.append({"indices": indices, "values": rng.standard_normal(NONZEROS).round(6).tolist()})
+    return orjson.dumps({"instances": instances, "top_k": 5})
+
+
+def model_file(home: Path) -> Path:
+    """Where the model lies in a home."""
+    return home / "files" / "models" / "bench" / "model"
+
+
+def _facts(job_id: str, folder: str, sha256: str) -> versions.Facts:
+    return versions.Facts(
+        job_id=job_id, dataset_id=None, dataset_sha256="0" * 64, solver="weston_watkins", params={}, seed=0,
+        request={}, code_version="bench", n_classes=CLASSES, n_features=FEATURES, n_train=1, epochs=1, converged=True,
+        primal=1.0, dual=1.0, gap=0.0, violation=0.0, seconds=0.0, path=folder, sha256=sha256,
+        size_bytes=4 * FEATURES * CLASSES,
+    )  # fmt: skip
