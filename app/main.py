@@ -97,12 +97,13 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.keyring = KeyRing(factory, config.failed_keys_per_minute)
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
-    predictions.install(app)  # first, as routes are tried in order
+    predicting = predictions.install(app)
     for part in PARTS:
         app.include_router(part.router)
     own = [*app.router.routes, *(route for part in PARTS for route in part.router.routes)]
     app.state.routes = [route for route in own if isinstance(route, Route)]
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
+    app.add_middleware(predictions.Predictions, state=app.state, route=predicting)
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, uploads=uploads)
     app.add_middleware(HostCheck, hosts=config.allowed_hosts, origins=config.allowed_origins)
     app.add_middleware(RequestMiddleware, metrics=metrics, verbose=config.log_level == "debug")

@@ -50,10 +50,9 @@ def main() -> None:
 
 
 _PHASES = (
-    f"Medians over requests of one instance with {serving_model.NONZEROS} features, {serving_model.CLASSES} classes, a "
-    f"model of {serving_model.FEATURES} features, the five best labels; each phase called by itself in one process, and "
-    "the whole application without sockets. The rest is what surrounds a request: middleware, its route, counters, "
-    "headers."
+    f"Medians over requests of one instance with {serving_model.NONZEROS} features, the five best labels of "
+    f"{serving_model.CLASSES} classes, a model of {serving_model.FEATURES} features; each phase called by itself, and the "
+    "whole application without sockets. The rest surrounds a request: middleware, counters, headers."
 )
 
 

@@ -10,6 +10,8 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import State
+from starlette.types import Scope
 
 from app.api.rates import Rates
 from app.errors import Forbidden, TooMany, Unauthenticated
@@ -20,7 +22,7 @@ from app.services.remembered import Remembered
 
 log = structlog.get_logger()
 
-_ROLES: tuple[Role, ...] = ("viewer", "editor", "admin")
+_RANKS: dict[Role, int] = {"viewer": 0, "editor": 1, "admin": 2}
 _MOST_REMEMBERED = 10_000
 _FAILED_AT_ONCE = 20
 
@@ -113,12 +115,16 @@ def _needs(role: Role) -> Callable[..., object]:
 
 async def authorize(request: Request, role: Role) -> Principal:
     """The principal of a request whose key reaches as far as ``role``; raises Unauthenticated, Forbidden or TooMany."""
-    keyring: KeyRing = request.app.state.keyring
-    principal = await keyring.principal(
-        request.headers.get("authorization", ""), request.client.host if request.client else ""
-    )
-    request.state.key = principal  # for the log
-    if _ROLES.index(principal.role) < _ROLES.index(role):
+    return await admit(request.app.state, request.scope, request.headers.get("authorization", ""), role)
+
+
+async def admit(state: State, scope: Scope, authorization: str, role: Role) -> Principal:
+    """As :func:`authorize`, for a request whose ``Authorization`` header is known."""
+    keyring: KeyRing = state.keyring
+    client = scope.get("client")
+    principal = await keyring.principal(authorization, client[0] if client else "")
+    scope.setdefault("state", {})["key"] = principal  # for the log
+    if _RANKS[principal.role] < _RANKS[role]:
         raise Forbidden(f"This takes the role {role}; the key's role is {principal.role}.")
     return principal
 

@@ -91,7 +91,14 @@ def request_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 def require_json(request: Request) -> None:
     """Refuse a body that says it is something other than JSON."""
-    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    check_json(request.headers.get("content-type", ""))
+
+
+def check_json(content_type: str) -> None:
+    """Refuse the ``Content-Type`` of something other than JSON."""
+    if content_type == "application/json":
+        return
+    media_type = content_type.split(";")[0].strip().lower()
     if media_type != "application/json" and not media_type.endswith("+json"):
         raise UnsupportedFormat("The Content-Type must be application/json.")
 

@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -9,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.api.problems import problem
 from app.errors import Forbidden, Misdirected, PolymarginError
 
+_MOST_SERVED = 1000
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _CLOSED = b"default-src 'none'; frame-ancestors 'none'"
 # the viewer of the API's description comes from a public server, as the page says; pictures bring their styles along
@@ -30,14 +32,19 @@ Headers = list[tuple[bytes, bytes]]
 def secured(headers: Iterable[tuple[bytes, bytes]], path: str, scheme: str) -> Headers:
     """The headers of an answer with those that keep browsers from doing more with it than showing it."""
     given = [(name.lower(), value) for name, value in headers]
-    known = dict(given)
-    policy = _VIEWER if path == "/docs" else _CLOSED
-    if known.get(b"content-type", b"").startswith(b"image/svg"):
-        policy = _PICTURE
+    if path == "/docs":
+        policy = _VIEWER
+    else:
+        svg = any(name == b"content-type" and value.startswith(b"image/svg") for name, value in given)
+        policy = _PICTURE if svg else _CLOSED
+    known = {name for name, _ in given}
+    return given + [pair for pair in _added(policy, scheme == "https") if pair[0] not in known]
+
+
+@lru_cache
+def _added(policy: bytes, secure: bool) -> Headers:
     more = [*_ALWAYS, (b"content-security-policy", policy), (b"cache-control", b"no-store")]
-    if scheme == "https":
-        more.append((b"strict-transport-security", b"max-age=31536000"))
-    return given + [(name, value) for name, value in more if name not in known]
+    return [*more, (b"strict-transport-security", b"max-age=31536000")] if secure else more
 
 
 class HostCheck:
@@ -57,6 +64,7 @@ class HostCheck:
 
     def __init__(self, app: ASGIApp, hosts: str, origins: str) -> None:
         self._app = app
+        self._served: set[str] = set()  # hosts that were found to be served before
         self._hosts = {name.strip().lower() for name in hosts.split(",") if name.strip()}
         self._origins = {origin.strip().lower().rstrip("/") for origin in origins.split(",") if origin.strip()}
 
@@ -74,13 +82,19 @@ class HostCheck:
                 host = value.decode("latin-1").strip().lower()
             elif name == b"origin":
                 origin = value.decode("latin-1").strip().lower()
-        if host is not None and not self._serves(host):
+        if host is not None and not (host in self._served or self._serves(host)):
             return Misdirected("The Host is no name of this service; POLYMARGIN_ALLOWED_HOSTS says which ones are.")
         if origin is not None and scope["method"] not in _SAFE and not self._may_change(origin, host):
             return Forbidden("Pages of this Origin may change nothing; POLYMARGIN_ALLOWED_ORIGINS says which ones may.")
         return None
 
     def _serves(self, host: str) -> bool:
+        served = self._is_own(host)
+        if served and len(self._served) < _MOST_SERVED:
+            self._served.add(host)
+        return served
+
+    def _is_own(self, host: str) -> bool:
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:

@@ -41,13 +41,18 @@ class Metrics:
             registry=self._registry,
         )
         self._instances = Counter("polymargin_instances", "Instances predicted.", registry=self._registry)
+        self._counted: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._registry.register(_Now(n_jobs, cache_bytes))
 
     def answered(self, method: str, route: str, status: int, seconds: float, *, streamed: bool) -> None:
         """Count one answered request; how long a stream of events was followed says nothing about latency."""
-        self._requests.labels(method, route, str(status)).inc()
+        counted = self._counted.get((method, route, status))
+        if counted is None:  # to find the counter by its labels takes longer than to count
+            counted = self._requests.labels(method, route, str(status)), self._seconds.labels(method, route)
+            self._counted[method, route, status] = counted
+        counted[0].inc()
         if not streamed:
-            self._seconds.labels(method, route).observe(seconds)
+            counted[1].observe(seconds)
 
     def predicted(self, n_instances: int, seconds: float) -> None:
         """Count one answered prediction request."""

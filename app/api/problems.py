@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from app.errors import MAX_ITEMS, InvalidInput, Item, PolymarginError, TooMany
 from app.schemas.names import NAME_PATTERN
@@ -58,7 +59,7 @@ def install(app: FastAPI) -> None:
     """Let the app answer every error that reaches it with a problem document."""
     app.add_exception_handler(PolymarginError, _from_error)
     for kind in FAILURES:
-        app.add_exception_handler(kind, _from_failure)
+        app.add_exception_handler(kind, _from_error)
     app.add_exception_handler(HTTPException, _from_http)
     app.add_exception_handler(RequestValidationError, _from_parameters)
 
@@ -96,17 +97,20 @@ def request_id(request: Request) -> str | None:
     return found
 
 
-async def _from_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, PolymarginError)
-    return problem(error, request_id(request))
-
-
-async def _from_failure(request: Request, error: Exception) -> Response:
+def problem_of(error: Exception, scope: Scope) -> Response:
+    """The answer that tells of an error of the service or of a failure; raises it again where it is neither."""
+    id = scope.get("state", {}).get("request_id")
+    if isinstance(error, PolymarginError):
+        return problem(error, id)
     found = explained(error)
     if found is None:
         raise error
-    log.warning("request.unserved", request_id=request_id(request), error=type(error).__name__, code=found.code)
-    return problem(found, request_id(request))
+    log.warning("request.unserved", request_id=id, error=type(error).__name__, code=found.code)
+    return problem(found, id)
+
+
+async def _from_error(request: Request, error: Exception) -> Response:
+    return problem_of(error, request.scope)
 
 
 async def _from_http(request: Request, error: Exception) -> Response:

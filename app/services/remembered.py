@@ -1,4 +1,4 @@
-"""Answers that are remembered for less than a second, and asked for again ahead of that, so that no request waits for them."""
+"""Answers that are remembered for less than a second, and asked for again before: so no request waits for them."""
 
 import threading
 import time

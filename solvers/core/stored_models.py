@@ -64,7 +64,8 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
         path = folder / f"{name}.npy"
         if verify and file_digest(path) != digest:
             raise ModelError(f"{path.name} is not the array that was written")
-        arrays[name] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
+        # a plain view of the same bytes: every slice of an np.memmap is another one, at several times the cost
+        arrays[name] = np.asarray(np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False))
     model = kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], arrays)
     model.report = manifest.get("report", {})
     model.record = manifest.get("record", {})
