@@ -51,8 +51,8 @@ def main() -> None:
 
 _PHASES = (
     f"Medians over requests of one instance with {serving_model.NONZEROS} features, the five best labels of "
-    f"{serving_model.CLASSES} classes, a model of {serving_model.FEATURES} features; each phase called by itself, and the "
-    "whole application without sockets. The rest surrounds a request: middleware, counters, headers."
+    f"{serving_model.CLASSES} classes, a model of {serving_model.FEATURES} features; each phase called by itself, and "
+    "the whole application without sockets. The rest surrounds a request: middleware, counters, headers."
 )
 
 

@@ -119,9 +119,12 @@ def ensure_admin(session: Session, file: Path) -> str | None:
     secret = f"pm_{secrets.token_urlsafe(32)}"
     try:
         with writing(session):
+            taken = _taken(
+                session, ADMIN
+            )  # asked first: else what another process commits now would look like the past
             if session.scalars(has_admin).first():
                 return None
-            _insert(session, f"admin-{new_id()}" if _taken(session, ADMIN) else ADMIN, ADMIN, secret)
+            _insert(session, f"admin-{new_id()}" if taken else ADMIN, ADMIN, secret)
             # Before the commit: a key that nobody can read would lock everybody out.
             _write_private(file, secret + "\n")
     except IntegrityError:  # another process made it at the same moment, and wrote its own file afterwards or will
