@@ -29,6 +29,7 @@ _INLINE_CLASSES = 20_000
 _INLINE_READ = 64 << 20
 _OF_ROWS = {"linear", "sparse_linear", "sharded_linear", "linear_code", "taxonomy"}
 _NAME = re.compile(NAME_PATTERN)
+_TOLD: tuple[type[Exception], ...] = (PolymarginError, *FAILURES)
 _PATH = re.compile(f"{V1}/models/([^/]+)/predict")
 
 
@@ -85,7 +86,7 @@ class Predictions:
         scope["route"] = self._route
         try:
             body = await answer(self._state, scope, receive, match[1])
-        except (PolymarginError, *FAILURES) as error:
+        except _TOLD as error:
             await problem_of(error, scope)(scope, receive, send)
             return
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]

@@ -119,9 +119,7 @@ def ensure_admin(session: Session, file: Path) -> str | None:
     secret = f"pm_{secrets.token_urlsafe(32)}"
     try:
         with writing(session):
-            taken = _taken(
-                session, ADMIN
-            )  # asked first: else what another process commits now would look like the past
+            taken = _taken(session, ADMIN)  # first: what is committed in between would look old
             if session.scalars(has_admin).first():
                 return None
             _insert(session, f"admin-{new_id()}" if taken else ADMIN, ADMIN, secret)
