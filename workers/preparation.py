@@ -217,11 +217,13 @@ def _used(X: csr_matrix) -> NDArray[np.int32]:
 
 
 def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None) -> Rows:
-    """As :func:`split_rows` of rows with sets of labels; held out are rows at random, whatever their labels."""
-    if tree is None:
-        raise InvalidInput("the dataset has sets of labels, and the job names no hierarchy")
+    """As :func:`split_rows` of rows with sets of labels; held out are rows at random, whatever their labels.
+
+    Without a hierarchy all labels are children of the top.
+    """
     assert corpus.label_indptr is not None
     try:
+        tree = tree or Taxonomy.flat(corpus.labels)
         nodes = tree.find(corpus.labels)[np.asarray(corpus.y)]
         labels, orphans = closed(tree, np.asarray(corpus.label_indptr), nodes, request.missing_parents)
     except TaxonomyError as error:

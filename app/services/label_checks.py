@@ -12,6 +12,7 @@ from app.schemas.jobs import TrainRequest
 from app.store import tables
 from app.store.corpus import ClassCounts
 from solvers.core.base import Solver
+from solvers.labels.taxonomy import ROOT
 
 _NAMED = 5
 _SEPARATORS = (",", ";", "|", " ")
@@ -33,7 +34,10 @@ def check_labels(
     """
     n_trained = int(np.count_nonzero(counts.train))
     if sets:
-        _check_sets(solver, n_trained, hierarchy)
+        _check_sets(solver, n_trained, counts, hierarchy)
+    elif hierarchy is None and not solver.handles.flat:
+        detail = f"{solver.name} learns along a label tree: name the one that the labels are nodes of"
+        raise InvalidInput("the solver needs a hierarchy", [Item(detail, "/hierarchy")])
     elif n_trained < 2:
         detail = f"its training part has {n_trained} class(es); at least two are needed"
         raise InvalidInput("the dataset cannot be trained on", [Item(detail, "/dataset")])
@@ -63,13 +67,13 @@ def _lists_of_nodes(labels: Sequence[str], known: Set[str]) -> str:
     return ""
 
 
-def _check_sets(solver: Solver[Any], n_trained: int, hierarchy: tables.Hierarchy | None) -> None:
+def _check_sets(solver: Solver[Any], n_trained: int, counts: ClassCounts, hierarchy: tables.Hierarchy | None) -> None:
     if not solver.handles.multilabel:
         detail = f"{solver.name} takes one label a row, and the dataset has sets of them"
         raise InvalidInput("the solver does not take the dataset's labels", [Item(detail, "/solver")])
-    if hierarchy is None:
-        detail = "the dataset has sets of labels: name the label tree that they are nodes of"
-        raise InvalidInput("the solver needs a hierarchy", [Item(detail, "/hierarchy")])
+    if hierarchy is None and ROOT in counts.labels:
+        detail = f"a label is called {ROOT!r}, which is the name of the top of every label tree: call it otherwise"
+        raise InvalidInput("the dataset cannot be trained on", [Item(detail, "/dataset")])
     if not n_trained:
         raise InvalidInput("the dataset cannot be trained on", [Item("no training row has a label", "/dataset")])
 

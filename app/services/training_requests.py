@@ -90,9 +90,6 @@ def _solver(request: TrainRequest) -> Solver[Any]:
 
 def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
     """Whether the method takes what the request asks for beside the parameters."""
-    if not solver.handles.flat and request.hierarchy is None:
-        detail = f"{solver.name} learns along a label tree: name the one that the labels are nodes of"
-        raise InvalidInput("the solver needs a hierarchy", [Item(detail, "/hierarchy")])
     if request.path is not None:
         if not solver.has_path:
             raise InvalidInput("the solver follows no path", [Item(f"{solver.name} has no path in C", "/path")])
@@ -131,9 +128,12 @@ def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) 
             raise InvalidInput("the dataset cannot be trained on in so many shards", [Item(fault, "/shards")])
     if statistics.n_features == 0:
         raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
-    check_labels(session, solver, request, counts, resolved.hierarchy, sets=statistics.labels_per_row is not None)
+    sets = statistics.labels_per_row is not None
+    check_labels(session, solver, request, counts, resolved.hierarchy, sets=sets)
     part = 1.0 if statistics.n_test else 1.0 - request.test_fraction
-    n_nodes = None if resolved.hierarchy is None else resolved.hierarchy.n_nodes
+    n_nodes = len(counts.labels) if sets else None
+    if resolved.hierarchy is not None:
+        n_nodes = resolved.hierarchy.n_nodes
     try:
         solver.check_request(Outline(trained, max(len(trained), int(statistics.n_train * part)), n_nodes))
     except ParamsError as error:

@@ -24,6 +24,7 @@ from solvers.core.path import ascending, follow
 from solvers.core.problem import Problem
 from solvers.estimator.input import are_sets, kept_weights, node_labels, plain, tree_of
 from solvers.labels.label_sets import names_of, of_names
+from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS, find, parse_params
 
 
@@ -219,14 +220,13 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         sets = [list(labels) for labels in y]
         if len(sets) != X.shape[0]:
             raise ValueError(f"y has {len(sets)} lists of labels; X has {X.shape[0]} rows")
-        if self.hierarchy is None:
-            raise ValueError(f"{self.method} learns sets of labels of a tree; give its edges as hierarchy")
         keep, weights = kept_weights(sample_weight, (len(sets),))
-        tree = tree_of(self.hierarchy)
+        known = {str(label): label for labels in sets for label in labels}
+        tree = Taxonomy.flat(sorted(known)) if self.hierarchy is None else tree_of(self.hierarchy)
         named = [[str(label) for label in labels] for labels, kept in zip(sets, keep, strict=True) if kept]
         labels, self.orphans_ = of_names(tree, named)
         problem = Problem.check_sets(X[keep], labels, tree, weights)
-        self.classes_ = node_labels(tree, self.hierarchy, {str(label): label for labels in sets for label in labels})
+        self.classes_ = node_labels(tree, self.hierarchy, known)
         return problem
 
     def _train(self, solver: Solver[Any], problem: Problem, start: State | None = None) -> State:

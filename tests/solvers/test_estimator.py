@@ -262,10 +262,18 @@ def test_a_method_over_sets_learns_single_labels_as_their_paths():
     assert model.score(X, y) == 1.0
 
 
+@pytest.mark.parametrize("method", MULTILABEL)
+def test_without_a_hierarchy_sets_hold_what_was_given_and_nothing_above(method):
+    X = np.tile(3 * np.eye(5), (6, 1))
+    known = {"C": 100.0} if "C" in SOLVERS[method].Params.model_fields else {}
+    model = PolymarginClassifier(method, **known).fit(X, SETS)
+    assert model.classes_.tolist() == sorted({label for labels in SETS for label in labels})
+    assert len(model.orphans_) == 0
+    assert [sorted(labels) for labels in model.predict(X)] == [sorted(labels) for labels in SETS]
+
+
 def test_sets_of_labels_that_cannot_be_learnt_are_refused():
     X = np.eye(30)
-    with pytest.raises(ValueError, match="give its edges as hierarchy"):
-        PolymarginClassifier("hm3").fit(X, SETS)
     with pytest.raises(ValueError, match="y has 30 lists of labels; X has 29 rows"):
         PolymarginClassifier("hm3", hierarchy=EDGES).fit(X[:29], SETS)
     with pytest.raises(TaxonomyError, match="'golf'"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import TrainRequest
 from app.schemas.predictions import PredictResponse
 from app.services import jobs, models
@@ -111,6 +112,27 @@ def test_labels_above_those_given_are_added_and_counted_or_the_job_is_refused(
     assert job.state == "failed"
     assert job.error is not None
     assert "row 0 has 'x' but not 'a1'" in job.error.detail
+
+
+@pytest.mark.parametrize("solver", ["auto", "node_svm"])
+def test_without_a_hierarchy_a_set_is_what_was_given_and_nothing_above(
+    solver: str, database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset(_file(), label_separator=",")
+    with database() as session:
+        job = jobs.get(session, _trained(session, solver=solver, hierarchy=None))
+        assert (job.state, job.error) == ("succeeded", None)
+        version = models.version(session, "m")
+        evaluated = jobs.submit(session, EvaluateRequest(kind="evaluate", model="m", dataset="digits", part="all"))
+        run(evaluated.id)
+        assert jobs.get(session, evaluated.id).state == "succeeded"
+    assert version.hierarchy is None
+    assert version.report.get("labels_added", 0.0) == 0.0
+    loaded = ModelCache(database, 1 << 30).get(("m", None, None))
+    instance = [0, 4.0, 0, 0, 0, 0]
+    [prediction] = PredictResponse.model_validate(predict(loaded, {"instances": [instance]}, 10)).predictions
+    assert prediction.subtree is not None
+    assert {(node.label, node.parent) for node in prediction.subtree} == {("a2", None), ("b1", None)}
 
 
 def test_a_prediction_is_a_subtree_with_the_margin_of_each_label(database: sessionmaker[Session], tagged: str) -> None:

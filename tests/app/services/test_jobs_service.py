@@ -116,20 +116,27 @@ def test_labels_of_test_rows_alone_may_be_other_nodes_of_the_hierarchy(
 SETS = "a,b 1:1\nb 1:2\n 1:3\nc 2:1\n"
 
 
-def test_sets_of_labels_need_a_hierarchy_and_a_method_that_takes_them(
+def test_sets_of_labels_need_a_method_that_takes_them_and_a_hierarchy_that_has_them(
     session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str]
 ) -> None:
     dataset(SETS, label_separator=",")
     hierarchy([("root", "a"), ("a", "b"), ("a", "c")])
     (item,) = _refused(session, solver="transfer", hierarchy="tree").errors
     assert (item.pointer, "takes one label a row" in item.detail) == ("/solver", True)
-    (item,) = _refused(session, solver="hm3").errors
-    assert item.pointer == "/hierarchy"
+    assert jobs.submit(session, _request(solver="hm3")).state == "queued"
     assert jobs.submit(session, _request(solver="hm3", hierarchy="tree")).state == "queued"
     hierarchy([("root", "a"), ("a", "x")], "other")
     (item,) = _refused_again(session, solver="hm3", hierarchy="other").errors
     assert item.pointer == "/hierarchy"
     assert "other has no node for 2 label(s): 'b', 'c'" in item.detail
+
+
+def test_without_a_hierarchy_no_label_may_be_called_as_the_top_of_one(
+    session: Session, dataset: Callable[..., str]
+) -> None:
+    dataset("a,root 1:1\nb 1:2\n", label_separator=",")
+    (item,) = _refused(session, solver="hm3").errors
+    assert (item.pointer, "called 'root'" in item.detail) == ("/dataset", True)
 
 
 def test_lists_of_labels_that_were_read_as_one_name_are_recognised(
