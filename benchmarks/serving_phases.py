@@ -21,7 +21,7 @@ def phases(secret: str) -> list[list[str]]:
     app = create_app()
     bodies = [serving_model.body(1, seed) for seed in range(64)]
     documents = [orjson.loads(body) for body in bodies]
-    reference = (serving_model.NAME, None, None)
+    reference = ("default", serving_model.NAME, None, None)
     loaded = app.state.models.get(reference)
     rows = [loaded.features.row(document["instances"][0]) for document in documents]
     scores = [loaded.model.score_one(*row) for row in rows]

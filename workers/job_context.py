@@ -38,7 +38,7 @@ class JobContext(LeaseHeartbeat):
     """
 
     def __init__(self, lease: Lease, claimed_at: float) -> None:
-        super().__init__(lease.job_id, lease.attempt, claimed_at)
+        super().__init__(lease.job_id, lease.attempt, claimed_at, lease.scope)
         self.lease = lease
         self._cancel = threading.Event()
         self._at_once = False

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.config import settings
 from app.services.leases import Fenced
 from app.store.db import DATABASE_AWAY, sessions
+from app.store.scope import Scope, confine
 
 T = TypeVar("T")
 
@@ -33,10 +34,12 @@ class LeaseHeartbeat(ABC):
     attempt : int
     claimed_at : float
         ``time.monotonic()`` before the claim was sent.
+    scope : Scope, optional
+        What its transactions see: names mean things of the job's workspace.
     """
 
-    def __init__(self, job_id: str, attempt: int, claimed_at: float) -> None:
-        self._job_id, self._attempt = job_id, attempt
+    def __init__(self, job_id: str, attempt: int, claimed_at: float, scope: Scope | None = None) -> None:
+        self._job_id, self._attempt, self._scope = job_id, attempt, scope
         self._lock = threading.Lock()
         self._deadline = claimed_at + settings().lease_seconds
         self._fenced = threading.Event()
@@ -86,6 +89,8 @@ class LeaseHeartbeat(ABC):
             started = time.monotonic()
             try:
                 with sessions()() as session:
+                    if self._scope is not None:
+                        confine(session, self._scope)
                     return started, operation(session)
             except Fenced:
                 self._fenced.set()

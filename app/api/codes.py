@@ -31,5 +31,5 @@ def get_code(
 
     Versions of `output_code` have one, and those of `continuous_code` over machines; others get 404.
     """
-    code = codes.of_version(request.app.state.models, ref, number)
+    code = codes.of_version(request.app.state.models, request.state.key.workspace, ref, number)
     return codes.window(code, first_class, n_classes, first_column, n_columns)

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
@@ -18,7 +18,7 @@ _HEARTBEAT_SECONDS = 10.0
 _STEPS = 1000
 
 
-async def follow(request: Request, sessions: sessionmaker[Session], id: str, after: int) -> AsyncIterator[bytes]:
+async def follow(request: Request, opened: Callable[[], Session], id: str, after: int) -> AsyncIterator[bytes]:
     """The steps numbered above ``after`` and every change of the job, until it is over or the client has gone.
 
     Between two looks neither a thread nor a connection is held.
@@ -27,7 +27,7 @@ async def follow(request: Request, sessions: sessionmaker[Session], id: str, aft
     spoke = time.monotonic()
     yield b"retry: 2000\n\n"
     while not await request.is_disconnected():
-        job, steps = await run_in_threadpool(_look, sessions, id, after)
+        job, steps = await run_in_threadpool(_look, opened, id, after)
         message = b"".join(_event("step", step.model_dump_json(), step.number) for step in steps)
         more = len(steps) == _STEPS
         if job != shown and not more:
@@ -47,8 +47,8 @@ async def follow(request: Request, sessions: sessionmaker[Session], id: str, aft
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-def _look(sessions: sessionmaker[Session], id: str, after: int) -> tuple[Job, list[JobStep]]:
-    with sessions() as session:
+def _look(opened: Callable[[], Session], id: str, after: int) -> tuple[Job, list[JobStep]]:
+    with opened() as session:
         # The job first: if it is over, the steps read after it are all that there will be.
         job = jobs.get(session, id)
         return job, jobs.steps(session, id, after, _STEPS).steps

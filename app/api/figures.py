@@ -29,7 +29,8 @@ _PICTURE: dict[int | str, dict[str, Any]] = {
 )
 def draw_code(request: Request, model: _Model, version: _Version, format: _Format = "svg") -> Response:
     """The output code of a model version as a heat map, with the distances between its rows and its columns."""
-    return _picture(figures.code_heat_map(codes.of_version(request.app.state.models, model, version)), format)
+    code = codes.of_version(request.app.state.models, request.state.key.workspace, model, version)
+    return _picture(figures.code_heat_map(code), format)
 
 
 def _picture(draw: Draw, format: Format) -> Response:

@@ -1,5 +1,6 @@
 """Routes for jobs."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -9,7 +10,7 @@ from starlette.responses import StreamingResponse
 from app.api.auth import EDITOR, VIEWER
 from app.api.bodies import JsonBody, KindBody
 from app.api.events import MEDIA_TYPE, follow
-from app.api.parameters import Db, Id, Once, PageSize, PageToken, point_to
+from app.api.parameters import Db, Id, Once, PageSize, PageToken, opened, point_to
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.evaluations import EvaluateRequest
@@ -102,10 +103,10 @@ async def follow_job(
 ) -> Response:
     """Server-sent events until the job is over: `step` (its id is the step's number) and `state`, the job as it is."""
     await run_in_threadpool(_must_exist, request, id)
-    events = follow(request, request.app.state.sessions, id, last_event_id)
+    events = follow(request, partial(opened, request), id, last_event_id)
     return StreamingResponse(events, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
 
 def _must_exist(request: Request, id: str) -> None:
-    with request.app.state.sessions() as session:
+    with opened(request) as session:
         jobs.get(session, id)

@@ -30,7 +30,7 @@ def list_keys(session: Db, page_size: PageSize = 100, page_token: PageToken = No
 def create_key(session: Db, response: Response, body: Annotated[KeyRequest, Depends(_key)]) -> NewKey:
     """Make a key; this answer alone shows its secret, so a repeated request is refused by the key's name."""
     response.headers["Cache-Control"] = "no-store"
-    return keys.create(session, body.name, body.role, body.expires_at)
+    return keys.create(session, body.name, body.role, body.expires_at, body.workspace)
 
 
 @router.delete("/{id}", status_code=204, responses=responses(401, 403, 404, 409, 422, 507))

@@ -8,9 +8,11 @@ from fastapi import Depends, Header, Path, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from app.api.auth import Editor
-from app.errors import PreconditionFailed
+from app.errors import Forbidden, PreconditionFailed
 from app.schemas.names import NAME_PATTERN
 from app.services.idempotency import Token
+from app.services.keys import ADMIN, Principal
+from app.store.scope import DEFAULT, confine
 
 
 def point_to(response: Response, location: str, replayed: bool) -> None:
@@ -29,7 +31,24 @@ def revision(if_match: str | None) -> int | None:
     return int(if_match[1:-1])
 
 
+def opened(request: Request) -> Session:
+    """A session that is confined to what the request's key may see; none is to be had before the key was checked."""
+    principal: Principal = request.state.key
+    session: Session = request.app.state.sessions()
+    return confine(session, principal.scope)
+
+
 def _session(request: Request) -> Iterator[Session]:
+    with opened(request) as session:
+        yield session
+
+
+def _everything(request: Request) -> Iterator[Session]:
+    principal: Principal = request.state.key
+    if principal.role != ADMIN or principal.workspace != DEFAULT:
+        raise Forbidden(
+            f"This is about the whole installation; it takes an administrator of the workspace {DEFAULT!r}."
+        )
     with request.app.state.sessions() as session:
         yield session
 
@@ -48,6 +67,7 @@ def _token(
 
 
 Db = Annotated[Session, Depends(_session, scope="function")]
+Everything = Annotated[Session, Depends(_everything, scope="function")]
 Once = Annotated[Token | None, Depends(_token)]
 Ref = Annotated[str, Path(pattern=NAME_PATTERN, description="Id or name.")]
 Id = Annotated[str, Path(pattern=NAME_PATTERN)]

@@ -102,8 +102,8 @@ async def answer(state: State, scope: Scope, receive: Receive, ref: str) -> byte
             authorization = value
         elif name == b"content-type":
             media_type = value
-    await admit(state, scope, authorization.decode("latin-1"), "viewer")
-    reference = _reference(ref, scope["query_string"])
+    principal = await admit(state, scope, authorization.decode("latin-1"), "viewer")
+    reference = _reference(principal.workspace, ref, scope["query_string"])
     check_json(media_type.decode("latin-1"))
     content = await _body(receive)
     cache: ModelCache = state.models
@@ -156,11 +156,11 @@ def _answer(loaded: LoadedModel, content: bytes, max_instances: int, metrics: Me
     return body
 
 
-def _reference(ref: str, query_string: bytes) -> Reference:
+def _reference(workspace: str, ref: str, query_string: bytes) -> Reference:
     if not _NAME.fullmatch(ref):
         raise InvalidInput("The model's name is not valid.", [Item(NAME_RULE, "/path/ref")])
     if not query_string:
-        return ref, None, None
+        return workspace, ref, None, None
     query = QueryParams(query_string)
     version, alias = query.get("version"), query.get("alias")
     if not _NAME.fullmatch(ref):
@@ -168,7 +168,7 @@ def _reference(ref: str, query_string: bytes) -> Reference:
     if alias is not None and not _NAME.fullmatch(alias):
         raise InvalidInput("The alias is not valid.", [Item(NAME_RULE, "/query/alias")])
     if version is None:
-        return ref, None, alias
+        return workspace, ref, None, alias
     if not (version.isascii() and version.isdigit() and 1 <= len(version) <= 9 and int(version) >= 1):
         raise InvalidInput("The version is not valid.", [Item("a number from 1 was expected", "/query/version")])
-    return ref, int(version), alias
+    return workspace, ref, int(version), alias

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.auth import ADMIN
-from app.api.parameters import Db
+from app.api.parameters import Everything
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.deletions import Storage
@@ -16,14 +16,14 @@ router = APIRouter(prefix=f"{V1}/storage", tags=["operation"], dependencies=[ADM
 
 
 @router.get("", responses=responses(401, 403))
-def get_storage(session: Db) -> Storage:
+def get_storage(session: Everything) -> Storage:
     """What takes room and goes with the next collection: deleted versions, and files that nothing names."""
     return storage.report(session, files())
 
 
 @router.post("/collect", responses=responses(401, 403, 422, 507))
 def collect_storage(
-    session: Db,
+    session: Everything,
     deleted: Annotated[
         bool, Query(description="Also deleted versions that could still be restored; then they cannot any more.")
     ] = False,

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 
+from app.api.parameters import opened
 from app.errors import InvalidInput, Malformed, UnsupportedFormat
 from app.services.idempotency import Token, known
 from app.store.files import Upload, files
@@ -66,13 +67,13 @@ async def take(
             raise ClientDisconnect
 
     def check_early() -> None:
-        with request.app.state.sessions() as session:
+        with opened(request) as session:
             if token is None or not known(session, token):
                 check(session)
 
     def finish() -> R:
         upload.finish()
-        with request.app.state.sessions() as session:
+        with opened(request) as session:
             return keep(session, upload, require_client)
 
     await run_in_threadpool(check_early)

@@ -17,19 +17,26 @@ def create(
     name: Annotated[str, typer.Argument(help="Tells keys apart in the list.")],
     role: Annotated[str, typer.Option(help="viewer (reads, predicts), editor (uploads, trains) or admin.")] = "viewer",
     days: Annotated[float | None, typer.Option(min=0.001, max=36_500, help="The key ends after so many days.")] = None,
+    workspace: Annotated[str | None, typer.Option(help="Of the key; by default that of yours.")] = None,
     json: Json = False,
 ) -> None:
     """Make a key; its secret is shown this once."""
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     with Polymargin() as client:
-        key = client.keys.create(name, cast(Role, role), expires_at)
+        key = client.keys.create(name, cast(Role, role), expires_at, workspace)
     if json:
         print_json(key)
         return
     console(json).print(
         table(
             ["key", key.name],
-            [("id", key.id), ("role", key.role), ("ends", _day(key.expires_at)), ("secret", key.secret)],
+            [
+                ("id", key.id),
+                ("workspace", key.workspace),
+                ("role", key.role),
+                ("ends", _day(key.expires_at)),
+                ("secret", key.secret),
+            ],
         )
     )
 
@@ -43,9 +50,10 @@ def list_(json: Json = False) -> None:
         print_json(page)
         return
     rows = [
-        (key.name, key.role, _state(key), _day(key.expires_at), _day(key.last_used_at), key.id) for key in page.items
+        (key.name, key.workspace, key.role, _state(key), _day(key.expires_at), _day(key.last_used_at), key.id)
+        for key in page.items
     ]
-    console(json).print(table(["name", "role", "state", "ends", "last used", "id"], rows))
+    console(json).print(table(["name", "workspace", "role", "state", "ends", "last used", "id"], rows))
 
 
 @keys.command()

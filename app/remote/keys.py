@@ -14,14 +14,19 @@ class Keys:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def create(self, name: str, role: Role = "viewer", expires_at: datetime | None = None) -> NewKey:
+    def create(
+        self, name: str, role: Role = "viewer", expires_at: datetime | None = None, workspace: str | None = None
+    ) -> NewKey:
         """A new key; its secret is in this answer and nowhere else.
 
-        ``expires_at`` is when it ends by itself, with a time zone; None: never.
+        ``expires_at`` is when it ends by itself, with a time zone; None: never. ``workspace`` is by default that of the
+        key that asks.
         """
         given: dict[str, Any] = {"name": name, "role": role}
         if expires_at is not None:
             given["expires_at"] = expires_at
+        if workspace is not None:
+            given["workspace"] = workspace
         return self._transport.post(NewKey, "/keys", KeyRequest(**given))
 
     def list(self, page_size: int = 50, page_token: str | None = None) -> Page[Key]:

@@ -47,6 +47,9 @@ class Dataset(BaseModel):
 
     id: str
     name: str
+    owner: str | None = Field(
+        default=None, description="Name of the key that made it; it and administrators may delete it."
+    )
     format: DatasetFormat
     state: DatasetState
     sha256: str = Field(description="Of the uploaded bytes.")

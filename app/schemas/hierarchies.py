@@ -41,6 +41,9 @@ class Hierarchy(BaseModel):
 
     id: str
     name: str
+    owner: str | None = Field(
+        default=None, description="Name of the key that made it; it and administrators may delete it."
+    )
     format: HierarchyFormat = Field(description="Of the file that it came from.")
     sha256: str = Field(
         description="Of its nodes in order, whatever the format: for each a line with the number of its "

@@ -106,6 +106,7 @@ class Job(BaseModel):
     """A piece of work and its state."""
 
     id: str
+    owner: str | None = Field(default=None, description="Name of the key that made it.")
     kind: JobKind
     state: JobState
     dataset: str | None = Field(description="Id of the dataset; absent once that was deleted.")

@@ -25,6 +25,11 @@ class KeyRequest(BaseModel):
 
     name: Name
     role: Role = "viewer"
+    workspace: Name | None = Field(
+        default=None,
+        description="What the key sees and makes belongs to it; by default that of the key that asks. Only "
+        "administrators of the workspace `default` may name another; it is there with its first key.",
+    )
     expires_at: Annotated[AwareDatetime, BeforeValidator(_written)] | None = Field(
         default=None, description="When the key ends by itself, with a time zone. Not given: never."
     )
@@ -34,6 +39,7 @@ class Key(BaseModel):
     id: str
     name: str
     role: Role
+    workspace: str = "default"
     created_at: AwareDatetime
     expires_at: AwareDatetime | None = Field(default=None, description="Null: it does not end by itself.")
     last_used_at: AwareDatetime | None = Field(default=None, description="To the minute; null: not used yet.")

@@ -95,6 +95,9 @@ class Model(BaseModel):
 
     id: str
     name: str
+    owner: str | None = Field(
+        default=None, description="Name of the key that made it; it and administrators may delete it."
+    )
     versions: list[int] = Field(description="Newest first.")
     aliases: list[Alias]
     created_at: AwareDatetime

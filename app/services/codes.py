@@ -34,9 +34,9 @@ class Code:
     decoding: str
 
 
-def of_version(cache: ModelCache, ref: str, number: int) -> Code:
+def of_version(cache: ModelCache, workspace: str, ref: str, number: int) -> Code:
     """The code of a version; raises NotFound where there is no such version, or it has no code."""
-    loaded = cache.get((ref, number, None))
+    loaded = cache.get((workspace, ref, number, None))
     code = loaded.model.output_code
     if code is None:
         raise NotFound(f"version {number} of {loaded.version.model!r:.80} has no output code")

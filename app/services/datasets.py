@@ -12,7 +12,7 @@ from app.schemas.datasets import Dataset, DatasetRow, DatasetRows, DatasetStatis
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
 from app.services import in_use, job_queue
-from app.services.lookup import by_ref, moment, newest
+from app.services.lookup import by_ref, moment, newest, require_owner
 from app.store import tables
 from app.store.corpus import MOST_LISTED, ClassCounts, open_corpus
 from app.store.db import db_now, new_id, reading, writing
@@ -169,11 +169,14 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
     ------
     NotFound
         No such dataset.
+    Forbidden
+        Somebody else made it.
     Conflict
         A job that is not over uses it; or, unless ``force``, models came from it.
     """
     with writing(session):
         row = by_ref(session, tables.Dataset, ref, _BRIEF, lock=True)
+        require_owner(session, row)
         in_use.refuse(session, "dataset", tables.Job.dataset_id, tables.ModelVersion.dataset_id, row.id, force)
         session.execute(sql_delete(tables.Dataset).where(tables.Dataset.id == row.id))
     files().delete(_folder(row.id))
@@ -207,6 +210,7 @@ def _show(row: tables.Dataset, job_id: str | None) -> Dataset:
     return Dataset(
         id=row.id,
         name=row.name,
+        owner=row.owner,
         format=format,
         state=state,
         sha256=row.sha256,

@@ -11,7 +11,7 @@ from app.config import settings
 from app.errors import Conflict, Item, NotFound
 from app.schemas.deletions import DeletedVersion, Deletion, HeldVersion, Restored, Retention
 from app.schemas.jobs import FINAL_STATES
-from app.services.lookup import by_ref, moment
+from app.services.lookup import by_ref, moment, require_owner
 from app.services.models import model_row, version_row
 from app.store import tables
 from app.store.db import db_now, reading, writing
@@ -26,11 +26,14 @@ def delete_version(session: Session, ref: str, number: int, dry_run: bool = Fals
     ------
     NotFound
         No such model or version.
+    Forbidden
+        Somebody else made the model.
     Conflict
         An alias or a job that is not over holds it.
     """
     with writing(session):
         model = by_ref(session, tables.Model, ref, lock=True)
+        require_owner(session, model)
         rows = [version_row(session, model.id, number)]
         return _delete(session, model, rows, held_versions(session, model, rows), dry_run)
 
@@ -42,11 +45,14 @@ def delete_model(session: Session, ref: str, dry_run: bool = False) -> Deletion:
     ------
     NotFound
         No such model.
+    Forbidden
+        Somebody else made it.
     Conflict
         An alias or a job that is not over holds a version, or a job is about to make one.
     """
     with writing(session):
         model = model_row(session, ref, lock=True)
+        require_owner(session, model)
         rows = _live(session, model)
         held = held_versions(session, model, rows)
         held += [
@@ -92,9 +98,18 @@ def retention(session: Session, ref: str) -> Retention:
 
 
 def set_retention(session: Session, ref: str, keep_last: int | None, dry_run: bool = False) -> Retention:
-    """Keep so many of a model's newest versions, or with ``dry_run`` tell what that would do; raises NotFound."""
+    """Keep so many of a model's newest versions, or with ``dry_run`` tell what that would do.
+
+    Raises
+    ------
+    NotFound
+        No such model.
+    Forbidden
+        Somebody else made it.
+    """
     with writing(session):
         model = model_row(session, ref, lock=True)
+        require_owner(session, model)
         if not dry_run:
             model.keep_last = keep_last
         return _retention(session, model, keep_last, dry_run)

@@ -18,7 +18,7 @@ from app.formats.table import FormatError
 from app.schemas.hierarchies import Hierarchy, HierarchyNode, HierarchyNodes, HierarchyOptions, NewHierarchy
 from app.schemas.pages import Page
 from app.services import in_use
-from app.services.lookup import by_ref, moment, newest
+from app.services.lookup import by_ref, moment, newest, require_owner
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload
@@ -169,11 +169,14 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
     ------
     NotFound
         No such hierarchy.
+    Forbidden
+        Somebody else made it.
     Conflict
         A job that is not over uses it; or, unless ``force``, models came from it.
     """
     with writing(session):
         row = by_ref(session, tables.Hierarchy, ref, lock=True)
+        require_owner(session, row)
         in_use.refuse(session, "hierarchy", tables.Job.hierarchy_id, tables.ModelVersion.hierarchy_id, row.id, force)
         session.execute(sql_delete(tables.Hierarchy).where(tables.Hierarchy.id == row.id))
 
@@ -227,6 +230,7 @@ def _show(row: tables.Hierarchy) -> Hierarchy:
     return Hierarchy(
         id=row.id,
         name=row.name,
+        owner=row.owner,
         format=format,
         sha256=row.sha256,
         n_nodes=row.n_nodes,

@@ -201,6 +201,7 @@ def show(row: tables.Job) -> Job:
     return Job(
         id=row.id,
         kind=row.kind,
+        owner=row.owner,
         state=row.state,
         dataset=row.dataset_id,
         hierarchy=row.hierarchy_id,

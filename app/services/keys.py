@@ -12,12 +12,13 @@ from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, InvalidInput, Item, Unauthenticated
+from app.errors import Conflict, Forbidden, InvalidInput, Item, Unauthenticated
 from app.schemas.keys import Key, NewKey, Role
 from app.schemas.pages import Page
 from app.services.lookup import by_id, check_name, moment, moment_or_none, newest
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
+from app.store.scope import DEFAULT, Scope, scope_of
 
 ADMIN = "admin"
 
@@ -29,29 +30,43 @@ class Principal:
     key_id: str
     name: str
     role: Role
+    workspace: str = DEFAULT
+
+    @property
+    def scope(self) -> Scope:
+        """What its sessions see, and whose the things are that they make."""
+        return Scope(self.workspace, self.name, administers=self.role == ADMIN)
 
 
-def create(session: Session, name: str, role: Role, expires_at: datetime | None = None) -> NewKey:
-    """Make a key.
+def create(
+    session: Session, name: str, role: Role, expires_at: datetime | None = None, workspace: str | None = None
+) -> NewKey:
+    """Make a key, by default of the workspace of the one that asks; with its first key a workspace is there.
 
     Raises
     ------
+    Forbidden
+        A key of one workspace is asked for by one of another, which is not the installation's own.
     InvalidInput
         The name does not fit URLs, or the key would have ended already.
     Conflict
         The name is taken.
     """
     check_name(name)
+    scope = scope_of(session) or Scope(DEFAULT)
+    workspace = workspace or scope.workspace
+    if scope.workspace not in (workspace, DEFAULT):
+        raise Forbidden(f"Only administrators of the workspace {DEFAULT!r} make keys of others.")
     secret = f"pm_{secrets.token_urlsafe(32)}"
     try:
         with writing(session):
-            row = _insert(session, name, role, secret, expires_at)
+            row = _insert(session, name, role, secret, expires_at, workspace)
             now = session.scalars(select(db_now())).one()
             if row.expires_at is not None and row.expires_at <= now:
                 raise InvalidInput("the key would have ended already", [Item("not in the future", "/expires_at")])
             shown = _show(row, now)
     except IntegrityError:
-        raise Conflict(f"a key is called {name!r} already") from None
+        raise Conflict(f"a key of the workspace {workspace!r} is called {name!r} already") from None
     return NewKey(**shown.model_dump(), secret=secret)
 
 
@@ -68,7 +83,7 @@ def authenticate(session: Session, digest: str) -> Principal:
         row = session.scalars(query).one_or_none()
         if row is None:
             raise Unauthenticated("the API key is not known, was revoked, or has expired")
-        return Principal(row.id, row.name, _role(row))
+        return Principal(row.id, row.name, _role(row), row.workspace)
 
 
 def page(session: Session, page_size: int = 100, page_token: str | None = None) -> Page[Key]:
@@ -94,10 +109,11 @@ def revoke(session: Session, id: str) -> Key:
         row = by_id(session, tables.Key, id)
         if row.revoked_at is None:
             others = select(tables.Key.id).where(
-                tables.Key.role == ADMIN, *_valid(), tables.Key.expires_at.is_(None), tables.Key.id != row.id
+                *_administers(), tables.Key.expires_at.is_(None), tables.Key.id != row.id
             )
             # One that ends by itself would leave the service without any.
-            if row.role == ADMIN and row.expires_at is None and not session.scalars(others.with_for_update()).all():
+            last = row.workspace == DEFAULT and row.role == ADMIN and row.expires_at is None
+            if last and not session.scalars(others.with_for_update()).all():
                 raise Conflict("this is the last administrator's key; make another before revoking it")
             session.execute(update(tables.Key).where(tables.Key.id == id).values(revoked_at=db_now()))
             session.refresh(row)
@@ -112,7 +128,7 @@ def ensure_admin(session: Session, file: Path) -> str | None:
     str or None
         The secret, or None where an administrator's key exists.
     """
-    has_admin = select(tables.Key.id).where(tables.Key.role == ADMIN, *_valid()).limit(1)
+    has_admin = select(tables.Key.id).where(*_administers()).limit(1)
     with reading(session):
         if session.scalars(has_admin).first():
             return None
@@ -137,9 +153,21 @@ def _valid() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     )
 
 
-def _insert(session: Session, name: str, role: str, secret: str, expires_at: datetime | None = None) -> tables.Key:
+def _administers() -> tuple[ColumnElement[bool], ...]:
+    return (tables.Key.workspace == DEFAULT, tables.Key.role == ADMIN, *_valid())
+
+
+def _insert(
+    session: Session,
+    name: str,
+    role: str,
+    secret: str,
+    expires_at: datetime | None = None,
+    workspace: str = DEFAULT,
+) -> tables.Key:
     row = tables.Key(
         id=new_id(),
+        workspace=workspace,
         name=name,
         role=role,
         digest=digest(secret),
@@ -153,7 +181,8 @@ def _insert(session: Session, name: str, role: str, secret: str, expires_at: dat
 
 
 def _taken(session: Session, name: str) -> bool:
-    return session.scalars(select(tables.Key.id).where(tables.Key.name == name)).first() is not None
+    query = select(tables.Key.id).where(tables.Key.name == name, tables.Key.workspace == DEFAULT)
+    return session.scalars(query).first() is not None
 
 
 def _role(row: tables.Key) -> Role:
@@ -165,6 +194,7 @@ def _show(row: tables.Key, now: float) -> Key:
         id=row.id,
         name=row.name,
         role=_role(row),
+        workspace=row.workspace,
         created_at=moment(row.created_at),
         expires_at=moment_or_none(row.expires_at),
         last_used_at=moment_or_none(row.last_used_at),

@@ -14,6 +14,7 @@ from app.services.fencing import Fenced as Fenced
 from app.services.jobs import fail_import, worker_lost
 from app.store import tables
 from app.store.db import db_now, reading, writing
+from app.store.scope import Scope
 
 J = tables.Job
 HeldState = Literal["running", "cancelling"]
@@ -22,13 +23,16 @@ HELD_STATES: tuple[HeldState, ...] = ("running", "cancelling")
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to write to a job: valid while the job's attempt is this one; ``shards`` are those it has slots for."""
+    """The right to write to a job: valid while the job's attempt is this one; ``shards`` are those it has slots for,
+    and ``scope`` says whose the job is, and all that it makes.
+    """
 
     job_id: str
     attempt: int
     kind: str
     dataset_id: str | None
     request: dict[str, Any]
+    scope: Scope
     shards: int | None = None
 
 
@@ -80,7 +84,7 @@ def _claim(session: Session, job_id: str, worker: str) -> Lease | None:
                 started_at=func.coalesce(J.started_at, db_now()),
                 error=None,
             )
-            .returning(J.attempt, J.kind, J.dataset_id, J.request)
+            .returning(J.attempt, J.kind, J.dataset_id, J.request, J.workspace, J.owner)
         )
         row = session.execute(statement.execution_options(synchronize_session=False)).one_or_none()
         if row is None:
@@ -96,7 +100,8 @@ def _claim(session: Session, job_id: str, worker: str) -> Lease | None:
             .where(tables.Step.job_id == job_id, tables.Step.number > func.coalesce(reached, -1))
             .execution_options(synchronize_session=False)
         )
-        return Lease(job_id, row.attempt, row.kind, row.dataset_id, row.request, size)
+        scope = Scope(row.workspace, row.owner)
+        return Lease(job_id, row.attempt, row.kind, row.dataset_id, row.request, scope, size)
 
 
 @contextmanager

@@ -11,9 +11,11 @@ from sqlalchemy import Select, or_, select
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.interfaces import ORMOption
 
-from app.errors import InvalidInput, Item, NotFound
+from app.errors import Forbidden, InvalidInput, Item, NotFound
 from app.schemas.names import NAME_PATTERN
 from app.store import tables
+from app.store.scope import scope_of
+from app.store.tables import Owned
 
 Row = TypeVar(
     "Row",
@@ -73,6 +75,14 @@ def newest(
     rows = list(session.scalars(query.order_by(table.id.desc()).limit(page_size + 1)))
     more = len(rows) > page_size
     return rows[:page_size], _token_of(rows[page_size - 1].id) if more else None
+
+
+def require_owner(session: Session, row: Owned) -> None:
+    """Raise Forbidden unless whom the session acts for has made the row, or administers."""
+    scope = scope_of(session)
+    if scope is not None and not scope.administers and row.owner != scope.owner:
+        whose = "was made before owners were kept" if row.owner is None else f"belongs to the key {row.owner!r}"
+        raise Forbidden(f"It {whose}; only its owner and administrators may delete it.")
 
 
 def check_name(name: str) -> None:

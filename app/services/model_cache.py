@@ -22,10 +22,12 @@ from app.store import tables
 from app.store.db import reading
 from app.store.failures import FAILURES
 from app.store.files import Files
+from app.store.scope import Scope, confine
 from solvers.core.model import Model
 from solvers.core.stored_models import ModelError, load_model
 
-Reference = tuple[str, int | None, str | None]
+# workspace, name or id, number, alias
+Reference = tuple[str, str, int | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class ModelCache:
         return self._nbytes
 
     def ready(self, reference: Reference) -> LoadedModel | None:
-        """The model that (name, number, alias) means, if that is known without SQL and files; never waits."""
+        """The model that a reference means, if that is known without SQL and files; never waits."""
         id = self.resolved.ready(reference)
         if id is None:
             return None
@@ -78,7 +80,7 @@ class ModelCache:
             return loaded
 
     def get(self, reference: Reference) -> LoadedModel:
-        """The model that (name, number, alias) means.
+        """The model that a reference means.
 
         Raises
         ------
@@ -134,7 +136,8 @@ class ModelCache:
 
 
 def _version_id(session: Session, reference: Reference) -> str:
-    ref, number, alias = reference
+    workspace, ref, number, alias = reference
+    confine(session, Scope(workspace))
     try:
         with reading(session):
             return models.version_row(session, ref, number, alias).id

@@ -210,6 +210,7 @@ def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
         Model(
             id=row.id,
             name=row.name,
+            owner=row.owner,
             versions=numbers[row.id],
             aliases=[alias for _, alias in aliases[row.id]],
             created_at=moment(row.created_at),

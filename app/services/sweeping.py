@@ -17,6 +17,7 @@ from app.store import tables
 from app.store.db import db_now, reading, writing
 from app.store.files import Files
 from app.store.queue import clear, n_waiting, notify_worker
+from app.store.scope import scope_of
 
 J = tables.Job
 _ORPHAN_SECONDS = 3600.0
@@ -52,7 +53,8 @@ def tidy(session: Session, files: Files) -> list[str]:
 
 
 def orphans(session: Session, files: Files) -> list[str]:
-    """Paths of files that no row names, and that no row is about to name."""
+    """Paths of files that no row names, and that no row is about to name; the session must see all workspaces."""
+    assert scope_of(session) is None, "what other workspaces name would be taken for an orphan"
     found = []
     for folder, named in (
         ("models", _models),

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.store import tables
 from app.store.db import db_now, new_id
+from app.store.scope import DEFAULT, Scope, scope_of
 
 # another transaction may have counted on since this session last saw the row
 _FRESH = {"populate_existing": True}
@@ -49,18 +50,27 @@ class Facts:
 def add(session: Session, model: str, facts: Facts, metrics: Mapping[str, Mapping[str, float]]) -> int:
     """Add the next version of ``model`` to the caller's transaction and return its number.
 
-    The model's row is made if need be, and stays locked until the commit: numbers have no gaps and no doubles. Where
-    the job has published this point of its path before, that version's number is returned and nothing is added.
+    The model's row is made if need be, in the session's workspace, and stays locked until the commit: numbers have no
+    gaps and no doubles. Where the job has published this point of its path before, that version's number is returned
+    and nothing is added.
     """
     published = of_job(session, facts.job_id)
     if facts.point in published:
         return published[facts.point]
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
-    row = {"id": new_id(), "name": model, "created_at": db_now(), "last_number": 0}
-    session.execute(dialect.insert(tables.Model).values(row).on_conflict_do_nothing(index_elements=["name"]))
-    owner = session.scalars(
-        select(tables.Model).where(tables.Model.name == model).with_for_update(), execution_options=_FRESH
-    ).one()
+    scope = scope_of(session) or Scope(DEFAULT)
+    row = {
+        "id": new_id(),
+        "name": model,
+        "created_at": db_now(),
+        "last_number": 0,
+        "workspace": scope.workspace,
+        "owner": scope.owner,
+    }
+    unique = ["workspace", "name"]
+    session.execute(dialect.insert(tables.Model).values(row).on_conflict_do_nothing(index_elements=unique))
+    named = select(tables.Model).where(tables.Model.name == model, tables.Model.workspace == scope.workspace)
+    owner = session.scalars(named.with_for_update(), execution_options=_FRESH).one()
     number = owner.last_number = owner.last_number + 1
     version = tables.ModelVersion(id=new_id(), model_id=owner.id, number=number, created_at=db_now(), **asdict(facts))
     session.add(version)

@@ -208,6 +208,7 @@ COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("solvers", "weston_watkins"), "Weight of the losses", SOLVERS["items"][0]),
     (("keys", "list"), "bob", {"items": [KEY]}),
     (("keys", "create", "bob", "--role", "editor"), "pm_new", KEY | {"secret": "pm_new"}),
+    (("keys", "create", "bob", "--workspace", "team-b"), "pm_new", KEY | {"secret": "pm_new"}),
     (("keys", "create", "bob", "--days", "30"), "pm_new", KEY | {"secret": "pm_new"}),
     (("keys", "revoke", "k1"), "k1", {"revoked": "k1"}),
     (("version",), "0.", {}),

@@ -29,7 +29,7 @@ def stored_home(home: Path) -> Path:
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_models_and_their_features_of_an_earlier_version_answer_as_they_did(name: str, stored_home: Path) -> None:
-    loaded = ModelCache(db.sessions(), 1 << 30).get((name, None, None))
+    loaded = ModelCache(db.sessions(), 1 << 30).get(("default", name, None, None))
     answer = predictions.predict(loaded, {"instances": ANSWERS[name]["instances"], "top_k": 3}, 10)
     assert answer.pop("version_sha256") == loaded.version.sha256
     assert _rounded(answer) == _rounded(ANSWERS[name]["answer"])

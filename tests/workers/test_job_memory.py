@@ -46,7 +46,7 @@ def test_features_that_no_row_has_cost_nothing_and_are_remembered(
         version = models.version(session, "m")
     assert version.n_features == 2**31 - 1
     assert version.metrics["train"]["error"] == 0
-    loaded = ModelCache(database, 1 << 30).get(("m", None, None))
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
     instances = [{"indices": [0], "values": [1.0]}, {"indices": [1, 5, 2**31 - 2], "values": [1.0, 1.0, 1.0]}]
     answer = predict(loaded, {"instances": instances}, 10)
     assert [prediction["label"] for prediction in answer["predictions"]] == ["a", "b"]

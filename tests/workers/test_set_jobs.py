@@ -138,7 +138,7 @@ def test_without_a_hierarchy_a_set_is_what_was_given_and_nothing_above(
 def test_a_prediction_is_a_subtree_with_the_margin_of_each_label(database: sessionmaker[Session], tagged: str) -> None:
     with database() as session:
         _trained(session, solver="hm3")
-    loaded = ModelCache(database, 1 << 30).get(("m", None, None))
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
     instances = [[4.0, 0, 0, 0, 0, 0], [0, 4.0, 0, 0, 0, 0], [0, 0, 0, 4.0, 0, 0]]
     answer = PredictResponse.model_validate(predict(loaded, {"instances": instances, "top_k": 6}, 10))
     first, second, _ = answer.predictions
@@ -176,7 +176,7 @@ def test_a_model_that_is_chosen_for_sets_predicts_closed_subtrees(database: sess
         chosen = models.selection(session, "m", 1)
     assert len(chosen.members) == 1
     assert len(chosen.trials) == version.report["trials"]
-    loaded = ModelCache(database, 1 << 30).get(("m", None, None))
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
     values = [3.0 if j == 0 else 0.0 for j in range(6)]
     document = {"instances": [{"indices": list(range(6)), "values": values}]}
     [prediction] = PredictResponse.model_validate(predict(loaded, document, 10)).predictions

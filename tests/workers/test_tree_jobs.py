@@ -105,7 +105,7 @@ def test_a_prediction_tells_the_path_with_the_margin_at_each_level(
     hierarchy(EDGES)
     with database() as session:
         _trained(session, params=params)
-    loaded = ModelCache(database, 1 << 30).get(("m", None, None))
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
     instances = [[3.0, 0, 0, 0, 0, 0], [0, 0, 0, 3.0, 0, 0]]
     answer = PredictResponse.model_validate(predict(loaded, {"instances": instances, "top_k": 3}, 10))
     first, second = answer.predictions
@@ -176,6 +176,6 @@ def test_a_hierarchy_that_models_came_from_is_deleted_only_by_force(
         hierarchies.delete(session, "tree", force=True)
         version = models.version(session, "m")
         assert (version.hierarchy, version.hierarchy_sha256) == (None, TREE.sha256)
-    loaded = ModelCache(database, 1 << 30).get(("m", None, None))
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
     (prediction,) = predict(loaded, {"instances": [[0, 0, 3.0, 0, 0, 0]]}, 10)["predictions"]
     assert [step["label"] for step in prediction["path"]] == ["a", "a2"]

@@ -1,7 +1,7 @@
 """The tables: the one truth about datasets, hierarchies, jobs, models and keys; times are seconds since 1970, UTC."""
 
 from app.store.tables.access import Idempotency, Key
-from app.store.tables.base import Table
+from app.store.tables.base import InWorkspace, Owned, Table
 from app.store.tables.data import Dataset, Hierarchy, HierarchyNode
 from app.store.tables.evaluations import Evaluation, EvaluationConfusion, EvaluationLabel, EvaluationMeasure
 from app.store.tables.jobs import Checkpoint, Job, Step
@@ -19,11 +19,13 @@ __all__ = [
     "Hierarchy",
     "HierarchyNode",
     "Idempotency",
+    "InWorkspace",
     "Job",
     "Key",
     "Metric",
     "Model",
     "ModelVersion",
+    "Owned",
     "Slot",
     "Step",
     "Table",

@@ -1,18 +1,19 @@
 """Keys, and the answers already given under an Idempotency-Key."""
 
-from sqlalchemy import String
+from sqlalchemy import String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.store.tables.base import Table
+from app.store.tables.base import InWorkspace, Table
 
 
-class Key(Table):
+class Key(InWorkspace, Table):
     """An API key: only the SHA-256 of its secret is kept."""
 
     __tablename__ = "keys"
+    __table_args__ = (UniqueConstraint("workspace", "name"),)
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
-    name: Mapped[str] = mapped_column(String(128), unique=True)
+    name: Mapped[str] = mapped_column(String(128))
     role: Mapped[str] = mapped_column(String(16))
     digest: Mapped[str] = mapped_column(String(64), unique=True)
     created_at: Mapped[float]

@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, BigInteger, Double
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy import JSON, BigInteger, Double, String
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
 class Table(DeclarativeBase):
@@ -13,3 +13,15 @@ class Table(DeclarativeBase):
         float: Double,
         int: BigInteger,
     }
+
+
+class InWorkspace:
+    """A thing of one workspace; :mod:`app.store.scope` fills the column in, and confines sessions by it."""
+
+    workspace: Mapped[str] = mapped_column(String(128))
+
+
+class Owned(InWorkspace):
+    """A thing that users make: ``owner`` is the name of the key that made it, None where nobody remembers."""
+
+    owner: Mapped[str | None] = mapped_column(String(128))

@@ -2,19 +2,20 @@
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, Integer, String
+from sqlalchemy import ForeignKey, Index, Integer, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.store.tables.base import Table
+from app.store.tables.base import Owned, Table
 
 
-class Dataset(Table):
+class Dataset(Owned, Table):
     """An uploaded file and, once imported, its arrays."""
 
     __tablename__ = "datasets"
+    __table_args__ = (UniqueConstraint("workspace", "name"),)
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
-    name: Mapped[str] = mapped_column(String(128), unique=True)
+    name: Mapped[str] = mapped_column(String(128))
     format: Mapped[str] = mapped_column(String(16))
     state: Mapped[str] = mapped_column(String(16))
     sha256: Mapped[str] = mapped_column(String(64))
@@ -31,13 +32,14 @@ class Dataset(Table):
     created_at: Mapped[float]
 
 
-class Hierarchy(Table):
+class Hierarchy(Owned, Table):
     """A label tree; ``levels`` counts the nodes of each level."""
 
     __tablename__ = "hierarchies"
+    __table_args__ = (UniqueConstraint("workspace", "name"),)
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
-    name: Mapped[str] = mapped_column(String(128), unique=True)
+    name: Mapped[str] = mapped_column(String(128))
     format: Mapped[str] = mapped_column(String(16))
     sha256: Mapped[str] = mapped_column(String(64))
     n_nodes: Mapped[int]

@@ -5,10 +5,10 @@ from typing import Any
 from sqlalchemy import ForeignKey, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.store.tables.base import Table
+from app.store.tables.base import Owned, Table
 
 
-class Evaluation(Table):
+class Evaluation(Owned, Table):
     """How a version does on rows of a dataset; the id is its job's, and ``path`` has its measures by row."""
 
     __tablename__ = "evaluations"

@@ -5,14 +5,17 @@ from typing import Any
 from sqlalchemy import ForeignKey, Index, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.store.tables.base import Table
+from app.store.tables.base import Owned, Table
 
 
-class Job(Table):
+class Job(Owned, Table):
     """A piece of work: a lease says who does it, the attempt number fences off whoever lost it."""
 
     __tablename__ = "jobs"
-    __table_args__ = (Index("ix_jobs_state_lease", "state", "lease_until"),)
+    __table_args__ = (
+        Index("ix_jobs_state_lease", "state", "lease_until"),
+        Index("ix_jobs_workspace_id", "workspace", "id"),
+    )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))

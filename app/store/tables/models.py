@@ -5,16 +5,17 @@ from typing import Any
 from sqlalchemy import ForeignKey, Integer, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.store.tables.base import Table
+from app.store.tables.base import Owned, Table
 
 
-class Model(Table):
+class Model(Owned, Table):
     """A name under which versions are kept; ``last_number`` only grows, so no number comes twice."""
 
     __tablename__ = "models"
+    __table_args__ = (UniqueConstraint("workspace", "name"),)
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
-    name: Mapped[str] = mapped_column(String(128), unique=True)
+    name: Mapped[str] = mapped_column(String(128))
     created_at: Mapped[float]
     last_number: Mapped[int] = mapped_column(Integer, default=0)
     # how many of the newest versions are kept; None: all

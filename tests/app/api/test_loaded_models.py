@@ -14,22 +14,22 @@ NAMES = ("letters", "foods", "shapes")
 
 
 def test_models_that_do_not_fit_make_room_for_the_newest(models: TestClient) -> None:
-    sizes = {name: ModelCache(sessions(), 1 << 30).get((name, None, None)).nbytes for name in NAMES}
+    sizes = {name: ModelCache(sessions(), 1 << 30).get(("default", name, None, None)).nbytes for name in NAMES}
     cache = ModelCache(sessions(), sizes["letters"] + sizes["shapes"])
     for name in ("letters", "shapes"):
-        cache.get((name, None, None))
+        cache.get(("default", name, None, None))
     assert cache.nbytes == sizes["letters"] + sizes["shapes"]
-    cache.get(("foods", None, None))
-    assert cache.ready(("foods", None, None)) is not None
-    assert cache.ready(("letters", None, None)) is None
+    cache.get(("default", "foods", None, None))
+    assert cache.ready(("default", "foods", None, None)) is not None
+    assert cache.ready(("default", "letters", None, None)) is None
     assert cache.nbytes <= max(sizes["letters"] + sizes["shapes"], sizes["foods"])
 
 
 def test_a_model_larger_than_the_bound_is_kept_alone(models: TestClient) -> None:
     cache = ModelCache(sessions(), 1)
     for name in NAMES:
-        loaded = cache.get((name, None, None))
-        assert cache.ready((name, None, None)) is loaded
+        loaded = cache.get(("default", name, None, None))
+        assert cache.ready(("default", name, None, None)) is loaded
         assert cache.nbytes == loaded.nbytes
 
 
@@ -44,7 +44,7 @@ def test_many_threads_load_a_model_once(models: TestClient, monkeypatch: pytest.
     monkeypatch.setattr(model_cache, "load_version", counted)
     cache = ModelCache(sessions(), 1 << 30)
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: cache.get(("letters", None, None)), range(16)))
+        found = list(pool.map(lambda _: cache.get(("default", "letters", None, None)), range(16)))
     assert len(loads) == 1
     assert all(model is found[0] for model in found)
 
@@ -53,17 +53,17 @@ def test_a_name_is_looked_up_again_after_a_second(models: TestClient, monkeypatc
     now = [1000.0]
     monkeypatch.setattr(remembered.time, "monotonic", lambda: now[0])
     cache = ModelCache(sessions(), 1 << 30)
-    loaded = cache.get(("letters", None, None))
-    assert cache.ready(("letters", None, None)) is loaded
+    loaded = cache.get(("default", "letters", None, None))
+    assert cache.ready(("default", "letters", None, None)) is loaded
     now[0] += 1.1
-    assert cache.ready(("letters", None, None)) is None
-    assert cache.get(("letters", None, None)) is loaded
+    assert cache.ready(("default", "letters", None, None)) is None
+    assert cache.get(("default", "letters", None, None)) is loaded
 
 
 def test_a_promoted_version_is_loaded_while_the_one_before_answers(
     models: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache, newest = ModelCache(sessions(), 1 << 30), ("letters", None, None)
+    cache, newest = ModelCache(sessions(), 1 << 30), ("default", "letters", None, None)
     first = cache.get(newest)
     train(models, "letters", "letters", params={"C": 0.01})
     loading, go_on, load = threading.Event(), threading.Event(), model_cache.load_version
@@ -90,7 +90,12 @@ def test_a_promoted_version_is_loaded_while_the_one_before_answers(
 
 def test_what_is_not_there_is_not_remembered(models: TestClient) -> None:
     cache = ModelCache(sessions(), 1 << 30)
-    for reference in (("none", None, None), ("letters", 9, None), ("letters", None, "none")):
+    for reference in (
+        ("default", "none", None, None),
+        ("default", "letters", 9, None),
+        ("default", "letters", None, "none"),
+        ("other", "letters", None, None),
+    ):
         with pytest.raises(NotFound):
             cache.get(reference)
         assert cache.ready(reference) is None

@@ -230,7 +230,7 @@ def test_values_whose_scores_are_no_numbers_are_refused(models: TestClient) -> N
 
 
 def test_only_what_takes_moments_is_scored_between_other_requests(models: TestClient) -> None:
-    loaded: LoadedModel = models.app.state.models.get(("letters", None, None))  # type: ignore[attr-defined]
+    loaded: LoadedModel = models.app.state.models.get(("default", "letters", None, None))  # type: ignore[attr-defined]
     assert takes_moments(loaded, 1000)
     assert not takes_moments(loaded, 1 << 20)
     of_many = loaded.version.model_copy(update={"n_classes": 20_000})

@@ -1,0 +1,71 @@
+"""Workspaces, held apart below all rules: a session that acts for somebody sees and makes things of one of them alone.
+
+Every query of such a session, and every change by a statement, is confined by one condition on each table that has a
+workspace, so that a query which nobody thought of is confined, too. What it adds is its workspace's, and its owner's.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import event
+from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
+
+from app.store.tables import InWorkspace, Key, Owned
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whom a session acts for.
+
+    Attributes
+    ----------
+    workspace : str
+        Whose things it sees. Keys of all workspaces are seen from the default one, which belongs to the installation.
+    owner : str or None
+        Name of the key that acts, and owns what it makes.
+    administers : bool
+        It may delete what others own.
+    """
+
+    workspace: str
+    owner: str | None = None
+    administers: bool = False
+
+
+def confine(session: Session, scope: Scope) -> Session:
+    """Let the session act for somebody from now on; one that was never confined, as a sweep's, sees everything."""
+    session.info["scope"] = scope
+    return session
+
+
+def scope_of(session: Session) -> Scope | None:
+    """Whom the session acts for, if for anybody."""
+    found: Scope | None = session.info.get("scope")
+    return found
+
+
+@event.listens_for(Session, "do_orm_execute")
+def _confine_statement(state: ORMExecuteState) -> None:
+    scope = scope_of(state.session)
+    if scope is None or state.is_column_load or not (state.is_select or state.is_update or state.is_delete):
+        return
+    workspace = scope.workspace
+
+    def only(table: type[InWorkspace]) -> Any:
+        return table.workspace == workspace
+
+    state.statement = state.statement.options(with_loader_criteria(Owned, only, include_aliases=True))
+    if workspace != DEFAULT:
+        state.statement = state.statement.options(with_loader_criteria(Key, Key.workspace == workspace))
+
+
+@event.listens_for(Session, "before_flush")
+def _mark_as_own(session: Session, _context: Any, _instances: Any) -> None:
+    scope = scope_of(session) or Scope(DEFAULT)
+    for row in session.new:
+        if isinstance(row, InWorkspace) and row.workspace is None:
+            row.workspace = scope.workspace
+        if isinstance(row, Owned) and row.owner is None:
+            row.owner = scope.owner
