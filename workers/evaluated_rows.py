@@ -14,6 +14,7 @@ from app.errors import Conflict, InvalidInput
 from app.features.base import InstanceError
 from app.features.columns import SparseFeatures
 from app.features.text import TextFeatures
+from app.formats.labels import PARTS
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import TrainRequest
 from app.schemas.models import ModelVersion
@@ -177,7 +178,9 @@ def _part(request: EvaluateRequest, corpus: Corpus, own: Rows | None) -> NDArray
     if request.part == "all":
         rows = np.arange(corpus.n_rows, dtype=np.int64)
     elif corpus.split is not None:
-        rows = np.flatnonzero((np.asarray(corpus.split) == 1) == (request.part == "test"))
+        rows = np.flatnonzero(np.asarray(corpus.split) == PARTS.index(request.part))
+    elif request.part == "validation":
+        raise InvalidInput("the dataset has no rows for validation")
     elif own is not None:
         rows = own.test if request.part == "test" else own.train
     else:

@@ -7,6 +7,7 @@ alone: the same in every process that prepares a job.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,10 +166,10 @@ def split_rows(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = No
     if corpus.label_indptr is not None:
         return _split_sets(corpus, request, tree)
     y = np.asarray(corpus.y)
-    held_out = (
-        stratified(y, request.test_fraction, request.seed) if corpus.split is None else np.asarray(corpus.split) == 1
-    )
-    train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    if corpus.split is None:
+        train, test = _parted(stratified(y, request.test_fraction, request.seed))
+    else:
+        train, test = _parted(np.asarray(corpus.split))
     present = np.unique(y[train])
     index = np.full(len(corpus.labels), -1, np.int32)
     index[present] = np.arange(len(present), dtype=np.int32)
@@ -229,14 +230,18 @@ def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None) ->
     except TaxonomyError as error:
         raise InvalidInput(str(error)) from None
     if corpus.split is None:
-        held_out = stratified(np.zeros(corpus.n_rows, np.int32), request.test_fraction, request.seed)
+        train, test = _parted(stratified(np.zeros(corpus.n_rows, np.int32), request.test_fraction, request.seed))
     else:
-        held_out = np.asarray(corpus.split) == 1
-    train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+        train, test = _parted(np.asarray(corpus.split))
     weights = None if corpus.weights is None else np.asarray(corpus.weights)[train]
     report = {"labels_added": float(orphans.n_added), "rows_completed": float(len(np.unique(orphans.rows)))}
     none = np.empty(0, np.int32)
     return Rows(train, test, list(tree.names), none, labels[train], labels[test], tree, weights, report)
+
+
+def _parted(split: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows marked 0 and those marked 1; rows for validation are neither."""
+    return np.flatnonzero(split == 0), np.flatnonzero(split == 1)
 
 
 def node_numbers(tree: Taxonomy, labels: Sequence[str]) -> NDArray[np.int32]:

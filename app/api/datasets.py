@@ -34,8 +34,7 @@ async def upload_dataset(
     """Upload a dataset; a job imports it, and finds the faults of its rows."""
 
     def keep(session: Session, upload: Upload, _check: Check) -> tuple[Dataset, bool]:
-        options = new.model_dump(exclude={"name", "format"}).values()
-        print_ = fingerprint("datasets", new.name, new.format, *(option or "" for option in options), upload.sha256)
+        print_ = fingerprint("datasets", new.model_dump_json(), upload.sha256)
         return once(
             session, token, print_, tables.Dataset, lambda: datasets.register(session, new, upload), datasets.get
         )
@@ -77,6 +76,17 @@ def get_rows(
 ) -> DatasetRows:
     """Rows of an imported dataset, shortened for reading."""
     return datasets.rows(session, ref, offset, limit)
+
+
+@router.get(
+    "/{ref}/errors",
+    dependencies=[VIEWER],
+    response_class=Response,
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}, **responses(401, 404, 422)},
+)
+def get_error_report(session: Db, ref: Ref) -> Response:
+    """All faulty rows of a dataset that could not be imported, as CSV: line, column, fault; at most 100,000."""
+    return Response(datasets.error_report(session, ref), media_type="text/csv")
 
 
 @router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))

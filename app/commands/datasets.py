@@ -1,44 +1,55 @@
 """``polymargin datasets``: upload, list, show, delete."""
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, cast, get_args
 
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, option, print_json, table
+from app.commands.output import Json, console, options_of, print_json, table
+from app.remote.datasets import plain_name
 from app.schemas.datasets import Dataset, DatasetFormat, ImportOptions
 
 datasets = typer.Typer(help="Upload and look after datasets.", no_args_is_help=True)
+
+_FORMAT = f"{', '.join(get_args(DatasetFormat))}; default: by the file's ending, or by its content."
 
 Ref = Annotated[str, typer.Argument(metavar="DATASET", help="Name or id.")]
 
 
 @datasets.command()
+@options_of(ImportOptions)
 def upload(
     path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A dataset.")],
-    name: Annotated[str | None, typer.Option(help="Default: the file's name without its ending.")] = None,
-    format: Annotated[str | None, typer.Option(help="svmlight, csv or jsonl; default: by the file's ending.")] = None,
-    label_column: Annotated[str | None, option(ImportOptions, "label_column")] = None,
-    weight_column: Annotated[str | None, option(ImportOptions, "weight_column")] = None,
-    label_separator: Annotated[str | None, option(ImportOptions, "label_separator")] = None,
+    name: Annotated[str | None, typer.Option(help="Default: the file's name without its endings.")] = None,
+    format: Annotated[str | None, typer.Option(help=_FORMAT)] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has read the file.")] = True,
     json: Json = False,
+    **options: str | bool | list[str] | None,
 ) -> None:
-    """Upload a file."""
+    """Upload a file, compressed or not."""
     out = console(json)
     with Polymargin() as client, out.status("Uploading"):
         dataset = client.datasets.upload(
-            path,
-            name or path.stem,
-            cast(DatasetFormat | None, format),
-            label_column=label_column,
-            weight_column=weight_column,
-            label_separator=label_separator,
+            path, name or Path(plain_name(path)).stem, cast(DatasetFormat | None, format), **options
         )
         if wait:
             dataset.wait()
     _show(dataset, json)
+
+
+@datasets.command()
+def errors(
+    dataset: Ref,
+    output: Annotated[Path | None, typer.Option(dir_okay=False, help="A file to write; default: stdout.")] = None,
+) -> None:
+    """All faulty rows of a file that could not be imported, as CSV: line, column, fault."""
+    with Polymargin() as client:
+        report = client.datasets.error_report(dataset)
+    if output is None:
+        typer.echo(report, nl=False)
+    else:
+        output.write_bytes(report)
 
 
 @datasets.command("list")

@@ -20,7 +20,7 @@ def evaluate(
     dataset: Annotated[str, option(EvaluateRequest, "dataset", argument=True)],
     version: Annotated[int | None, option(EvaluateRequest, "version")] = None,
     alias: Annotated[str | None, option(EvaluateRequest, "alias")] = None,
-    part: Annotated[str | None, option(EvaluateRequest, "part", metavar="train|test|all")] = None,
+    part: Annotated[str | None, option(EvaluateRequest, "part", metavar="train|test|validation|all")] = None,
     hierarchy: Annotated[str | None, option(EvaluateRequest, "hierarchy")] = None,
     resamples: Annotated[int, option(EvaluateRequest, "resamples")] = 1000,
     seed: Annotated[int, option(EvaluateRequest, "seed")] = 0,
@@ -48,7 +48,9 @@ def compare(
     b: Annotated[str, typer.Argument(help="Number of a version, or an alias.")],
     other: Annotated[str | None, typer.Option(help="The model of b, where it is another.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Name or id. Default: that of the newest evaluations.")] = None,
-    part: Annotated[str | None, typer.Option(metavar="train|test|all", help="Default: as the dataset.")] = None,
+    part: Annotated[
+        str | None, typer.Option(metavar="train|test|validation|all", help="Default: as the dataset.")
+    ] = None,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
     json: Json = False,

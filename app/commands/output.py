@@ -1,17 +1,21 @@
 """What commands share: options, and what they print, for people or with ``--json`` one JSON document for programs."""
 
+import inspect
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, TypeVar
 
 import orjson
 import typer
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from app.remote.errors import ClientError
+
+C = TypeVar("C", bound=Callable[..., None])
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, on the last line of stdout.")]
 
@@ -20,6 +24,36 @@ def option(schema: type[BaseModel], field: str, *, argument: bool = False, **set
     """The option (or argument) of a command that stands for a field of a schema, with its description as help."""
     kind = typer.Argument if argument else typer.Option
     return kind(help=schema.model_fields[field].description, **settings)
+
+
+def options_of(schema: type[BaseModel]) -> Callable[[C], C]:
+    """Give a command that takes ``**options`` an option for each field of a schema, by default None."""
+
+    def decorate(command: C) -> C:
+        own = inspect.signature(command, eval_str=True)
+        kept = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        added = [
+            inspect.Parameter(
+                field,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[_kind(info), option(schema, field)],
+            )
+            for field, info in schema.model_fields.items()
+        ]
+        parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in kept), *added]
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
+        return command
+
+    return decorate
+
+
+def _kind(info: FieldInfo) -> Any:
+    # the service is the one judge of values, so a choice is a string here
+    if info.annotation is bool:
+        return bool | None
+    return list[str] | None if isinstance(info.default, tuple) else str | None
 
 
 def console(json: bool) -> Console:

@@ -10,7 +10,7 @@ from numba import njit
 
 from app.formats.decimals import EMPTY, EXACT, LONG, read_decimal
 
-MAX_ERRORS = 20
+MAX_ERRORS = 10_000
 RAGGED, AFTER_QUOTE, UNCLOSED = 20, 21, 22
 
 
@@ -29,7 +29,7 @@ class Records(NamedTuple):
         1 where the cell has doubled quotes.
     lines : int64 array, shape (n_records,)
         Line on which each record begins.
-    errors : int64 array, shape (<= 20, 3)
+    errors : int64 array, shape (<= 10,000, 3)
         Line, code, number of cells found.
     n_errors : int
     """
@@ -54,7 +54,7 @@ class Numbers(NamedTuple):
     values : float64 array, shape (nnz,)
     longs : int64 array, shape (n_longs, 5)
         Place in `values`, start, end, record, numeric column of the decimals that are yet to be read.
-    errors : int64 array, shape (<= 20, 5)
+    errors : int64 array, shape (<= 10,000, 5)
         Record, code, start, end, numeric column.
     n_errors : int
     """
@@ -68,12 +68,15 @@ class Numbers(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def split_records(data, at_end, n_columns, first_line):  # type: ignore[no-untyped-def]
-    """Cut data into the fields of Records; blank lines are skipped, a record with an error is counted and left."""
+def split_records(data, at_end, n_columns, first_line, delimiter, quote):  # type: ignore[no-untyped-def]
+    """Cut data into the fields of Records; blank lines are skipped, a record with an error is counted and left.
+
+    `delimiter` and `quote` are bytes; a quote of -1 is none.
+    """
     end = len(data)
     n_marks = 2
     for p in range(end):
-        n_marks += data[p] == 44 or data[p] == 10
+        n_marks += data[p] == delimiter or data[p] == 10
     # A block of blank lines makes many records of one empty cell, but none of them is stored.
     n_most = n_marks // n_columns + 1
     cells = np.empty((n_most * n_columns, 2), dtype=np.int64)
@@ -87,13 +90,13 @@ def split_records(data, at_end, n_columns, first_line):  # type: ignore[no-untyp
         n_cells, code = 0, EXACT
         more = True
         while more:
-            start, stop, twice, cell_code, p, line = _cell(data, p, end, line)
+            start, stop, twice, cell_code, p, line = _cell(data, p, end, line, delimiter, quote)
             code = cell_code if code == EXACT else code
             if n_cells < n_columns:
                 cells[n_records * n_columns + n_cells] = start, stop
                 doubled[n_records * n_columns + n_cells] = twice
             n_cells += 1
-            more = p < end and data[p] == 44
+            more = p < end and data[p] == delimiter
             p += more
         if p == end and not at_end:
             break
@@ -178,15 +181,15 @@ def read_texts(data, starts, ends, doubled):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _cell(data, p, end, line):  # type: ignore[no-untyped-def]
+def _cell(data, p, end, line, delimiter, quote):  # type: ignore[no-untyped-def]
     """One cell from p on: start, stop, doubled quotes, code, the place of what ends it, the line there."""
-    if p < end and data[p] == 34:
+    if p < end and data[p] == quote:
         p += 1
         start, twice = p, 0
-        while p < end and (data[p] != 34 or (p + 1 < end and data[p + 1] == 34)):
-            twice |= data[p] == 34
+        while p < end and (data[p] != quote or (p + 1 < end and data[p + 1] == quote)):
+            twice |= data[p] == quote
             line += data[p] == 10
-            p += 2 if data[p] == 34 else 1
+            p += 2 if data[p] == quote else 1
         stop = p
         if p == end:
             return start, stop, twice, UNCLOSED, p, line
@@ -194,12 +197,12 @@ def _cell(data, p, end, line):  # type: ignore[no-untyped-def]
         if p < end and data[p] == 13 and (p + 1 == end or data[p + 1] == 10):
             p += 1
         code = EXACT
-        while p < end and data[p] != 44 and data[p] != 10:
+        while p < end and data[p] != delimiter and data[p] != 10:
             code = AFTER_QUOTE
             p += 1
         return start, stop, twice, code, p, line
     start = p
-    while p < end and data[p] != 44 and data[p] != 10:
+    while p < end and data[p] != delimiter and data[p] != 10:
         p += 1
     stop = p - 1 if p > start and data[p - 1] == 13 and (p == end or data[p] == 10) else p
     return start, stop, 0, EXACT, p, line

@@ -2,15 +2,16 @@
 
 Keys: `label` (or another name, see the options; a string or a number, or in all rows a list of those) and one of
 `text`; `features`, an object of names and numbers; `indices` with `values`, two lists of which the first is 0-based,
-in any order, without repetition. All rows have the same of the three. `split` (train or test) stands in all rows or in
-none, and so does `weight` (or another name), a positive number; `id` is ignored; other keys are refused.
+in any order, without repetition. All rows have the same of the three. `split` (train, test or validation) stands in all
+rows or in none, and so does `weight` (or another name), a positive number; `id` is ignored, and so are the keys that
+the options name; other keys are refused. The options may name keys of several texts, which are joined.
 """
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +25,7 @@ from app.formats.matrix import MAX_INDEX, Rows
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
 from app.formats.weights import Weights
-from app.formats.window import Window
+from app.formats.window import NOT_UTF8, Window
 from app.schemas.datasets import ImportOptions
 
 _TEXT, _NAMED, _PAIRS = frozenset({"text"}), frozenset({"features"}), frozenset({"indices", "values"})
@@ -88,6 +89,7 @@ class _Reader:
     def __init__(self, options: ImportOptions) -> None:
         self._label_key = options.label_column
         self._weight_key = options.weight_column or "weight"
+        self._text_keys, self._ignored = options.text_columns, options.ignore_columns
         self._must_weigh = options.weight_column is not None
         self._form: frozenset[str] | None = None
         self._has_split = self._has_weight = self._has_sets = False
@@ -166,11 +168,14 @@ class _Reader:
         weight = row.pop(self._weight_key, 1.0)
         if type(weight) not in _NUMBERS:
             raise _RefusedError(f"{_type_name(weight)}, expected a positive number", self._weight_key)
-        row.pop("id", None)
+        for ignored in ("id", *self._ignored):
+            row.pop(ignored, None)
         has_split = "split" in row
         split = row.pop("split", "train")
         if type(split) is not str:
-            raise _RefusedError(f"{_type_name(split)}, expected train or test", "split")
+            raise _RefusedError(f"{_type_name(split)}, expected train, test or validation", "split")
+        if self._text_keys:
+            row["text"] = _joined(row, self._text_keys)
         form = _form(row)
         if self._form is None:
             self._form, self._has_split, self._has_weight, self._has_sets = form, has_split, has_weight, has_set
@@ -222,7 +227,7 @@ def _load(record: bytes) -> dict[str, Any]:
         try:
             record.decode()
         except UnicodeDecodeError:
-            raise _RefusedError("not valid UTF-8") from error
+            raise _RefusedError(f"not {NOT_UTF8}") from error
         raise _RefusedError(f"not valid JSON at character {error.pos + 1}") from error
     if type(row) is not dict:
         raise _RefusedError(f"{_type_name(row)}, expected an object")
@@ -237,6 +242,19 @@ def _label(value: object) -> str:
     if type(value) is float and math.isfinite(value):
         return str(int(value)) if value.is_integer() else repr(value)
     raise _RefusedError(f"{_type_name(value)}, expected a string or a number", "label")
+
+
+def _joined(row: dict[str, Any], keys: Sequence[str]) -> str:
+    """The texts of several keys, each on a line of its own; nulls and empty ones left out."""
+    texts = []
+    for key in keys:
+        if key not in row:
+            raise _RefusedError("the key is missing", key)
+        text = row.pop(key)
+        if type(text) is not str and text is not None:
+            raise _RefusedError(f"{_type_name(text)}, expected a string", key)
+        texts.append(text)
+    return "\n".join(filter(None, texts))
 
 
 def _form(row: dict[str, Any]) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,11 @@ from app.formats.decimals import gather
 from app.formats.growing import Growing
 from app.formats.table import Problems, shorten
 
-TRAIN, TEST = 0, 1
+TRAIN, TEST, VALIDATION = 0, 1, 2
+PARTS: tuple[Literal["train"], Literal["test"], Literal["validation"]] = ("train", "test", "validation")
 MAX_LABEL = 1000
 
-_SPLITS = {"train": TRAIN, "test": TEST}
+_SPLITS = {"train": TRAIN, "test": TEST, "validation": VALIDATION, "valid": VALIDATION, "val": VALIDATION}
 _INTEGRAL = re.compile(r"([+-]?)0*([0-9]+)(?:\.0*)?")
 
 
@@ -86,11 +88,13 @@ class Splits:
             values[k] = _SPLITS.get(decoded, TRAIN)
             if decoded not in _SPLITS:
                 for row in rows[codes == k]:
-                    problems.add(int(row), f"the split is '{shorten(decoded)}', expected train or test", "split")
+                    problems.add(
+                        int(row), f"the split is '{shorten(decoded)}', expected train, test or validation", "split"
+                    )
         self._split.extend(values[codes])
 
     def take(self) -> npt.NDArray[np.int8]:
-        """0 train, 1 test, shape (n,)."""
+        """0 train, 1 test, 2 validation, shape (n,)."""
         return self._split.take()
 
 

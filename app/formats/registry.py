@@ -6,22 +6,37 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from app.formats.csv_table import parse_csv
+from app.formats.annif import parse_annif
+from app.formats.arrow_tables import parse_arrow, parse_parquet
+from app.formats.csv_table import parse_csv, parse_tsv
+from app.formats.detection import check_format
 from app.formats.json_lines import parse_jsonl
-from app.formats.plain_file import MostUnpacked, plain_file
+from app.formats.npz import parse_npz
+from app.formats.plain_file import MostUnpacked, head_of, plain_file
 from app.formats.svmlight import parse_svmlight
 from app.formats.table import Parsed
 from app.schemas.datasets import ImportOptions
 
-Parser = Callable[[Path, ImportOptions], Parsed]
+TextParser = Callable[[Path, ImportOptions], Parsed]
+BinaryParser = Callable[[Path, ImportOptions, MostUnpacked], Parsed]
 
-FORMATS: Mapping[str, Parser] = MappingProxyType(
+TEXT_FORMATS: Mapping[str, TextParser] = MappingProxyType(
     {
         "svmlight": parse_svmlight,
         "csv": parse_csv,
+        "tsv": parse_tsv,
         "jsonl": parse_jsonl,
+        "annif": parse_annif,
     }
 )
+BINARY_FORMATS: Mapping[str, BinaryParser] = MappingProxyType(
+    {
+        "parquet": parse_parquet,
+        "arrow": parse_arrow,
+        "npz": parse_npz,
+    }
+)
+FORMATS = (*TEXT_FORMATS, *BINARY_FORMATS)
 
 
 def parse(
@@ -47,6 +62,10 @@ def parse(
     KeyError
         If there is no such format.
     """
-    parser = FORMATS[format]
-    with plain_file(path, most_unpacked) as plain:
-        return parser(plain, options or ImportOptions())
+    options, most = options or ImportOptions(), most_unpacked or MostUnpacked()
+    check_format(head_of(path, 1024), format, options)
+    if format in BINARY_FORMATS:
+        with plain_file(path, most) as plain:
+            return BINARY_FORMATS[format](plain, options, most)
+    with plain_file(path, most, options.encoding) as plain:
+        return TEXT_FORMATS[format](plain, options)

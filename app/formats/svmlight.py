@@ -24,7 +24,7 @@ from app.formats.weights import Weights
 from app.formats.window import Window, as_array
 from app.schemas.datasets import ImportOptions
 
-_MAX_ERRORS = 20
+_MAX_ERRORS = 10_000
 _NO_LABEL, _LABEL_LIST, _NOT_A_PAIR, _INDEX_RANGE, _ORDER, _COSTS = 10, 11, 12, 13, 14, 15
 
 _DETAILS = {

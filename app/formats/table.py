@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 Kind = Literal["text", "sparse"]
 
 MAX_REPORTED = 20
+MAX_LISTED = 100_000
 MAX_SHOWN = 40
 
 
@@ -32,19 +33,22 @@ class FormatError(Exception):
     ----------
     errors : list of RowError
         The first 20, by line.
+    report : list of RowError
+        The first 100,000.
     n_errors : int
         How many there are in all.
     """
 
     def __init__(self, errors: Iterable[RowError], n_errors: int | None = None) -> None:
-        self.errors = list(errors)[:MAX_REPORTED]
-        self.n_errors = len(self.errors) if n_errors is None else n_errors
+        self.report = list(errors)[:MAX_LISTED]
+        self.errors = self.report[:MAX_REPORTED]
+        self.n_errors = len(self.report) if n_errors is None else n_errors
         first = self.errors[0]
         super().__init__(f"{self.n_errors} error(s); line {first.row}: {first.detail}")
 
 
 class Problems:
-    """Collects row errors of a whole file and keeps the first 20 by line."""
+    """Collects row errors of a whole file and keeps the first 100,000 by line."""
 
     def __init__(self) -> None:
         self._errors: list[RowError] = []
@@ -54,11 +58,11 @@ class Problems:
         """Note one error."""
         self._n_errors += 1
         self._errors.append(RowError(row, None if column is None else shorten(column), detail))
-        if len(self._errors) > 50 * MAX_REPORTED:
+        if len(self._errors) > 2 * MAX_LISTED:
             self._keep_first()
 
     def uncounted(self, n_errors: int) -> None:
-        """Count errors that were seen after the first 20 of their kind and are not listed."""
+        """Count errors that were seen and are not listed."""
         self._n_errors += n_errors
 
     def __bool__(self) -> bool:
@@ -71,7 +75,7 @@ class Problems:
             raise FormatError(self._errors, self._n_errors)
 
     def _keep_first(self) -> None:
-        self._errors = sorted(self._errors, key=lambda error: error.row)[:MAX_REPORTED]
+        self._errors = sorted(self._errors, key=lambda error: error.row)[:MAX_LISTED]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +112,7 @@ class Parsed:
     y : int32 array, shape (n,) or (n_labels,)
         Index into `labels` of each row or, where rows have sets, of all their labels, row after row.
     split : int8 array, shape (n,), or None
-        0 train, 1 test; None where the file has no split.
+        0 train, 1 test, 2 validation; None where the file has no split.
     X : csr_matrix, shape (n, n_features), float64, or None
         Sorted indices, no duplicates, no stored zeros.
     texts : Texts or None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,3 +29,21 @@ class TextBlob:
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
         return Texts(self._bytes.take(), offsets)
+
+
+def joined(
+    columns: Sequence[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]],
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Texts of several columns, each as `TextBlob.add` takes them, made one a row: newlines between those not empty."""
+    if len(columns) == 1:
+        return columns[0]
+    parts = [_pieces(blob.tobytes(), lengths) for blob, lengths in columns]
+    rows = [b"\n".join(filter(None, row)) for row in zip(*parts, strict=True)]
+    return np.frombuffer(b"".join(rows), dtype=np.uint8), np.array([len(row) for row in rows], dtype=np.int64)
+
+
+def _pieces(blob: bytes, lengths: npt.NDArray[np.int64]) -> Iterator[bytes]:
+    begin = 0
+    for length in lengths.tolist():
+        yield blob[begin : begin + length]
+        begin += length

@@ -1,12 +1,13 @@
 """Datasets of a remote service: upload, wait until ready, look inside, delete."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
 from pydantic import PrivateAttr
 
-from app.remote.errors import ClientError, JobFailedError, TimedOutError
+from app.remote.errors import JobFailedError, TimedOutError
 from app.remote.files import send_file
 from app.remote.jobs import POLL_SECONDS
 from app.remote.transport import Transport
@@ -19,9 +20,15 @@ FORMATS: dict[str, DatasetFormat] = {
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
     ".csv": "csv",
+    ".tsv": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".npz": "npz",
 }
+COMPRESSED = (".gz", ".zst", ".xz")
 
 
 class Dataset(DatasetBody):
@@ -68,7 +75,7 @@ class Datasets:
         path: str | Path,
         name: str,
         format: DatasetFormat | None = None,
-        **options: str | None,
+        **options: str | bool | Sequence[str] | None,
     ) -> Dataset:
         """Send a file, read from disk piece by piece.
 
@@ -77,23 +84,20 @@ class Datasets:
         path : str or Path
         name : str
             Under which jobs will find it.
-        format : {"svmlight", "csv", "jsonl"} or None
-            None: told by the file's ending.
+        format : name of a format, or None
+            None: told by the file's ending, or else by the service from its content.
         **options
-            The fields of app.schemas.datasets.ImportOptions: label_column, weight_column, label_separator.
+            The fields of app.schemas.datasets.ImportOptions, as label_column, text_columns, encoding.
 
         Raises
         ------
-        ClientError
-            The file's ending tells no format.
+        InvalidInputError
+            Neither ending nor content tells the format, or it does not have what the options say of it.
         ConflictError
             The name is taken.
         """
         file = Path(path)
-        chosen = format or FORMATS.get(file.suffix.lower())
-        if chosen is None:
-            known = ", ".join(FORMATS)
-            raise ClientError(f"The ending {file.suffix[:20]!r} tells no format: give one, or use one of {known}")
+        chosen = format or FORMATS.get(file.with_name(plain_name(file)).suffix.lower())
         body = send_file(self._transport, "/datasets", file, ImportOptions, options | {"name": name, "format": chosen})
         return self._dataset(DatasetBody.model_validate_json(body))
 
@@ -111,6 +115,10 @@ class Datasets:
     def rows(self, dataset: str, offset: int = 0, limit: int = 20) -> DatasetRows:
         return self._transport.get(DatasetRows, f"/datasets/{dataset}/rows", offset=offset, limit=limit)
 
+    def error_report(self, dataset: str) -> bytes:
+        """Line, column and fault of the rows that kept a dataset from being imported, as CSV; at most 100,000."""
+        return self._transport.send("GET", f"/datasets/{dataset}/errors").content
+
     def delete(self, dataset: str, force: bool = False) -> None:
         """Delete a dataset; one that a model was trained on only with ``force``."""
         self._transport.send("DELETE", f"/datasets/{dataset}", params={"force": "true"} if force else None)
@@ -119,3 +127,8 @@ class Datasets:
         dataset = Dataset.model_validate(body.model_dump())
         dataset._transport = self._transport
         return dataset
+
+
+def plain_name(path: Path) -> str:
+    """A file's name without the ending that says how it is compressed."""
+    return path.stem if path.suffix.lower() in COMPRESSED else path.name

@@ -1,6 +1,6 @@
 """Files on their way to the service."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -11,7 +11,11 @@ CHUNK_BYTES = 1 << 20
 
 
 def send_file(
-    transport: Transport, path: str, file: Path, options: type[BaseModel], query: Mapping[str, str | None]
+    transport: Transport,
+    path: str,
+    file: Path,
+    options: type[BaseModel],
+    query: Mapping[str, str | bool | Sequence[str] | None],
 ) -> bytes:
     """Post a file, read from disk piece by piece, and return the answer's body.
 

@@ -1,13 +1,18 @@
 """Datasets as the API shows them."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from app.schemas.names import Name
 from app.schemas.problems import ProblemDocument
 
-DatasetFormat = Literal["svmlight", "csv", "jsonl"]
+DatasetFormat = Literal["svmlight", "csv", "tsv", "jsonl", "annif", "parquet", "arrow", "npz"]
+Encoding = Literal[
+    "utf-8", "utf-16", "latin-1", "iso-8859-15", "windows-1250", "windows-1251", "windows-1252", "mac-roman"
+]
+Delimiter = Literal["comma", "semicolon", "tab", "pipe"]
+_Column = Annotated[str, Field(min_length=1, max_length=200)]
 DatasetState = Literal["importing", "ready", "failed"]
 
 
@@ -17,7 +22,7 @@ class ImportOptions(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     label_column: str = Field(
-        default="label", min_length=1, max_length=200, description="CSV column, or key of JSON lines, of the labels."
+        default="label", min_length=1, max_length=200, description="The column (key, array) of the labels."
     )
     weight_column: str | None = Field(
         default=None,
@@ -33,13 +38,37 @@ class ImportOptions(BaseModel):
         description="Rows have sets of labels, with this between them; in svmlight files a comma. JSON lines need "
         "none: there sets are lists.",
     )
+    text_columns: tuple[_Column, ...] = Field(
+        default=(),
+        max_length=50,
+        description="Columns whose contents make up the text, one below the other; by default the one called text.",
+    )
+    ignore_columns: tuple[_Column, ...] = Field(
+        default=(), max_length=1000, description="Columns that are left out, as dates or notes; id always is."
+    )
+    encoding: Encoding = Field(
+        default="utf-8", description="Of a text file. It is never guessed: what is not valid in it is refused."
+    )
+    delimiter: Delimiter | None = Field(
+        default=None, description="Between the cells of a CSV file; by default what the header tells."
+    )
+    decimal: Literal["point", "comma"] = Field(
+        default="point", description="What numbers in CSV and TSV have before their fraction."
+    )
+    quotes: bool = Field(
+        default=True,
+        description="Cells in CSV and TSV may stand in quotes, and then have delimiters and newlines. False: a quote "
+        "is a character like any other.",
+    )
 
 
 class NewDataset(ImportOptions):
     """A dataset that is to be uploaded."""
 
     name: Name = Field(description="Unique; how jobs and URLs call the dataset.")
-    format: DatasetFormat
+    format: DatasetFormat | None = Field(
+        default=None, description="Left out: told by the content, where that leaves no doubt."
+    )
 
 
 class Dataset(BaseModel):
@@ -71,6 +100,7 @@ class ClassCount(BaseModel):
     label: str
     train: int
     test: int
+    validation: int = 0
 
 
 class WeightRange(BaseModel):
@@ -95,6 +125,7 @@ class DatasetStatistics(BaseModel):
     n_rows: int
     n_train: int
     n_test: int
+    n_validation: int = Field(default=0, description="Rows that are neither trained on nor tested on.")
     n_classes: int
     n_features: int | None
     nnz: int | None
@@ -104,7 +135,7 @@ class DatasetStatistics(BaseModel):
     classes: list[ClassCount] = Field(
         description="By falling number of rows, `limit` of them from `offset` on; `n_classes` tells how many there are."
     )
-    n_test_only_labels: int = Field(default=-1, description="How many labels no training row carries.")
+    n_test_only_labels: int = Field(default=-1, description="How many labels test rows carry and no training row.")
     test_only_labels: list[str] = Field(description="The first thousand of them.")
 
     @model_validator(mode="after")
@@ -120,7 +151,7 @@ class DatasetRow(BaseModel):
     row: int = Field(description="Counted from 0, in the order of the file.")
     label: str | None = Field(description="Absent where rows have sets of labels.")
     labels: list[str] | None = Field(default=None, description="The first 50; absent where each row has one label.")
-    split: Literal["train", "test"] | None
+    split: Literal["train", "test", "validation"] | None
     weight: float | None = Field(default=None, description="Absent where the rows have no weights.")
     text: str | None = Field(default=None, description="First 500 characters.")
     features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs.")

@@ -6,7 +6,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 
 from app.schemas.names import Name
 
-Part = Literal["train", "test", "all"]
+Part = Literal["train", "test", "validation", "all"]
 
 
 class EvaluateRequest(BaseModel):

@@ -1,5 +1,6 @@
 """Datasets: received, looked at and deleted."""
 
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import delete as sql_delete
@@ -7,11 +8,15 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, defer
 
-from app.errors import Conflict, InvalidInput, Item
-from app.schemas.datasets import Dataset, DatasetRow, DatasetRows, DatasetStatistics, NewDataset
+from app.errors import Conflict, InvalidInput, Item, NotFound
+from app.formats.detection import told_format
+from app.formats.labels import PARTS
+from app.formats.table import FormatError
+from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, DatasetRows, DatasetStatistics, NewDataset
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
 from app.services import in_use, job_queue
+from app.services.import_options import check_options
 from app.services.lookup import by_ref, moment, newest, require_owner
 from app.store import tables
 from app.store.corpus import MOST_LISTED, ClassCounts, open_corpus
@@ -19,6 +24,7 @@ from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload, files
 
 MAX_ROWS = 1000
+ERROR_REPORT = "errors.csv"
 _TEXT = 500
 _FEATURES = 50
 _LABELS = 50
@@ -31,19 +37,12 @@ def check_new(session: Session, new: NewDataset) -> None:
     Raises
     ------
     InvalidInput
-        Weights cannot stand where they are said to, or the format has no such separator.
+        The format does not have what the options say of it.
     Conflict
         The name is taken.
     """
-    if new.weight_column is not None and (new.weight_column == new.label_column or new.format == "svmlight"):
-        detail = "svmlight rows have their weight as cost:number, not in a column"
-        if new.format != "svmlight":
-            detail = "one column cannot hold both labels and weights"
-        raise InvalidInput("the weights cannot stand there", [Item(detail, "/weight_column")])
-    separator = new.label_separator
-    if separator is not None and (new.format == "jsonl" or (new.format == "svmlight" and separator != ",")):
-        detail = "rows with sets of labels have lists" if new.format == "jsonl" else "labels have commas between them"
-        raise InvalidInput("the format has no such separator", [Item(f"{new.format}: {detail}", "/label_separator")])
+    if new.format is not None:
+        check_options(new, new.format)
     with reading(session):
         if session.scalars(select(tables.Dataset.id).where(tables.Dataset.name == new.name)).first():
             raise _taken(new.name)
@@ -60,12 +59,13 @@ def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
         check_new(session, new)
         if upload.size_bytes == 0:
             raise InvalidInput("the file is empty")
+        format = _format(new, upload.path)
         upload.keep(store.path(f"{_folder(id)}/source"))
         with writing(session):
             row = tables.Dataset(
                 id=id,
                 name=new.name,
-                format=new.format,
+                format=format,
                 state="importing",
                 sha256=upload.sha256,
                 size_bytes=upload.size_bytes,
@@ -73,8 +73,8 @@ def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
             )
             session.add(row)
             session.flush()
-            request = new.model_dump(exclude={"name"})
-            job = job_queue.enqueue(session, "import", id, {"kind": "import", **request})
+            request = new.model_dump(mode="json", exclude={"name"})
+            job = job_queue.enqueue(session, "import", id, {"kind": "import", **request, "format": format})
             session.refresh(row)
             shown = _show(row, job.id)
     except BaseException as error:
@@ -151,7 +151,7 @@ def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> Datase
                 row=i,
                 label=corpus.names(i)[0] if corpus.label_indptr is None else None,
                 labels=None if corpus.label_indptr is None else corpus.names(i, _LABELS),
-                split=None if corpus.split is None else ("train", "test")[corpus.split[i]],
+                split=None if corpus.split is None else PARTS[corpus.split[i]],
                 weight=None if corpus.weights is None else float(corpus.weights[i]),
                 text=None if corpus.texts is None else corpus.texts[i][:_TEXT],
                 features=None if corpus.X is None else corpus.features(i, _FEATURES),
@@ -180,6 +180,33 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
         in_use.refuse(session, "dataset", tables.Job.dataset_id, tables.ModelVersion.dataset_id, row.id, force)
         session.execute(sql_delete(tables.Dataset).where(tables.Dataset.id == row.id))
     files().delete(_folder(row.id))
+
+
+def error_report(session: Session, ref: str) -> bytes:
+    """Line, column and fault of the rows that kept a dataset from being imported, as CSV.
+
+    Raises
+    ------
+    NotFound
+        No such dataset, or it has no faulty rows.
+    """
+    row = by_ref(session, tables.Dataset, ref, _BRIEF)
+    try:
+        return files().path(f"{_folder(row.id)}/{ERROR_REPORT}").read_bytes()
+    except FileNotFoundError:
+        raise NotFound("the dataset has no faulty rows") from None
+
+
+def _format(new: NewDataset, path: Path) -> DatasetFormat:
+    """The format that is named, or that the content tells; raises InvalidInput where neither does."""
+    if new.format is not None:
+        return new.format
+    try:
+        format = told_format(path, new)
+    except FormatError as error:
+        raise InvalidInput("the file's format is not known", [Item(error.errors[0].detail, "/format")]) from None
+    check_options(new, format)
+    return format
 
 
 def _folder(id: str) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from app.features.names import pack_names
+from app.formats.labels import PARTS
 from app.formats.table import Parsed, Texts
 from app.schemas.datasets import ClassCount, DatasetStatistics, LabelsPerRow, WeightRange
 from app.store.files import Files
@@ -30,7 +31,7 @@ class Corpus:
     y : int32 array, shape (n_rows,) or (n_labels,)
         Index into ``labels`` of each row or, where rows have sets, of all their labels, row after row.
     split : int8 array, shape (n_rows,), or None
-        0 train, 1 test.
+        0 train, 1 test, 2 validation.
     X : csr_matrix of float64, shape (n_rows, n_features), or None
     texts : Texts or None
     feature_names : list of str or None
@@ -131,7 +132,7 @@ class ClassCounts:
     Attributes
     ----------
     labels : sequence of str
-    train, test : int64 arrays, shape (n_classes,)
+    train, test, validation : int64 arrays, shape (n_classes,)
     order : int64 array, shape (n_classes,)
         The labels' indices, by falling number of rows.
     """
@@ -139,24 +140,25 @@ class ClassCounts:
     labels: Sequence[str]
     train: NDArray[np.int64]
     test: NDArray[np.int64]
+    validation: NDArray[np.int64]
     order: NDArray[np.int64]
 
     @classmethod
     def of(cls, rows: Parsed | Corpus) -> "ClassCounts":
         """Counted over rows; without a split every row counts as a training row."""
         n_classes, y = len(rows.labels), np.asarray(rows.y)
-        test = np.zeros(rows.n_rows, bool) if rows.split is None else np.asarray(rows.split) == 1
-        of_test = test if rows.label_indptr is None else np.repeat(test, np.diff(rows.label_indptr))
-        in_test = np.bincount(y[of_test], minlength=n_classes)
-        in_train = np.bincount(y, minlength=n_classes) - in_test
-        return cls(rows.labels, in_train, in_test, np.argsort(-(in_train + in_test), kind="stable"))
+        part = np.zeros(rows.n_rows, np.int8) if rows.split is None else np.asarray(rows.split)
+        of_label = part if rows.label_indptr is None else np.repeat(part, np.diff(rows.label_indptr))
+        train, test, validation = (np.bincount(y[of_label == one], minlength=n_classes) for one in range(3))
+        return cls(rows.labels, train, test, validation, _falling(train + test + validation))
 
     @classmethod
     def of_listed(cls, classes: Sequence[ClassCount]) -> "ClassCounts":
         """Those of a complete list."""
         ascending = sorted(classes, key=lambda count: count.label)
-        train, test = (np.array([getattr(count, part) for count in ascending], np.int64) for part in ("train", "test"))
-        return cls([count.label for count in ascending], train, test, np.argsort(-(train + test), kind="stable"))
+        train, test, validation = (np.array([getattr(count, part) for count in ascending], np.int64) for part in PARTS)
+        labels = [count.label for count in ascending]
+        return cls(labels, train, test, validation, _falling(train + test + validation))
 
     def named(self, chosen: NDArray[np.bool_]) -> list[str]:
         """The labels where ``chosen``, shape (n_classes,), is True."""
@@ -165,27 +167,36 @@ class ClassCounts:
     def listed(self, begin: int = 0, end: int | None = None) -> list[ClassCount]:
         """Those from ``begin`` to ``end``, by falling number of rows."""
         chosen = self.order[begin:end]
-        counts = zip(chosen.tolist(), self.train[chosen].tolist(), self.test[chosen].tolist(), strict=True)
-        return [ClassCount(label=self.labels[label], train=train, test=test) for label, train, test in counts]
+        counts = (self.train[chosen], self.test[chosen], self.validation[chosen])
+        return [
+            ClassCount(label=self.labels[label], train=train, test=test, validation=validation)
+            for label, train, test, validation in zip(chosen.tolist(), *(part.tolist() for part in counts), strict=True)
+        ]
 
     @property
     def test_only(self) -> NDArray[np.bool_]:
-        """Which labels no training row carries."""
-        return np.asarray(self.train == 0)
+        """Which labels test rows carry and no training row."""
+        return np.asarray((self.train == 0) & (self.test > 0))
+
+
+def _falling(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.argsort(-counts, kind="stable")
 
 
 def statistics_of(parsed: Parsed) -> DatasetStatistics:
     """Counts over what was parsed; of many labels the first are listed."""
     counts = ClassCounts.of(parsed)
-    test = np.zeros(parsed.n_rows, bool) if parsed.split is None else parsed.split == 1
+    part = np.zeros(parsed.n_rows, np.int8) if parsed.split is None else parsed.split
+    n_train, n_test, n_validation = np.bincount(part, minlength=3).tolist()
     sizes = None if parsed.label_indptr is None else np.diff(parsed.label_indptr)
     test_only = counts.test_only
     widths = np.diff(parsed.X.indptr if parsed.X is not None else parsed.texts.offsets)  # type: ignore[union-attr]
     weights = parsed.weights
     return DatasetStatistics(
         n_rows=parsed.n_rows,
-        n_train=int((~test).sum()),
-        n_test=int(test.sum()),
+        n_train=n_train,
+        n_test=n_test,
+        n_validation=n_validation,
         n_classes=len(parsed.labels),
         n_features=None if parsed.X is None else int(parsed.X.shape[1]),
         nnz=None if parsed.X is None else int(parsed.X.nnz),

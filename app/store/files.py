@@ -65,6 +65,20 @@ class Files:
         _sync_folder(target.parent)
         return hashlib.sha256(text).hexdigest()
 
+    def save_bytes(self, relative: str, content: bytes) -> None:
+        """Write a file that appears whole, in the place of what is there."""
+        target = self.path(relative)
+        temporary = target.with_name(f".{target.name}.{new_id()}")
+        try:
+            with open(temporary, "xb") as file:
+                file.write(content)
+                _sync(file)
+            os.replace(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(target.parent)
+
     def load_arrays(
         self, relative: str, mmap: bool = True, sha256: str | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

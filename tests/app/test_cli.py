@@ -255,6 +255,23 @@ def test_an_upload_may_name_its_columns(run: Run, canned: Canned, tmp_path: Path
     assert canned.asked[0].query == {"name": "papers", "format": "csv", "label_column": "topic", "weight_column": "w"}
 
 
+def test_an_upload_may_say_how_its_file_is_written(run: Run, canned: Canned, tmp_path: Path) -> None:
+    (tmp_path / "papers.csv.gz").write_bytes(b"x")
+    how = ["--encoding=latin-1", "--no-quotes", "--text-columns=body", "--decimal=comma"]
+    status, _, _ = run("datasets", "upload", str(tmp_path / "papers.csv.gz"), *how)
+    assert status == 0
+    said = {"encoding": "latin-1", "quotes": "false", "text_columns": "body", "decimal": "comma"}
+    assert canned.asked[0].query == {"name": "papers", "format": "csv", **said}
+
+
+def test_the_report_of_faulty_rows_is_printed_or_written(run: Run, canned: Canned, tmp_path: Path) -> None:
+    canned.answer("GET /datasets/papers/errors", b"line,column,fault\r\n")
+    assert run("datasets", "errors", "papers")[1].startswith("line,column,fault")
+    canned.answer("GET /datasets/papers/errors", b"line,column,fault\r\n")
+    assert run("datasets", "errors", "papers", "--output", str(tmp_path / "report.csv"))[0] == 0
+    assert (tmp_path / "report.csv").read_bytes() == b"line,column,fault\r\n"
+
+
 def test_parameters_are_read_as_json_and_else_as_text(run: Run, canned: Canned) -> None:
     run("train", "papers", "--model", "topics", "-p", "C=0.5", "-p", "shuffle=true", "-p", "loss=hinge", "--seed", "7")
     asked = json.loads(canned.asked[0].body)

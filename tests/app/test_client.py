@@ -136,11 +136,26 @@ def test_the_name_of_a_hierarchys_file_tells_its_format(canned: Canned, tmp_path
         client.hierarchies.upload(tmp_path / "tree.txt", "tree")
 
 
-def test_an_unknown_ending_asks_for_a_format(canned: Canned, tmp_path: Path) -> None:
-    (tmp_path / "papers.xyz").write_bytes(b"x")
-    with Polymargin() as client, pytest.raises(errors.ClientError, match=r"'\.xyz'.*\.jsonl"):
-        client.datasets.upload(tmp_path / "papers.xyz", "papers")
-    assert not canned.asked
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [("a.CSV.gz", "csv"), ("a.tsv.zst", "tsv"), ("a.parquet", "parquet"), ("a.feather", "arrow"), ("a.npz", "npz"),
+     ("a.xyz", None), ("a.gz", None)],
+)  # fmt: skip
+def test_the_ending_tells_the_format_or_leaves_it_to_the_service(
+    canned: Canned, tmp_path: Path, name: str, format: str | None
+) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    canned.answer("POST /datasets", DATASET, 202)
+    with Polymargin() as client:
+        client.datasets.upload(tmp_path / name, "papers", text_columns=["title"], quotes=False)
+    told = {} if format is None else {"format": format}
+    assert canned.asked[0].query == {"name": "papers", "text_columns": "title", "quotes": "false", **told}
+
+
+def test_the_report_of_faulty_rows_is_given_as_it_comes(canned: Canned) -> None:
+    canned.answer("GET /datasets/papers/errors", b"line,column,fault\r\n")
+    with Polymargin() as client:
+        assert client.datasets.error_report("papers") == b"line,column,fault\r\n"
 
 
 def test_waiting_for_a_faulty_dataset_names_its_rows(canned: Canned) -> None:

@@ -1,6 +1,10 @@
+import csv
+import gzip
+import io
+
 import pytest
 from asking import MARKER, TestClient, problem
-from working import SPARSE, TEXTS, train, upload
+from working import SPARSE, TEXTS, run, train, upload
 
 LONG = 20 * MARKER
 
@@ -105,3 +109,55 @@ def test_weights_that_cannot_stand_there_are_refused_at_once(client: TestClient,
     )
     document = problem(response, 422, "invalid_input")
     assert document["errors"][0]["pointer"] == "/weight_column"
+
+
+def test_the_format_is_told_by_the_content_where_none_is_named(client: TestClient) -> None:
+    dataset = upload(client, "told", gzip.compress(b"label;text\na;one\nb;two\n"), None)
+    assert (dataset["state"], dataset["format"], dataset["n_rows"]) == ("ready", "csv", 2)
+    refused = client.post("/api/v1/datasets", params={"name": "untold"}, content=b"nothing that tells\n")
+    document = problem(refused, 422, "invalid_input")
+    assert document["errors"][0]["pointer"] == "/format"
+    problem(client.get("/api/v1/datasets/untold"), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("format", "option"),
+    [("parquet", {"encoding": "latin-1"}), ("jsonl", {"delimiter": "tab"}), ("tsv", {"delimiter": "comma"}),
+     ("annif", {"label_column": "topic"}), ("svmlight", {"text_columns": "title"}), ("npz", {"decimal": "comma"}),
+     ("jsonl", {"quotes": "false"})],
+)  # fmt: skip
+def test_what_a_format_cannot_heed_is_refused_at_once(client: TestClient, format: str, option: dict[str, str]) -> None:
+    refused = client.post("/api/v1/datasets", params={"name": "d", "format": format, **option}, content=b"x")
+    (name,) = option
+    assert problem(refused, 422, "invalid_input")["errors"][0]["pointer"] == f"/{name}"
+
+
+def test_all_faulty_rows_are_in_the_report(client: TestClient) -> None:
+    content = b"label,=x\n" + b"a,1\na,one\n" * 300
+    dataset = upload(client, "wrong", content, "csv")
+    assert dataset["error"]["detail"] == "the file has 300 error(s); the first 20 are listed, the others in the report"
+    answer = client.get("/api/v1/datasets/wrong/errors")
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.reader(io.StringIO(answer.text)))
+    assert rows[0] == ["line", "column", "fault"]
+    assert rows[1:] == [[str(line), "'=x", "'one' is not a number"] for line in range(3, 602, 2)]
+    upload(client, "right", SPARSE, "svmlight")
+    problem(client.get("/api/v1/datasets/right/errors"), 404, "not_found")
+
+
+def test_rows_for_validation_are_neither_trained_on_nor_tested_on(client: TestClient) -> None:
+    rows = b"a,1,train\nb,2,train\n" * 4 + b"a,1,test\nb,2,validation\nc,3,validation\n"
+    dataset = upload(client, "parts", b"label,x,split\n" + rows, "csv")
+    assert (dataset["n_rows"], dataset["n_train"]) == (11, 8)
+    statistics = client.get("/api/v1/datasets/parts/statistics").json()
+    assert (statistics["n_train"], statistics["n_test"], statistics["n_validation"]) == (8, 1, 2)
+    assert statistics["classes"][1] == {"label": "b", "train": 4, "test": 0, "validation": 1}
+    assert client.get("/api/v1/datasets/parts/rows?offset=9&limit=1").json()["rows"][0]["split"] == "validation"
+    assert train(client, "parts", "parts")["state"] == "succeeded"
+    version = client.get("/api/v1/models/parts/versions/1").json()
+    assert version["classes"] == ["a", "b"] if "classes" in version else version["n_classes"] == 2
+    request = {"kind": "evaluate", "model": "parts", "dataset": "parts", "part": "validation"}
+    job = client.post("/api/v1/jobs", json=request)
+    run(job.json()["id"])
+    evaluation = client.get(job.headers["location"]).json()["result"]["evaluation"]
+    assert client.get(f"/api/v1/evaluations/{evaluation}").json()["n_rows"] == 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.formats import csv_table
 from app.formats.csv_table import parse_csv
 from app.formats.table import FormatError, Parsed, RowError
-from app.formats.window import Window
+from app.formats.window import NOT_UTF8, Window
 from app.schemas.datasets import ImportOptions
 
 
@@ -147,12 +147,12 @@ def test_an_error_after_newlines_in_quotes_names_the_line_where_its_row_begins(p
 
 
 def test_bytes_that_are_not_utf8_are_named_by_their_line(path: Path) -> None:
-    assert errors(path, b"label,text\na,b\nc,\xff\n") == [RowError(3, None, "not valid UTF-8")]
+    assert errors(path, b"label,text\na,b\nc,\xff\n") == [RowError(3, None, f"not {NOT_UTF8}")]
 
 
 def test_an_unknown_split_is_named(path: Path) -> None:
     content = "label,x,split\na,1,train\na,1,dev\n"
-    assert errors(path, content) == [RowError(3, "split", "the split is 'dev', expected train or test")]
+    assert errors(path, content) == [RowError(3, "split", "the split is 'dev', expected train, test or validation")]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_an_unknown_split_is_named(path: Path) -> None:
         ("label,x,x\n", "two columns are called 'x'"),
         ("label,,x\n", "column 2 has no name"),
         ("class,x\na,1\n", "no column 'label' among the 2 columns"),
-        ("label;x\na;1\n", "separated by commas"),
+        ("class;x\na;1\n", "is it a semicolon? (delimiter=semicolon)"),
         ("label,text,size,colour\n", "2 more column(s): 'size', 'colour'"),
         ('label,"x\n', "the header is not a CSV record"),
     ],

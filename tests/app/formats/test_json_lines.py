@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.formats import json_lines
 from app.formats.json_lines import parse_jsonl
 from app.formats.table import FormatError, Parsed, RowError
-from app.formats.window import Window
+from app.formats.window import NOT_UTF8, Window
 from app.schemas.datasets import ImportOptions
 
 
@@ -182,7 +182,7 @@ def test_an_error_in_features_names_its_line(path: Path, row: dict[str, Any], co
 
 def test_bytes_that_are_not_utf8_are_named_by_their_line(path: Path) -> None:
     content = b'{"label": "a", "text": "b"}\n{"label": "a", "text": "\xff"}\n'
-    assert errors(path, content) == [RowError(2, None, "not valid UTF-8")]
+    assert errors(path, content) == [RowError(2, None, f"not {NOT_UTF8}")]
 
 
 @pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])

@@ -1,0 +1,138 @@
+"""The numeric columns of an Arrow table as a sparse matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import csr_matrix
+
+from app.formats.columns import Columns
+from app.formats.matrix import MAX_INDEX, Rows
+from app.formats.table import Problems, row_error, shorten
+
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+_PAIRS = ["indices", "values"]
+_MOST_FEATURES = 10_000_000
+
+
+class Numbers:
+    """Columns of numbers, lists of equally many numbers, or lists `indices` and `values`.
+
+    Raises
+    ------
+    FormatError
+        A column is none of these.
+    """
+
+    def __init__(self, schema: pa.Schema, columns: Columns) -> None:
+        self._rows = Rows()
+        self._places = columns.numeric
+        self._names = [columns.names[at] for at in columns.numeric]
+        self._sparse = sorted(self._names) == _PAIRS and all(_is_list(schema.types[at]) for at in self._places)
+        self._widths: list[int | None] = [None if _is_list(schema.types[at]) else 1 for at in self._places]
+        for at, name in zip(self._places, self._names, strict=True):
+            type = schema.types[at].value_type if _is_list(schema.types[at]) else schema.types[at]
+            if not (pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_boolean(type)):
+                detail = (
+                    f"the column is of type {shorten(str(schema.types[at]))}, expected numbers (ignore_columns leaves "
+                    "columns out, text_columns names texts)"
+                )
+                raise row_error(1, detail, name)
+
+    def add(self, batch: pa.RecordBatch, rows: npt.NDArray[np.int64], problems: Problems) -> None:
+        """Append rows, of which row k has the number `rows[k]`; what is not finite is noted."""
+        if self._sparse:
+            self._add_pairs(batch, rows, problems)
+            return
+        blocks = [
+            self._block(batch.column(at), place, rows, problems) for place, at in enumerate(self._places)
+        ]  # each (n, width)
+        dense = np.hstack(blocks) if len(blocks) > 1 else blocks[0]
+        row, column = np.nonzero(dense)
+        lengths = np.bincount(row, minlength=len(rows)).astype(np.int64)
+        self._rows.add(lengths, column.astype(np.int32), dense[row, column])
+
+    def take(self) -> tuple[csr_matrix[np.float64], list[str] | None]:
+        """The matrix, and the names of its columns: those of lists with a point and the place."""
+        if self._sparse:
+            return self._rows.take(), None
+        names: list[str] = []
+        for name, width in zip(self._names, self._widths, strict=True):
+            names += [name] if width == 1 else [f"{name}.{place}" for place in range(width or 0)]
+        return self._rows.take(len(names)), names
+
+    def _block(
+        self, column: pa.Array, place: int, rows: npt.NDArray[np.int64], problems: Problems
+    ) -> npt.NDArray[np.float64]:
+        name = self._names[place]
+        if not _is_list(column.type):
+            values = _floats(column)
+            self._note(values, column, rows, name, problems)
+            return values[:, None]
+        lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
+        width = self._widths[place]
+        if width is None:
+            width = self._widths[place] = int(max(lengths[0], 0))
+        if width > _MOST_FEATURES:
+            raise row_error(
+                int(rows[0]), f"the list has {width:,} numbers; at most {_MOST_FEATURES:,} may stand there", name
+            )
+        for k in np.flatnonzero(lengths != width).tolist():
+            found = "is missing" if lengths[k] < 0 else f"has {lengths[k]} numbers"
+            problems.add(int(rows[k]), f"the list {found}, expected {width} as in the first row", name)
+        if (lengths != width).any():
+            return np.zeros((len(rows), width))
+        flat = column.flatten()
+        values = _floats(flat)
+        self._note(values, flat, np.repeat(rows, width), name, problems)
+        return values.reshape(len(rows), width)
+
+    def _add_pairs(self, batch: pa.RecordBatch, rows: npt.NDArray[np.int64], problems: Problems) -> None:
+        at = dict(zip(self._names, self._places, strict=True))
+        indices, values = batch.column(at["indices"]), batch.column(at["values"])
+        lengths = pc.list_value_length(indices).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        others = pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False)
+        wrong = np.flatnonzero(lengths != others)
+        for k in wrong.tolist():
+            problems.add(int(rows[k]), f"{lengths[k]} indices and {others[k]} values")
+        if len(wrong):
+            return
+        flat = indices.flatten()
+        numbers = flat.cast(pa.float64(), safe=False).fill_null(-1.0).to_numpy(zero_copy_only=False)
+        row = np.repeat(np.arange(len(rows)), lengths)
+        bad = ~((numbers >= 0) & (numbers < MAX_INDEX) & (numbers == np.floor(numbers)))
+        for k in np.unique(row[bad]).tolist():
+            problems.add(int(rows[k]), f"an index is not an integer between 0 and {MAX_INDEX - 1}", "indices")
+        found = np.where(bad, 0, numbers).astype(np.int32)
+        order = np.lexsort((found, row))
+        twice = (np.diff(found[order]) == 0) & (np.diff(row[order]) == 0)
+        if not bad.any():
+            for k in np.unique(row[order][1:][twice]).tolist():
+                problems.add(int(rows[k]), "an index is there twice", "indices")
+        given = values.flatten()
+        weights = _floats(given)
+        self._note(weights, given, rows[row], "values", problems)
+        self._rows.add(lengths, found, weights)
+
+    @staticmethod
+    def _note(
+        values: npt.NDArray[np.float64], column: pa.Array, rows: npt.NDArray[np.int64], name: str, problems: Problems
+    ) -> None:
+        wrong = np.flatnonzero(~np.isfinite(values))
+        missing = column.is_null().to_numpy(zero_copy_only=False) if len(wrong) else None
+        for k in wrong.tolist():
+            assert missing is not None
+            detail = "the number is missing" if missing[k] else f"{values[k]} is not a finite number"
+            problems.add(int(rows[k]), detail, name)
+        values[wrong] = 0.0
+
+
+def _is_list(type: pa.DataType) -> bool:
+    return any(test(type) for test in _LISTS)
+
+
+def _floats(column: pa.Array) -> npt.NDArray[np.float64]:
+    values = column.cast(pa.float64(), safe=False) if not pa.types.is_boolean(column.type) else column.cast(pa.int8())
+    return np.array(values.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))

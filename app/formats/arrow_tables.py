@@ -1,0 +1,233 @@
+"""Parquet and Arrow IPC tables: the columns of a CSV file, with types.
+
+Labels are strings, integers, or lists of those (a set a row); where the schema's metadata say what integers stand for,
+as Hugging Face's `datasets` writes them, they become those names. Numbers are columns of numbers or booleans, or lists
+of equally many of them, as embeddings are; `indices` and `values`, two lists, are sparse rows. Rows are counted from 1.
+A missing text is an empty one, a missing number or label an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from app.formats.arrow_numbers import Numbers
+from app.formats.columns import Columns, find_columns
+from app.formats.label_sets import LabelSets, take_labels
+from app.formats.labels import Labels, Splits
+from app.formats.plain_file import MostUnpacked
+from app.formats.table import Parsed, Problems, row_error, shorten
+from app.formats.text_blob import TextBlob, joined
+from app.formats.weights import Weights
+from app.schemas.datasets import ImportOptions
+
+BATCH_ROWS = 8192
+
+_STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+
+
+def parse_parquet(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
+    """Read a Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : ImportOptions
+        As for CSV.
+    most : MostUnpacked
+        What the columns may come to, as Parquet packs its pages.
+
+    Returns
+    -------
+    Parsed
+        Kind "text" if there are text columns, else "sparse" with `feature_names`.
+
+    Raises
+    ------
+    FormatError
+        It is damaged, its columns are not those expected, or with the rows that are not.
+    """
+    with _refusing("Parquet"), pq.ParquetFile(path) as file:
+        return _parse(file.schema_arrow, file.iter_batches(batch_size=BATCH_ROWS), options, most)
+
+
+def parse_arrow(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
+    """As :func:`parse_parquet`, of an Arrow IPC file (Feather version 2) or stream."""
+    with _refusing("Arrow IPC"), pa.memory_map(str(path)) as source:
+        if source.read(6) == b"ARROW1":
+            file = pa.ipc.open_file(source)
+            batches = (file.get_batch(number) for number in range(file.num_record_batches))
+            return _parse(file.schema, batches, options, most)
+        source.seek(0)
+        stream = pa.ipc.open_stream(source)
+        return _parse(stream.schema, stream, options, most)
+
+
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise row_error(1, f"no {what} file, or a damaged one: {shorten(str(error))}") from error
+
+
+def _parse(schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: ImportOptions, most: MostUnpacked) -> Parsed:
+    columns = find_columns([name.strip() for name in schema.names], options)
+    reader, row, total = _Reader(schema, columns, options), 1, 0
+    for batch in batches:
+        batch.validate(full=True)
+        # Pieces, as an Arrow file may hold any number of rows in one batch.
+        for begin in range(0, batch.num_rows, BATCH_ROWS):
+            piece = batch.slice(begin, BATCH_ROWS)
+            total += piece.nbytes
+            if total > most.n_bytes:
+                raise row_error(row, f"the table comes to more than {most.n_bytes:,} bytes when it is unpacked")
+            reader.read(piece, row)
+            row += piece.num_rows
+    return reader.take(row - 1)
+
+
+class _Reader:
+    """Batches of rows become arrays."""
+
+    def __init__(self, schema: pa.Schema, columns: Columns, options: ImportOptions) -> None:
+        self._columns = columns
+        self._problems = Problems()
+        self._splits, self._texts = Splits(), TextBlob()
+        weight = None if columns.weight is None else columns.names[columns.weight]
+        self._weights = None if weight is None else Weights(weight)
+        self._numbers = None if columns.texts else Numbers(schema, columns)
+        for column in columns.texts:
+            _require(schema, columns, column, "text", _is_string)
+        if columns.split is not None:
+            _require(schema, columns, columns.split, "split", _is_string)
+        if columns.weight is not None:
+            _require(schema, columns, columns.weight, "weights", _is_number)
+        type = _plain(schema.types[columns.label])
+        self._listed = any(test(type) for test in _LISTS)
+        _require(schema, columns, columns.label, "labels", lambda type: _is_label(_element(type)))
+        self._class_names = class_names(schema, schema.names[columns.label])
+        self._separator = options.label_separator
+        sets = self._listed or self._separator is not None
+        self._labels: Labels | LabelSets = LabelSets(self._separator or ",") if sets else Labels()
+
+    def read(self, batch: pa.RecordBatch, first: int) -> None:
+        """Take rows of which the first has that number."""
+        columns, rows = self._columns, np.arange(first, first + batch.num_rows, dtype=np.int64)
+        self._add_labels(batch.column(columns.label), rows)
+        if columns.split is not None:
+            self._splits.add(*_distinct(batch.column(columns.split)), rows, self._problems)
+        if self._weights is not None:
+            self._weights.add(_floats(batch.column(columns.weight)), rows, self._problems)
+        if self._numbers is not None:
+            self._numbers.add(batch, rows, self._problems)
+        else:
+            self._texts.add(*joined([_texts(batch.column(column)) for column in columns.texts]))
+
+    def take(self, n_rows: int) -> Parsed:
+        """The whole table."""
+        self._problems.raise_if_any()
+        if n_rows == 0:
+            raise row_error(1, "the table has no rows")
+        labels, y, indptr = take_labels(self._labels)
+        split = None if self._columns.split is None else self._splits.take()
+        weights = None if self._weights is None else self._weights.take()
+        if self._numbers is None:
+            return Parsed("text", labels, y, split, texts=self._texts.take(), weights=weights, label_indptr=indptr)
+        X, names = self._numbers.take()
+        return Parsed("sparse", labels, y, split, X=X, feature_names=names, weights=weights, label_indptr=indptr)
+
+    def _add_labels(self, column: pa.Array, rows: npt.NDArray[np.int64]) -> None:
+        if not self._listed:
+            codes, names = _distinct(column)
+            named = [self._named(name, rows[codes == code]) for code, name in enumerate(names)]
+            self._labels.add(codes, named, rows, self._problems)
+            return
+        assert isinstance(self._labels, LabelSets)
+        sets = [
+            [self._named("" if name is None else str(name), rows[k : k + 1]) for name in members or ()]
+            for k, members in enumerate(column.to_pylist())
+        ]
+        self._labels.add_sets(np.arange(len(sets)), sets, rows, self._problems)
+
+    def _named(self, name: str, rows: npt.NDArray[np.int64]) -> str:
+        """What an integer stands for, where the file says so."""
+        if self._class_names is None or not name:
+            return name
+        if name.isdecimal() and int(name) < len(self._class_names):
+            return self._class_names[int(name)]
+        for row in rows.tolist():
+            detail = f"{shorten(name)} stands for none of the {len(self._class_names)} labels that the file names"
+            self._problems.add(row, detail, "label")
+        return "?"
+
+
+def class_names(schema: pa.Schema, column: str) -> list[str] | None:
+    """The names of a column's integers as Hugging Face's metadata give them; None where they do not."""
+    try:
+        features: Any = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        feature = features[column]
+        while isinstance(feature, dict) and "feature" in feature:
+            feature = feature["feature"]
+        feature = feature[0] if isinstance(feature, list) else feature  # a list's older form
+        names = feature["names"]
+    except (KeyError, ValueError, TypeError, IndexError):
+        return None
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
+
+
+def _require(schema: pa.Schema, columns: Columns, column: int, what: str, fits: Any) -> None:
+    type = _plain(schema.types[column])
+    if not fits(type):
+        detail = f"the column is of type {shorten(str(type))}, which cannot be {what}"
+        raise row_error(1, detail, columns.names[column])
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    return type.value_type if pa.types.is_dictionary(type) else type
+
+
+def _element(type: pa.DataType) -> pa.DataType:
+    return _plain(type.value_type) if any(test(type) for test in _LISTS) else type
+
+
+def _is_string(type: pa.DataType) -> bool:
+    return any(test(type) for test in _STRINGS)
+
+
+def _is_number(type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type) or pa.types.is_floating(type))
+
+
+def _is_label(type: pa.DataType) -> bool:
+    return _is_string(type) or bool(pa.types.is_integer(type) or pa.types.is_boolean(type))
+
+
+def _distinct(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Each row's index among the distinct values, as strings; "" is what is missing."""
+    encoded = column.cast(pa.large_string()).fill_null("").dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def _floats(column: pa.Array) -> npt.NDArray[np.float64]:
+    return np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False))
+
+
+def _texts(column: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    texts = column.cast(pa.large_string()).fill_null("")
+    _, offsets, blob = texts.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    data = np.frombuffer(blob, dtype=np.uint8) if blob is not None else np.empty(0, dtype=np.uint8)
+    return data[ends[0] : ends[-1]], np.diff(ends)

@@ -1,0 +1,127 @@
+"""Parquet and Arrow files: what they say is what is read, from Hugging Face's exports, too."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.formats.plain_file import MostUnpacked
+from app.formats.registry import parse
+from app.formats.table import FormatError, Parsed
+from app.schemas.datasets import ImportOptions
+
+BOTH = pytest.mark.parametrize("format", ["parquet", "arrow"])
+
+
+def write(path: Path, table: pa.Table, format: str) -> None:
+    if format == "parquet":
+        pq.write_table(table, path, row_group_size=2)
+        return
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
+def read(tmp_path: Path, columns: dict[str, Any] | pa.Table, format: str = "parquet", **options: Any) -> Parsed:
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    write(tmp_path / "data", table, format)
+    return parse(tmp_path / "data", format, ImportOptions(**options))
+
+
+def hugging_face(table: pa.Table, **features: Any) -> pa.Table:
+    return table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+
+
+@BOTH
+def test_texts_labels_and_splits_are_read(tmp_path: Path, format: str) -> None:
+    columns = {"text": ["one", None, "drei ä"], "label": ["b", "a", "b"], "split": ["train", "test", "validation"]}
+    parsed = read(tmp_path, columns, format)
+    assert parsed.texts is not None
+    assert parsed.split is not None
+    assert list(parsed.texts) == ["one", "", "drei ä"]
+    assert (parsed.labels, parsed.y.tolist(), parsed.split.tolist()) == (["a", "b"], [1, 0, 1], [0, 1, 2])
+
+
+@BOTH
+def test_columns_of_numbers_lists_and_booleans_become_one_matrix(tmp_path: Path, format: str) -> None:
+    vectors = pa.array([[1.0, 2.0], [0.0, 3.0], [4.0, 0.0]], pa.list_(pa.float32(), 2))
+    columns = {"label": pa.array([3, 1, 3]), "x": [1, 0, 7], "v": vectors, "b": [True, False, True], "w": [1.0, 2, 3]}
+    parsed = read(tmp_path, columns, format, weight_column="w")
+    assert parsed.X is not None
+    assert parsed.weights is not None
+    assert parsed.feature_names == ["x", "v.0", "v.1", "b"]
+    assert parsed.X.toarray().tolist() == [[1, 1, 2, 1], [0, 0, 3, 0], [7, 4, 0, 1]]
+    assert (parsed.labels, parsed.weights.tolist()) == (["1", "3"], [1, 2, 3])
+
+
+def test_indices_with_values_are_sparse_rows_and_lists_of_labels_sets(tmp_path: Path) -> None:
+    columns = {"labels": [["a", "b"], [], ["b", "a"]], "indices": [[3, 0], [], [1]], "values": [[2.0, 1], [], [5]]}
+    parsed = read(tmp_path, columns, label_column="labels")
+    assert parsed.X is not None
+    assert parsed.label_indptr is not None
+    assert parsed.X.toarray().tolist() == [[1, 0, 0, 2], [0, 0, 0, 0], [0, 5, 0, 0]]
+    assert (parsed.y.tolist(), parsed.label_indptr.tolist()) == ([0, 1, 0, 1], [0, 2, 2, 4])
+
+
+def test_class_labels_of_hugging_face_get_their_names(tmp_path: Path) -> None:
+    label = {"names": ["neg", "pos"], "_type": "ClassLabel"}
+    table = hugging_face(pa.table({"text": ["x", "y"], "label": [1, 0]}), text={"_type": "Value"}, label=label)
+    assert read(tmp_path, table).labels == ["neg", "pos"]
+    table = pa.table({"text": ["x", "y"], "tags": [[1, 0], [1]]})
+    for feature in ({"feature": label, "_type": "List"}, [label]):
+        parsed = read(tmp_path, hugging_face(table, tags=feature), label_column="tags")
+        assert (parsed.labels, parsed.y.tolist()) == (["neg", "pos"], [0, 1, 1])
+
+
+def test_a_class_label_without_a_name_is_refused_by_its_row(tmp_path: Path) -> None:
+    label = {"names": ["neg", "pos"], "_type": "ClassLabel"}
+    table = hugging_face(pa.table({"text": ["x", "y"], "label": [1, -1]}), label=label)
+    with pytest.raises(FormatError) as refused:
+        read(tmp_path, table)
+    (error,) = refused.value.errors
+    assert (error.row, error.column) == (2, "label")
+    assert error.detail == "-1 stands for none of the 2 labels that the file names"
+
+
+def test_columns_that_repeat_one_value_forever_are_bounded(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a long text " * 100] * 20_000, "label": ["a"] * 20_000}), tmp_path / "data")
+    assert (tmp_path / "data").stat().st_size < 10_000
+    with pytest.raises(FormatError, match="comes to more than 1,000,000 bytes"):
+        parse(tmp_path / "data", "parquet", most_unpacked=MostUnpacked(n_bytes=1_000_000))
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.tuples(st.sampled_from("abé"), finite, finite), min_size=1, max_size=30))
+def test_numbers_that_are_written_are_read(
+    tmp_path_factory: pytest.TempPathFactory, table: list[tuple[str, float, float]]
+) -> None:
+    labels, x, y = (list(column) for column in zip(*table, strict=True))
+    parsed = read(tmp_path_factory.getbasetemp(), {"x": x, "label": labels, "y": y})
+    assert parsed.X is not None
+    np.testing.assert_array_equal(parsed.X.toarray(), np.column_stack([x, y]))
+    assert [parsed.labels[c] for c in parsed.y] == labels
+
+
+@BOTH
+@settings(deadline=None, max_examples=30)
+@given(data=st.data())
+def test_damaged_files_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, format: str, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    write(path, pa.table({"text": ["one", "two", "three"], "label": ["a", "b", "a"]}), format)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(4, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(bytes(content[: data.draw(st.integers(8, len(content)))]))
+    with suppress(FormatError):
+        assert parse(path, format).n_rows > 0

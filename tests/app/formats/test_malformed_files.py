@@ -1,0 +1,139 @@
+"""Malformed files of every format: each is refused with the line, the column, and a message that says what is wrong."""
+
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.formats.registry import FORMATS, parse
+from app.formats.table import FormatError
+from app.schemas.datasets import ImportOptions
+
+
+def parquet(**columns: Any) -> bytes:
+    stream = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), stream)
+    return bytes(stream.getvalue())
+
+
+def arrow(**columns: Any) -> bytes:
+    table, stream = pa.table(columns), pa.BufferOutputStream()
+    with pa.ipc.new_file(stream, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(stream.getvalue())
+
+
+def npz(**arrays: Any) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+EYE = np.eye(2)
+SPARSE = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [2, 2]}
+AB = ["a", "b"]
+DATE = pa.array([0, 1], pa.date32())
+
+# format, content, line, column, message
+MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
+    ("svmlight", b"", 1, None, "the file is empty"),
+    ("svmlight", b"# nothing\n\n", 1, None, "only blank lines or comments"),
+    ("svmlight", b"a 1:1\n1:1\n", 2, None, "begins with the feature '1:1', expected a label"),
+    ("svmlight", b"a 1:1\nb 1:x\n", 2, None, "'1:x' has no number after the colon"),
+    ("svmlight", b"a 0:1\n", 1, None, "the index of '0:1' is not between 1 and"),
+    ("svmlight", b"a 2:1 1:1\n", 1, None, "is not greater than the one before it"),
+    ("svmlight", b"a 1:inf\n", 1, None, "'1:inf' is not a finite number"),
+    ("svmlight", b"a,b 1:1\n3,4 1:1\n", 2, None, "'3,4' is a list of labels"),
+    ("svmlight", b"a 1\n", 1, None, "'1' is not index:value"),
+    ("svmlight", b"a 1:1 cost:0\n", 1, "cost", "the weight is not positive"),
+    ("csv", b"", 1, None, "the file is empty"),
+    ("csv", b"label,text\n", 1, None, "a header and no rows"),
+    ("csv", b"label,x\na,1\nb,two\n", 3, "x", "'two' is not a number"),
+    ("csv", b"label,x\na,1\nb,\n", 3, "x", "the cell is empty, expected a number"),
+    ("csv", b"label,x\na,1,2\n", 2, None, "3 cells, expected 2 as in the header"),
+    ("csv", b'label,text\na,"never closed\n', 2, None, "a quote is opened and never closed"),
+    ("csv", b'label,text\na,"one" two\n', 2, None, "text after a closing quote"),
+    ("csv", b"label,text,label\n", 1, "label", "two columns are called 'label'"),
+    ("csv", b"label,,text\n", 1, None, "column 2 has no name"),
+    ("csv", b"class;text\na;b\n", 1, None, "is it a semicolon? (delimiter=semicolon)"),
+    ("csv", b"label,text,when\na,b,2020\n", 1, "when", "ignore_columns leaves columns out"),
+    ("csv", b"label,text,split\na,b,dev\n", 2, "split", "the split is 'dev', expected train, test or validation"),
+    ("csv", b"label,text\nGr\xfcn,b\n", 2, None, "not valid UTF-8"),
+    ("csv", b"label,text\n,b\n", 2, "label", "the label is empty"),
+    ("csv", b"\xff\xfel\0a\0b\0e\0l\0", 1, None, "say encoding=utf-16"),
+    ("csv", b"PAR1....", 1, None, "begins as parquet does, and not as csv"),
+    ("tsv", b"label,text\na,b\n", 1, None, "is it a comma? (delimiter=comma)"),
+    ("tsv", b"label\tx\na\t1,5\n", 2, "x", "'1,5' is not a number"),
+    ("tsv", b"label\tx\na\n", 2, None, "1 cells, expected 2"),
+    ("jsonl", b"\n \n", 1, None, "only blank lines"),
+    ("jsonl", b'{"label": "a", "text": "b"}\n{"label": "a"\n', 2, None, "not valid JSON at character"),
+    ("jsonl", b'{"label": "a", "text": "b"}\n[1]\n', 2, None, "a list, expected an object"),
+    ("jsonl", b'{"text": "b"}\n', 1, "label", "the key is missing"),
+    ("jsonl", b'{"label": "a", "text": null}\n', 1, "text", "null, expected a string"),
+    ("jsonl", b'{"label": "a", "text": "b", "lang": "en"}\n', 1, "lang", "unknown key(s): 'lang'"),
+    ("jsonl", b'{"label": "a", "indices": [1, 1], "values": [1, 2]}\n', 1, "indices", "an index is there twice"),
+    ("annif", b"a text without subjects\n", 1, None, "no tab: expected a text, a tab, and URIs"),
+    ("annif", b"a\t<u:1>\nb\tu:1\n", 2, "label", "'u:1' is not a list of URIs in angle brackets"),
+    ("annif", b"a\t<u:1> <u:2\n", 1, "label", "is not a list of URIs"),
+    ("annif", b"\n\n", 1, None, "only blank lines"),
+    ("annif", b"papers/1.txt".ljust(257, b"\0") + b"ustar", 1, None, "a tar of a folder is not read"),
+    ("parquet", b"PAR1" + b"\0" * 20, 1, None, "no Parquet file, or a damaged one"),
+    ("parquet", parquet(text=AB), 1, None, "no column 'label' among the 1 columns of the header ('text')"),
+    ("parquet", parquet(label=["a", None], text=AB), 2, "label", "the label is empty"),
+    ("parquet", parquet(label=[0.5, 1.5], x=[1, 2]), 1, "label", "of type double, which cannot be labels"),
+    ("parquet", parquet(label=AB, x=[1.0, None]), 2, "x", "the number is missing"),
+    ("parquet", parquet(label=AB, x=[1.0, float("inf")]), 2, "x", "inf is not a finite number"),
+    ("parquet", parquet(label=AB, x=AB), 1, "x", "of type string, expected numbers"),
+    ("parquet", parquet(label=AB, when=DATE), 1, "when", "of type date32[day], expected numbers"),
+    ("parquet", parquet(label=AB, text=[1, 2]), 1, "text", "of type int64, which cannot be text"),
+    ("parquet", parquet(label=AB, v=[[1.0], [1.0, 2.0]]), 2, "v", "the list has 2 numbers, expected 1"),
+    ("parquet", parquet(label=AB, indices=[[0], [1]], values=[[1.0], []]), 2, None, "1 indices and 0 values"),
+    ("parquet", parquet(label=pa.array([], pa.string()), x=pa.array([], pa.int8())), 1, None, "the table has no rows"),
+    ("arrow", b"ARROW1\0\0" + b"\0" * 20, 1, None, "no Arrow IPC file, or a damaged one"),
+    (
+        "arrow",
+        arrow(label=AB, indices=[[0], [-1]], values=[[1.0], [1.0]]),
+        2,
+        "indices",
+        "not an integer between 0 and",
+    ),
+    ("arrow", arrow(label=AB, indices=[[0], [1, 1]], values=[[1.0], [1.0, 2.0]]), 2, "indices", "there twice"),
+    ("arrow", b"label,x\na,1\n", 1, None, "the file does not begin as arrow does"),
+    ("npz", b"label,x\na,1\n", 1, None, "the file does not begin as npz does"),
+    ("npz", npz(X=EYE), 1, None, "no array 'label', label, labels or y; the file has 'X'"),
+    ("npz", npz(y=AB), 1, None, "expected X, or texts, or data with indices"),
+    ("npz", npz(X=EYE, y=["a"]), 1, "y", "the shape (1,) and type <U1, expected (2,), as many as rows"),
+    ("npz", npz(X=[1.0, 2.0], y=AB), 1, "X", "expected (n, n_features) of numbers"),
+    ("npz", npz(X=EYE, y=AB, notes=AB), 1, "notes", "1 unknown array(s): 'notes'"),
+    ("npz", npz(X=[[1.0], [np.nan]], y=AB), 2, "column 0", "nan is not a finite number"),
+    ("npz", npz(X=EYE, y=[0, 2], label_names=AB), 1, "y", "a label is not between 0 and 1"),
+    ("npz", npz(X=EYE, y=AB, weights=[1.0, -1.0]), 2, "weights", "the weight is not positive"),
+    ("npz", npz(**{**SPARSE, "indices": [0, 2]}, y=AB), 2, "indices", "an index is not between 0 and 1"),
+    ("npz", npz(**{**SPARSE, "indptr": [0, 2, 1]}, y=AB), 1, "indptr", "expected 3 offsets that rise"),
+    ("npz", npz(**SPARSE, format="coo", y=AB), 1, "format", "save it with .tocsr()"),
+    ("csv", gzip.compress(b"label,x\na,1\n")[:-9], 1, None, "the gzip data are damaged, or end too early"),
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "line", "column", "message"), MALFORMED, ids=[f"{row[0]}: {row[4]}" for row in MALFORMED]
+)
+def test_a_malformed_file_is_refused_with_line_column_and_message(
+    tmp_path: Path, format: str, content: bytes, line: int, column: str | None, message: str
+) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(content)
+    with pytest.raises(FormatError) as refused:
+        parse(path, format, ImportOptions())
+    first = refused.value.errors[0]
+    assert (first.row, first.column) == (line, column), first
+    assert message in first.detail
+
+
+def test_every_format_is_in_the_table() -> None:
+    assert {row[0] for row in MALFORMED} == set(FORMATS)

@@ -1,0 +1,105 @@
+"""NPZ files: dense, sparse, texts and sets of labels; nothing is unpickled, and no header is believed."""
+
+import io
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.formats.plain_file import MostUnpacked
+from app.formats.registry import parse
+from app.formats.table import FormatError, Parsed
+from app.schemas.datasets import ImportOptions
+
+
+def read(tmp_path: Path, arrays: dict[str, Any], **options: Any) -> Parsed:
+    np.savez_compressed(tmp_path / "data.npz", **arrays)
+    return parse(tmp_path / "data.npz", "npz", ImportOptions(**options))
+
+
+def as_saved(X: Any) -> dict[str, Any]:
+    """What scipy.sparse.save_npz writes."""
+    stream = io.BytesIO()
+    sp.save_npz(stream, X)
+    stream.seek(0)
+    return dict(np.load(stream))
+
+
+X = sp.csr_matrix(np.array([[0, 1.5, 0], [2, 0, 0], [0, 0, 0], [0, 3, 4]]))
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [{"X": X.toarray()}, {"X": np.asfortranarray(X.toarray())}, *map(as_saved, (X, X.tocsc(), sp.csr_array(X)))],
+    ids=["dense", "fortran", "csr", "csc", "array"],
+)
+def test_matrices_are_read_as_numpy_and_scipy_save_them(tmp_path: Path, arrays: dict[str, Any]) -> None:
+    parsed = read(tmp_path, {**arrays, "y": [7, 3, 7, 3], "weights": [1, 2, 3, 4], "split": [0, 1, 2, 0]})
+    assert parsed.X is not None
+    assert parsed.weights is not None
+    assert parsed.split is not None
+    np.testing.assert_array_equal(parsed.X.toarray(), X.toarray())
+    assert parsed.X.has_canonical_format
+    assert (parsed.labels, parsed.y.tolist()) == (["3", "7"], [1, 0, 1, 0])
+    assert (parsed.weights.tolist(), parsed.split.tolist()) == ([1, 2, 3, 4], [0, 1, 2, 0])
+
+
+def test_integers_stand_for_names_and_sets_may_be_lists_or_a_matrix(tmp_path: Path) -> None:
+    names = np.array(["b", "a", "c"])
+    assert read(tmp_path, {"X": X.toarray(), "y": [0, 1, 0, 1], "label_names": names}).labels == ["a", "b"]
+    lists = {"labels": [0, 1, 2], "label_indptr": [0, 2, 2, 3, 3], "names": names}
+    matrix = {"y": np.array([[1, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]]), "label_names": names}
+    for given_ in (lists, matrix):
+        parsed = read(tmp_path, {"X": X.toarray(), **given_})
+        assert parsed.label_indptr is not None
+        assert (parsed.labels, parsed.y.tolist()) == (["a", "b", "c"], [0, 1, 2])
+        assert parsed.label_indptr.tolist() == [0, 2, 2, 3, 3]
+
+
+def test_texts_are_read(tmp_path: Path) -> None:
+    parsed = read(tmp_path, {"texts": ["ein", "zwölf"], "label": ["a", "b"]})
+    assert parsed.texts is not None
+    assert list(parsed.texts) == ["ein", "zwölf"]
+
+
+def test_objects_are_never_unpickled(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    np.savez(path, X=np.eye(2), label=np.array([print, "b"], dtype=object))
+    with pytest.raises(FormatError, match="which would be pickles"):
+        parse(path, "npz")
+
+
+def test_a_header_that_promises_more_than_there_is_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
+    path, header = tmp_path / "data.npz", io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40, 1 << 20)})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("X.npy", header.getvalue() + bytes(100))
+        archive.writestr("y.npy", b"")
+    with pytest.raises(FormatError, match="there are fewer"):
+        parse(path, "npz")
+
+
+def test_arrays_that_come_to_too_much_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    np.savez_compressed(path, X=np.zeros((1000, 1000)), y=np.zeros(1000, int))
+    with pytest.raises(FormatError, match="at most 1,000,000 are read"):
+        parse(path, "npz", most_unpacked=MostUnpacked(n_bytes=1_000_000))
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_damaged_files_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged.npz"
+    np.savez(path, **as_saved(X), y=["a", "b", "a", "b"])
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(4, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(bytes(content[: data.draw(st.integers(8, len(content)))]))
+    with suppress(FormatError):
+        assert parse(path, "npz").n_rows > 0
