@@ -7,6 +7,7 @@ import typer
 from pydantic import BaseModel
 
 from app.client import Polymargin
+from app.commands import archives as archives  # its commands are those of models
 from app.commands import service
 from app.commands.datasets import datasets
 from app.commands.deletions import storage

@@ -34,7 +34,9 @@ class Settings(BaseSettings):
     cache_bytes: int = Field(
         default=64 << 30, gt=0, description="Most bytes of such copies; those used least recently are removed."
     )
-    max_upload_bytes: int = Field(default=8 << 30, gt=0, description="Largest dataset upload, in bytes.")
+    max_upload_bytes: int = Field(
+        default=8 << 30, gt=0, description="Largest upload of a dataset or an archive, in bytes."
+    )
     max_unpacked_bytes: int = Field(
         default=32 << 30, gt=0, description="Largest content of an uploaded file that is compressed, in bytes."
     )

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from app import logs
 from app.api import (
+    archives,
     codes,
     datasets,
     deletions,
@@ -33,7 +34,7 @@ from app.api.auth import KeyRing
 from app.api.browsers import HostCheck
 from app.api.limits import BodyLimits
 from app.api.metrics import Metrics
-from app.api.paths import DATASETS, HIERARCHIES
+from app.api.paths import ARCHIVES, DATASETS, HIERARCHIES
 from app.api.request_middleware import RequestMiddleware
 from app.config import Settings, settings
 from app.services.model_cache import ModelCache
@@ -62,7 +63,21 @@ TAGS = [
 
 _USES_SECONDS = 60.0
 
-PARTS = (datasets, hierarchies, solvers, jobs, models, deletions, evaluations, codes, figures, keys, storage, health)
+PARTS = (
+    datasets,
+    hierarchies,
+    solvers,
+    jobs,
+    models,
+    archives,
+    deletions,
+    evaluations,
+    codes,
+    figures,
+    keys,
+    storage,
+    health,
+)
 
 
 def create_app(config: Settings | None = None) -> FastAPI:
@@ -104,6 +119,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.routes = [route for route in own if isinstance(route, Route)]
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
     app.add_middleware(predictions.Predictions, state=app.state, route=predicting)
+    uploads[ARCHIVES] = config.max_upload_bytes
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, uploads=uploads)
     app.add_middleware(HostCheck, hosts=config.allowed_hosts, origins=config.allowed_origins)
     app.add_middleware(RequestMiddleware, metrics=metrics, verbose=config.log_level == "debug")

@@ -2,4 +2,5 @@
 
 V1 = "/api/v1"
 DATASETS = f"{V1}/datasets"
+ARCHIVES = f"{V1}/models/import"
 HIERARCHIES = f"{V1}/hierarchies"

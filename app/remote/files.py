@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -38,8 +39,27 @@ def send_file(
     unknown = query.keys() - options.model_fields.keys() - {"name", "format"}
     if unknown:
         raise TypeError(f"unknown option(s) {', '.join(sorted(unknown))}; known are {', '.join(options.model_fields)}")
+    return post_file(transport, path, file, query)
+
+
+def post_file(transport: Transport, path: str, file: Path, query: Mapping[str, Any]) -> bytes:
+    """Post a file, read from disk piece by piece, and return the answer's body."""
     headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
     return transport.send("POST", path, params=query, content=lambda: _pieces(file), headers=headers).content
+
+
+def receive_file(transport: Transport, path: str, file: Path, query: Mapping[str, str | None]) -> int:
+    """Write the body of an answer to ``file``, which appears whole or not at all; return its bytes."""
+    part = file.with_name(f".{file.name}.part")
+    size = 0
+    try:
+        with part.open("wb") as opened:
+            for piece in transport.pieces(path, query):
+                size += opened.write(piece)
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+    return size
 
 
 def _pieces(file: Path) -> Iterator[bytes]:

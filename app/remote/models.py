@@ -1,11 +1,14 @@
 """Models of a remote service: versions, aliases, predictions."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
 
+from app.remote.files import post_file, receive_file
 from app.remote.transport import Transport
+from app.schemas.archives import ExportFormat
 from app.schemas.deletions import Deletion, Restored, Retention, RetentionRule
 from app.schemas.models import Alias, AliasTarget, Model, ModelVersion, Selection
 from app.schemas.pages import Page
@@ -89,6 +92,32 @@ class Models:
         request |= {name: value for name, value in asked.items() if value is not None}
         path = f"/models/{model}/predict"
         return self._transport.post(PredictResponse, path, request, version=version, alias=alias)
+
+    def export(self, model: str, version: int, path: str | Path, format: ExportFormat = "archive") -> int:
+        """Write a version with all its files to ``path``, which appears whole or not at all; return its bytes.
+
+        numpy reads the file (``numpy.load``), the script load.py in it predicts from it, and :meth:`import_archive`
+        makes a version of it in another service.
+        """
+        place = f"{_place(model, version)}/export"
+        return receive_file(self._transport, place, Path(path), {"format": format})
+
+    def import_archive(self, path: str | Path, name: str | None = None) -> ModelVersion:
+        """Make a version of an archive that :meth:`export` has written; every hash is compared.
+
+        Parameters
+        ----------
+        name : str or None
+            Of the model; by default the one that the archive names.
+
+        Raises
+        ------
+        InvalidInputError
+            The file is no archive, or its bytes are not those that were written.
+        """
+        return ModelVersion.model_validate_json(
+            post_file(self._transport, "/models/import", Path(path), {"name": name})
+        )
 
     def delete(self, model: str, version: int | None = None, dry_run: bool = False) -> Deletion:
         """Delete a version, or with None all versions of a model; for a time they can be restored.

@@ -114,6 +114,25 @@ class Transport:
                 raise from_answer(response.status_code, response.read())
             yield response.iter_lines()
 
+    def pieces(self, path: str, params: Mapping[str, Any]) -> Iterator[bytes]:
+        """The body of a long answer as it comes, one attempt.
+
+        Raises
+        ------
+        UnreachableError
+            The service was not reached, or the answer broke off.
+        ResponseError
+            The service refused.
+        """
+        query = {name: value for name, value in params.items() if value is not None}
+        try:
+            with self._http.stream("GET", path, params=query) as response:
+                if response.status_code >= 400:
+                    raise from_answer(response.status_code, response.read())
+                yield from response.iter_bytes()
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+
     def _unreachable(self, error: httpx.TransportError) -> UnreachableError:
         reason = str(error) or type(error).__name__
         return UnreachableError(f"No answer from {self.url} ({reason}). Is the service running?")

@@ -4,6 +4,8 @@ from typing import Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from app.schemas.archives import Origin
+
 
 class Alias(BaseModel):
     """A moving name for a version; ``revision`` is its ETag."""
@@ -60,6 +62,7 @@ class ModelVersion(BaseModel):
         "without a hierarchy.",
     )
     aliases: list[str]
+    origin: Origin | None = Field(default=None, description="Where it was trained, if it was imported from an archive.")
     tags: dict[str, str] = Field(default={}, description="Names and values that people have given it.")
     notes: str = Field(default="", description="What people have written about it.")
     revision: int = Field(default=1, description="Of tags and notes: their ETag.")

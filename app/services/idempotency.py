@@ -18,7 +18,7 @@ KEPT_SECONDS = 7 * 86400.0
 _ROWS = tables.Idempotency
 
 R = TypeVar("R")
-Table = type[tables.Job] | type[tables.Dataset] | type[tables.Hierarchy]
+Table = type[tables.Job] | type[tables.Dataset] | type[tables.Hierarchy] | type[tables.ModelVersion]
 
 
 @dataclass(frozen=True)

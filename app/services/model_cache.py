@@ -5,6 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,14 +165,25 @@ def load_version(session: Session, version: ModelVersion) -> LoadedModel:
     """A version with its arrays mapped into memory; raises NotFound and Unavailable."""
     folder = models.artefact(session, version.id)
     try:
-        model, _ = load_model(folder / "model", mmap=True)
-        arrays, manifest = Files(folder).load_arrays("features")
+        model, features, nbytes = load_folder(folder)
     except (ModelError, OSError, ValueError) as error:
         raise Unavailable(f"The files of version {version.version} cannot be read.") from error
     prepare(model)
-    features = load_features(manifest["kind"], manifest["params"], _plain(arrays))
-    nbytes = model.nbytes + sum(array.nbytes for array in arrays.values())
     return LoadedModel(version, model, features, nbytes)
+
+
+def load_folder(folder: Path) -> tuple[Model, Features, int]:
+    """The model and the features of an artefact, mapped into memory, and their bytes.
+
+    Raises
+    ------
+    ModelError, OSError, ValueError
+        They cannot be read.
+    """
+    model, _ = load_model(folder / "model", mmap=True)
+    arrays, manifest = Files(folder).load_arrays("features")
+    features = load_features(manifest["kind"], manifest["params"], _plain(arrays))
+    return model, features, model.nbytes + sum(array.nbytes for array in arrays.values())
 
 
 def _plain(arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from app.schemas.archives import Origin
 from app.schemas.models import Alias, Model, ModelVersion, Selection
 from app.schemas.pages import Page
 from app.services.lookup import MAX_PAGE, by_id, by_ref, check_name, moment, newest
@@ -101,6 +102,15 @@ def artefact(session: Session, version_id: str) -> Path:
     if path is None:
         raise NotFound(f"no model version has the id {version_id!r:.80}")
     return files().path(path)
+
+
+def stored_metrics(session: Session, version_id: str) -> dict[str, dict[str, float]]:
+    """All measures of a version as they are stored: part, name, value."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    query = select(tables.Metric).where(tables.Metric.version_id == version_id)
+    for metric in session.scalars(query.order_by(tables.Metric.part, tables.Metric.name)):
+        found[metric.part][metric.name] = metric.value
+    return dict(found)
 
 
 def selection(session: Session, ref: str, number: int) -> Selection:
@@ -266,6 +276,7 @@ def show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list
             metrics={part: _whole(values) for part, values in metrics[row.id].items()},
             levels={part: found for part, values in metrics[row.id].items() if (found := _by_level(values))},
             aliases=aliases[row.id],
+            origin=None if row.origin is None else Origin.model_validate(row.origin),
             tags=row.tags or {},
             notes=row.notes or "",
             revision=row.revision,

@@ -57,12 +57,12 @@ class Files:
             with open(temporary / MANIFEST, "wb") as file:
                 file.write(text)
                 _sync(file)
-            _sync_folder(temporary)
+            sync_folder(temporary)
             os.rename(temporary, target)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         return hashlib.sha256(text).hexdigest()
 
     def save_bytes(self, relative: str, content: bytes) -> None:
@@ -77,7 +77,7 @@ class Files:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
     def load_arrays(
         self, relative: str, mmap: bool = True, sha256: str | None = None
@@ -165,8 +165,8 @@ class Upload:
         self.finish()
         target.parent.mkdir(parents=True)
         os.rename(self.path, target)
-        _sync_folder(target.parent)
-        _sync_folder(target.parent.parent)
+        sync_folder(target.parent)
+        sync_folder(target.parent.parent)
 
 
 def files() -> Files:
@@ -204,7 +204,8 @@ def _sync(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make what was created, renamed or removed in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

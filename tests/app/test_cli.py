@@ -116,6 +116,8 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     canned.answer("PATCH /models/topics/versions/3", VERSION | {"tags": {"stage": "try"}})
     canned.answer("GET /models/topics/retention", RETENTION)
     canned.answer("PUT /models/topics/retention", RETENTION)
+    canned.answer("GET /models/topics/versions/3/export", b"archive")
+    canned.answer("POST /models/import", VERSION, 201)
     canned.answer("GET /storage", STORAGE)
     canned.answer("POST /storage/collect", STORAGE | {"collected": True})
     canned.answer("GET /solvers", SOLVERS)
@@ -246,6 +248,21 @@ def test_an_upload_waits_until_the_dataset_is_ready(run: Run, canned: Canned, tm
     assert status == 0
     assert json.loads(out)["state"] == "ready"
     assert canned.asked[0].query == {"name": "papers", "format": "csv"}
+
+
+def test_an_archive_is_written_and_sent(run: Run, canned: Canned, tmp_path: Path) -> None:
+    file = tmp_path / "topics.npz"
+    status, out, _ = run("models", "export", "topics", "--output", str(file), "--json")
+    assert (status, json.loads(out)["size_bytes"], file.read_bytes()) == (0, 7, b"archive")
+    status, out, _ = run("models", "import", str(file), "--name", "others")
+    assert status == 0
+    assert "weston_watkins" in out
+    assert (canned.asked[-1].query, canned.asked[-1].body) == ({"name": "others"}, b"archive")
+    canned.answers["GET /models/topics/versions/3/export"] = [(404, json.dumps(problem(404, "not_found")).encode())]
+    status, _, err = run("models", "export", "topics", "--output", str(tmp_path / "none.npz"))
+    assert status == 1
+    assert "no" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["topics.npz"]
 
 
 def test_an_upload_may_name_its_columns(run: Run, canned: Canned, tmp_path: Path) -> None:

@@ -59,6 +59,8 @@ class ModelVersion(Table):
     created_at: Mapped[float]
     tags: Mapped[dict[str, Any] | None]
     notes: Mapped[str | None] = mapped_column(String)
+    # of a version that was trained in another service
+    origin: Mapped[dict[str, Any] | None]
     # of tags and notes
     revision: Mapped[int] = mapped_column(Integer, default=1)
     # it can be brought back until a sweep removes the row

@@ -28,7 +28,8 @@ QUERIES: dict[tuple[str, str], dict[str, Any]] = {
 # These name nothing of a workspace, or make something in that of the key.
 FREE = {
     ("GET", "/datasets"), ("POST", "/datasets"), ("GET", "/hierarchies"), ("POST", "/hierarchies"), ("GET", "/jobs"),
-    ("GET", "/models"), ("GET", "/solvers"), ("GET", "/solvers/{name}"), ("GET", "/keys"), ("POST", "/keys"),
+    ("GET", "/models"), ("POST", "/models/import"), ("GET", "/solvers"), ("GET", "/solvers/{name}"),
+    ("GET", "/keys"), ("POST", "/keys"),
 }  # fmt: skip
 # These are about the whole installation.
 INSTALLATION = {("GET", "/storage"), ("POST", "/storage/collect")}

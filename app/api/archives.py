@@ -1,0 +1,76 @@
+"""Routes that take versions of models from one service to another."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from sqlalchemy.orm import Session
+from starlette.responses import StreamingResponse
+
+from app.api import uploads
+from app.api.auth import ADMIN, VIEWER
+from app.api.parameters import Db, Number, Once, Ref, point_to
+from app.api.paths import ARCHIVES, V1
+from app.api.problems import responses
+from app.api.uploads import Check
+from app.schemas.archives import MEDIA_TYPE, ExportFormat
+from app.schemas.models import ModelVersion
+from app.schemas.names import NAME_PATTERN
+from app.services import archive_imports, archives
+from app.services.idempotency import fingerprint, once
+from app.store import tables
+from app.store.files import Upload
+
+router = APIRouter(tags=["models"])
+
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+
+
+@router.get(
+    f"{V1}/models/{{ref}}/versions/{{number}}/export",
+    dependencies=[VIEWER],
+    response_class=StreamingResponse,
+    responses={200: {"content": {MEDIA_TYPE: _BINARY}}, **responses(401, 404, 422)},
+)
+def export_version(
+    session: Db,
+    ref: Ref,
+    number: Number,
+    format: Annotated[ExportFormat, Query(description="archive: all of it, to be imported elsewhere.")] = "archive",
+) -> Response:
+    """A version with all its files: a zip of arrays that numpy reads, a model card, and the SHA-256 of each member."""
+    archive = archives.make(session, ref, number)
+    headers = {"Content-Disposition": f'attachment; filename="{archive.name}"'}
+    return StreamingResponse(archive.blocks(), media_type=MEDIA_TYPE, headers=headers)
+
+
+@router.post(
+    ARCHIVES,
+    status_code=201,
+    dependencies=[ADMIN],
+    openapi_extra=uploads.SCHEMA,
+    responses=responses(400, 401, 403, 409, 413, 415, 422, 507),
+)
+async def import_version(
+    request: Request,
+    response: Response,
+    token: Once,
+    name: Annotated[
+        str | None, Query(pattern=NAME_PATTERN, description="Of the model; by default that of the archive.")
+    ] = None,
+) -> ModelVersion:
+    """Make a version of an archive; every hash is compared, and it answers with the bits that it answered with before.
+
+    The arrays of a model are trusted once their hashes are right, so this takes an administrator's key.
+    """
+
+    def keep(session: Session, upload: Upload, check: Check) -> tuple[ModelVersion, bool]:
+        print_ = fingerprint("models", name or "", upload.sha256)
+
+        def make() -> ModelVersion:
+            return archive_imports.import_archive(session, upload, name, check)
+
+        return once(session, token, print_, tables.ModelVersion, make, archive_imports.get)
+
+    found, replayed = await uploads.take(request, token, lambda session: None, keep)
+    point_to(response, f"{V1}/models/{found.model}/versions/{found.version}", replayed)
+    return found

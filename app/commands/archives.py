@@ -1,0 +1,51 @@
+"""``polymargin models`` export and import."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.client import Polymargin
+from app.commands.models import models
+from app.commands.output import Json, console, print_json, table
+from app.remote.errors import ClientError
+
+
+@models.command()
+def export(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File to write; default: MODEL-VERSION.npz here.")] = None,
+    json: Json = False,
+) -> None:
+    """Write a version with all its files to an archive, which another service imports and numpy reads."""
+    out = console(json)
+    with Polymargin() as client, out.status("Receiving"):
+        if version is None:
+            latest = client.models.get(model).latest
+            if latest is None:
+                raise ClientError(f"The model {model[:80]!r} has no version")
+            version = latest.version
+        path = output or Path(f"{model}-{version}.npz")
+        size = client.models.export(model, version, path)
+    if json:
+        print_json({"path": str(path), "size_bytes": size})
+    else:
+        out.print(f"Wrote {path}, {size:,} bytes", markup=False)
+
+
+@models.command("import")
+def import_(
+    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="An archive.")],
+    name: Annotated[str | None, typer.Option(help="Of the model; default: the one that the archive names.")] = None,
+    json: Json = False,
+) -> None:
+    """Make a version of an archive; every hash is compared (administrators only)."""
+    out = console(json)
+    with Polymargin() as client, out.status("Sending"):
+        found = client.models.import_archive(path, name)
+    if json:
+        print_json(found)
+        return
+    rows = [("version", found.version), ("solver", found.solver), ("SHA-256", found.sha256)]
+    out.print(table(["model", found.model], rows))

@@ -1,0 +1,253 @@
+"""Archives that come in: every member is expected, bounded and compared with its hash."""
+
+import hashlib
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from pydantic import ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import InvalidInput, Item, NotFound, PolymarginError
+from app.schemas.archives import ArchiveContents, ArchivedVersion
+from app.schemas.models import ModelVersion
+from app.services import models, versions
+from app.services.archives import CARD, CONTENTS, LOADER
+from app.services.lookup import by_id
+from app.services.model_cache import load_folder
+from app.services.versions import Facts
+from app.store import tables
+from app.store.db import new_id, reading, writing
+from app.store.files import MANIFEST, Upload, files, sync_folder
+
+MAX_MEMBERS = 10_000
+# manifests name every class; the others are smaller still
+MAX_TEXT_BYTES = 256 << 20
+_BLOCK = 1 << 20
+_ARRAY = re.compile(r"(model|features)/[A-Za-z0-9][A-Za-z0-9_.-]{0,199}\.npy")
+_TEXTS = {CONTENTS, CARD, LOADER, f"model/{MANIFEST}", f"features/{MANIFEST}"}
+# of a zip file's member: encrypted, or with patches
+_FLAGS = 0x1 | 0x20
+
+
+def import_archive(session: Session, upload: Upload, name: str | None, check: Callable[[], None]) -> ModelVersion:
+    """Make a new version of the archive that was received; the upload is gone afterwards.
+
+    Parameters
+    ----------
+    name : str, optional
+        Of the model; by default the one that the archive names.
+    check : callable
+        Called now and then; raises where nobody waits any more.
+
+    Raises
+    ------
+    InvalidInput
+        The file is no archive, has a member that none should have or whose bytes are not those that were written, or
+        a model that this version cannot read.
+    """
+    # outside of the sweep's folders until all is checked
+    work = upload.path.with_name(f"{upload.path.name}.import")
+    try:
+        with _opened(upload.path) as archive:
+            contents = _contents(archive)
+            _require_listed(archive, contents)
+            _extract(archive, contents, work, check)
+        _require_whole(work, contents)
+        return _keep(session, work, contents.version, name or contents.version.origin.model)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        upload.abort()
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, UnicodeDecodeError) as error:
+        raise _refused("the file is no zip file, or is cut off") from error
+
+
+def _contents(archive: zipfile.ZipFile) -> ArchiveContents:
+    members = archive.infolist()
+    if len(members) > MAX_MEMBERS:
+        raise _refused(f"it has {len(members)} members; {MAX_MEMBERS} are the most")
+    names = [member.filename for member in members]
+    if len(set(names)) < len(names):
+        raise _refused("a member is there twice")
+    for number, member in enumerate(members):
+        text = member.filename in _TEXTS
+        if not text and not _ARRAY.fullmatch(member.filename):
+            raise _refused(f"member {number} is none that an archive has")
+        if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
+            raise _refused("a member is compressed; archives of this service are not", member.filename)
+        if member.flag_bits & _FLAGS:
+            raise _refused("a member is encrypted", member.filename)
+        if text and member.file_size > MAX_TEXT_BYTES:
+            raise _refused(f"it is larger than {MAX_TEXT_BYTES} bytes", member.filename)
+    if CONTENTS not in names:
+        raise _refused(f"it has no {CONTENTS}")
+    text_ = _read(archive, CONTENTS)
+    if b"\\u0000" in text_:
+        raise _refused("it holds a NUL character", CONTENTS)
+    try:
+        return ArchiveContents.model_validate(orjson.loads(text_))
+    except orjson.JSONDecodeError:
+        raise _refused("it is not JSON", CONTENTS) from None
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+        items = [Item(f"{CONTENTS}: {fault['msg']}", "/".join(("", *map(str, fault["loc"])))[:200]) for fault in faults]
+        raise InvalidInput("The archive does not say what it holds as this version expects it.", items) from None
+
+
+def _require_listed(archive: zipfile.ZipFile, contents: ArchiveContents) -> None:
+    there = {member.filename: member.file_size for member in archive.infolist()} | {CONTENTS: None}
+    listed = {name: file.size_bytes for name, file in contents.files.items()} | {CONTENTS: None}
+    if there.keys() != listed.keys():
+        n = len(there.keys() ^ listed.keys())
+        raise _refused(f"{n} member(s) are there and not listed, or listed and not there", CONTENTS)
+    wrong = [name for name, size in listed.items() if there[name] != size]
+    if wrong:
+        raise _refused("it has not the size that is listed", wrong[0])
+    missing = {f"model/{MANIFEST}", f"features/{MANIFEST}"} - listed.keys()
+    if missing:
+        raise _refused("it is not there", min(missing))
+
+
+def _extract(archive: zipfile.ZipFile, contents: ArchiveContents, work: Path, check: Callable[[], None]) -> None:
+    """Write the files of model and features below ``work``, each compared with its hash on the way."""
+    for folder in ("model", "features"):
+        (work / folder).mkdir(parents=True)
+    for name, expected in contents.files.items():
+        check()
+        target = work / name if "/" in name else None  # card and loader are hashed and not kept
+        digest = _copied(archive, name, target)
+        if digest != expected.sha256:
+            raise _refused("its bytes are not those that were written", name)
+    for made in (work / "model", work / "features", work):
+        sync_folder(made)
+
+
+def _copied(archive: zipfile.ZipFile, name: str, target: Path | None) -> str:
+    sha256 = hashlib.sha256()
+    try:
+        with archive.open(name) as member, open(target or os.devnull, "wb") as file:
+            while block := member.read(_BLOCK):
+                sha256.update(block)
+                file.write(block)
+            if target is not None:
+                file.flush()
+                os.fsync(file.fileno())
+    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+        raise _refused("it cannot be read", name) from error
+    return sha256.hexdigest()
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> bytes:
+    try:
+        return archive.read(name)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+        raise _refused("it cannot be read", name) from error
+
+
+def _require_whole(work: Path, contents: ArchiveContents) -> None:
+    """The manifests are those of the version, name exactly the arrays that came, and can be loaded."""
+    version = contents.version
+    for part, digest in (("model", version.sha256), ("features", version.features_sha256)):
+        if contents.files[f"{part}/{MANIFEST}"].sha256 != digest:
+            raise _refused("it is not the manifest of the version", f"{part}/{MANIFEST}")
+        manifest = _manifest(work / part / MANIFEST)
+        named = {f"{part}/{name}.npy": sha256 for name, sha256 in manifest["arrays"].items()}
+        came = {name: file.sha256 for name, file in contents.files.items() if name.startswith(f"{part}/")}
+        came.pop(f"{part}/{MANIFEST}")
+        if named != came:
+            raise _refused("the arrays that it names are not those that came", f"{part}/{MANIFEST}")
+    try:
+        model, features, _ = load_folder(work)
+    except PolymarginError as error:
+        raise _refused(error.detail) from None
+    except Exception as error:  # the arrays are somebody's: whatever their shapes break, they are at fault
+        raise _refused(f"this version cannot read its model ({type(error).__name__})") from error
+    if model.n_features != features.n_features or len(model.classes) != version.n_classes:
+        raise _refused("model, features and version do not agree on the number of features or classes")
+    if not all(_finite(array) for array in model.arrays().values()):
+        raise _refused("an array of the model has values that are not finite")
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = orjson.loads(path.read_bytes())
+        if isinstance(manifest, dict) and all(isinstance(value, str) for value in manifest["arrays"].values()):
+            return manifest
+    except (orjson.JSONDecodeError, KeyError, AttributeError):
+        pass
+    raise _refused("it is not a manifest", f"{path.parent.name}/{path.name}")
+
+
+def _finite(array: np.ndarray) -> bool:
+    if array.dtype.kind != "f":
+        return True
+    flat = array.reshape(-1)
+    return all(not np.isnan(flat[at : at + (1 << 22)]).any() for at in range(0, flat.size, 1 << 22))
+
+
+def _keep(session: Session, work: Path, version: ArchivedVersion, name: str) -> ModelVersion:
+    id = new_id()
+    path = f"models/import-{id}"
+    target = files().path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    size = sum(file.stat().st_size for file in work.rglob("*") if file.is_file())
+    os.rename(work, target)
+    sync_folder(target.parent)
+    try:
+        with writing(session):
+            facts = Facts(
+                job_id=id,
+                dataset_id=_same(session, tables.Dataset, version.dataset_sha256),
+                hierarchy_id=_same(session, tables.Hierarchy, version.hierarchy_sha256),
+                path=path,
+                size_bytes=size,
+                origin=version.origin.model_dump(mode="json"),
+                **{name: getattr(version, name) for name in _FACTS},
+            )
+            number = versions.add(session, name, facts, version.metrics)
+            row = models.version_row(session, name, number)
+            row.tags, row.notes = dict(version.tags), version.notes
+            session.flush()
+            return models.show_versions(session, [row])[0]
+    except BaseException:
+        files().delete(path)
+        raise
+
+
+_FACTS = (
+    "dataset_sha256", "hierarchy_sha256", "solver", "params", "seed", "request", "code_version", "n_classes",
+    "n_features", "n_train", "epochs", "converged", "primal", "dual", "gap", "violation", "seconds", "report", "sha256",
+)  # fmt: skip
+
+
+def _same(session: Session, table: Any, sha256: str | None) -> str | None:
+    """The id of what has the same hash here."""
+    query = select(table.id).where(table.sha256 == sha256).order_by(table.id).limit(1)
+    found: str | None = None if sha256 is None else session.scalars(query).first()
+    return found
+
+
+def get(session: Session, id: str) -> ModelVersion:
+    """The version with that id; raises NotFound."""
+    with reading(session):
+        row = by_id(session, tables.ModelVersion, id)
+        if row.deleted_at is not None:
+            raise NotFound("the version was deleted")
+        return models.show_versions(session, [row])[0]
+
+
+def _refused(detail: str, member: str | None = None) -> InvalidInput:
+    where = "" if member is None else f"{member[:100]}: "
+    return InvalidInput("The file is not an archive that can be imported.", [Item(f"{where}{detail}")])

@@ -1,0 +1,120 @@
+"""Predicts from an archive of Polymargin with numpy and scipy alone: ``python load.py model.npz "some text"``.
+
+An archive is a zip file of arrays, which numpy.load reads: ``Classifier("model.npz").predict(["some text"])``. Linear
+machines are known here, pools of them, and linear machines along a label tree; numbers come as a matrix with the
+columns that the training data had. Other kinds are imported into a service: ``polymargin models import model.npz``.
+"""
+
+import json
+import re
+import sys
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+
+class Classifier:
+    """``classes_``, ``decision_function`` and ``predict``, as scikit-learn has them."""
+
+    def __init__(self, path: str) -> None:
+        self.archive = np.load(path, allow_pickle=False)
+        self.model, self.features = (
+            json.loads(self.archive[f"{part}/manifest.json"]) for part in ("model", "features")
+        )
+        self.classes_ = np.array(self.model["classes"])
+
+    def decision_function(self, instances: Any) -> Any:
+        """Scores, shape (n, n_classes), of texts, or of rows of a matrix."""
+        X = self.transform(instances)
+        arrays = {name: self.archive[f"model/{name}"] for name in self.model["arrays"]}
+        return _scores(self.model["kind"], X, arrays, len(self.classes_))
+
+    def predict(self, instances: Any) -> Any:
+        """Labels, shape (n,)."""
+        scores = self.decision_function(instances)
+        if self.model["kind"] == "taxonomy":
+            return self.classes_[[self._leaf(row) for row in scores]]
+        return self.classes_[scores.argmax(axis=1)]
+
+    def transform(self, instances: Any) -> Any:
+        """The sparse rows that the machine reads."""
+        names = self.features["arrays"]
+        if self.features["kind"] == "sparse":
+            X = sp.csr_matrix(instances, dtype=float)
+            return X[:, self.archive["features/used"]] if "used" in names else X
+        blob, offsets = self.archive["features/names_blob"].tobytes(), self.archive["features/names_offsets"]
+        ids = {blob[a:b].decode(): i for i, (a, b) in enumerate(pairwise(offsets))}
+        rows = [Counter(term for term in terms(text, self.features["params"]) if term in ids) for text in instances]
+        indices = [ids[term] for row in rows for term in row]
+        counts = np.array([count for row in rows for count in row.values()], float)
+        X = sp.csr_matrix((counts, indices, np.cumsum([0, *map(len, rows)])), shape=(len(rows), len(ids)))
+        if self.features["params"]["sublinear_tf"]:
+            X.data = np.log(X.data) + 1
+        X = X @ sp.diags(self.archive["features/idf"])
+        lengths = np.sqrt(X.multiply(X).sum(axis=1)).A1
+        return (sp.diags(1 / np.where(lengths > 0, lengths, 1)) @ X).tocsr()
+
+    def _leaf(self, scores: Any) -> int:
+        if "candidates" in self.model["arrays"]:
+            candidates = self.archive["model/candidates"]
+            return int(candidates[scores[candidates].argmax()])
+        node, parent = -1, self.archive["model/parent"]
+        while len(children := np.flatnonzero(parent == node)):
+            node = int(children[scores[children].argmax()])
+        return node
+
+
+def terms(text: str, recipe: dict[str, Any]) -> list[str]:
+    """Words, runs of them, their beginnings and runs of characters, as the recipe says."""
+    unknown = set(recipe) - {
+        "min_df", "max_df", "max_features", "ngram_max", "prefix", "char_ngrams", "sublinear_tf", "lowercase",
+    }  # fmt: skip
+    if any(recipe[name] for name in unknown):
+        raise ValueError(f"this script does not know how to read texts with {sorted(unknown)}")
+    words = re.findall(r"\b\w\w+\b", text.lower() if recipe["lowercase"] else text)
+    found = [" ".join(words[i : i + n]) for n in range(1, recipe["ngram_max"] + 1) for i in range(len(words) - n + 1)]
+    if length := recipe.get("prefix"):
+        found += [f"{word[:length]}*" for word in words if len(word) > length]
+    if lengths := recipe.get("char_ngrams"):
+        for n in range(lengths[0], lengths[1] + 1):
+            found += [f"~{word[i : i + n]}" for word in (f" {w} " for w in words) for i in range(len(word) - n + 1)]
+    return found
+
+
+def _scores(kind: str, X: Any, arrays: dict[str, Any], n_classes: int) -> Any:
+    if kind == "pool":
+        kinds = json.loads(bytes(arrays["kinds"]))
+        members = [
+            {
+                name.removeprefix(f"member{m}."): array
+                for name, array in arrays.items()
+                if name.startswith(f"member{m}.")
+            }
+            for m in range(len(kinds))
+        ]
+        parts = [_scores(of, X, member, n_classes) for of, member in zip(kinds, members, strict=True)]
+        scores = sum(b * part for b, part in zip(arrays["coefficients"], parts, strict=True))
+        scores = scores - scores.max(axis=1, keepdims=True)
+        return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    if kind == "sparse_linear":
+        weights = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(X.shape[1], n_classes))
+        return (X @ weights).toarray() + arrays.get("intercept", 0)
+    if kind == "sharded_linear":
+        blocks = [arrays[f"W-{rank}"] for rank in range(int(arrays["owner"].max()) + 1)]
+        W = np.empty((len(arrays["features"]), n_classes))
+        for rank, block in enumerate(blocks):
+            W[:, arrays["owner"] == rank] = block
+        bias = float(arrays["bias"][0])
+        return X[:, arrays["features"][: len(W) - (bias != 0)]] @ W[: len(W) - (bias != 0)] + bias * W[-1]
+    if kind in ("linear", "linear_code", "taxonomy"):
+        return X[:, arrays["features"]] @ arrays["W"] + arrays.get("intercept", 0)
+    raise ValueError(f"this script reads linear machines; a model of the kind {kind!r} is imported into Polymargin")
+
+
+if __name__ == "__main__":
+    classifier = Classifier(sys.argv[1])
+    for instance, label in zip(sys.argv[2:], classifier.predict(sys.argv[2:]), strict=True):
+        print(f"{label}\t{instance}")
