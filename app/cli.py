@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from app.client import Polymargin
 from app.commands import archives as archives  # its commands are those of models
 from app.commands import service
+from app.commands.audit import audit
 from app.commands.datasets import datasets
 from app.commands.deletions import storage
 from app.commands.evaluations import compare, evaluate, evaluations
@@ -45,6 +46,7 @@ cli.command()(evaluate)
 cli.command()(compare)
 cli.add_typer(evaluations, name="evaluations")
 cli.add_typer(keys, name="keys")
+cli.command()(audit)
 cli.add_typer(storage, name="storage")
 cli.add_typer(service.corpus, name="corpus")
 cli.command()(service.worker)

@@ -6,6 +6,7 @@ It needs httpx and pydantic and loads neither the solvers nor the service; its e
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from app.remote.audit import Audit
 from app.remote.datasets import Datasets
 from app.remote.evaluations import Evaluations
 from app.remote.hierarchies import Hierarchies
@@ -46,6 +47,7 @@ class Polymargin:
         self.models = Models(self._transport)
         self.evaluations = Evaluations(self._transport)
         self.keys = Keys(self._transport)
+        self.audit = Audit(self._transport)
         self.storage = Storage(self._transport)
 
     @property

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from app import logs
 from app.api import (
     archives,
+    audit,
     codes,
     datasets,
     deletions,
@@ -57,7 +58,7 @@ TAGS = [
     {"name": "evaluations", "description": "How well versions do on datasets, and which of two does better."},
     {"name": "predictions", "description": "Labels for new instances."},
     {"name": "figures", "description": "Pictures of what was trained."},
-    {"name": "keys", "description": "Who may use the service."},
+    {"name": "keys", "description": "Who may use the service, and who changed what."},
     {"name": "operation", "description": "Signs of life."},
 ]
 
@@ -75,6 +76,7 @@ PARTS = (
     codes,
     figures,
     keys,
+    audit,
     storage,
     health,
 )

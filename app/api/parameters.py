@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.api.auth import Editor
 from app.errors import Forbidden, PreconditionFailed
 from app.schemas.names import NAME_PATTERN
+from app.services.audit import Act, note_for
 from app.services.idempotency import Token
 from app.services.keys import ADMIN, Principal
 from app.store.scope import DEFAULT, confine
@@ -35,7 +36,7 @@ def opened(request: Request) -> Session:
     """A session that is confined to what the request's key may see; none is to be had before the key was checked."""
     principal: Principal = request.state.key
     session: Session = request.app.state.sessions()
-    return confine(session, principal.scope)
+    return note_for(confine(session, principal.scope), _act(request, principal))
 
 
 def _session(request: Request) -> Iterator[Session]:
@@ -50,7 +51,20 @@ def _everything(request: Request) -> Iterator[Session]:
             f"This is about the whole installation; it takes an administrator of the workspace {DEFAULT!r}."
         )
     with request.app.state.sessions() as session:
-        yield session
+        yield note_for(session, _act(request, principal))
+
+
+def _act(request: Request, principal: Principal) -> Act:
+    return Act(
+        key_id=principal.key_id,
+        key=principal.name,
+        workspace=principal.workspace,
+        method=request.method,
+        route=getattr(request.scope.get("route"), "path", ""),
+        path=request.url.path,
+        request_id=request.scope.get("state", {}).get("request_id"),
+        address=request.client.host if request.client else None,
+    )
 
 
 def _token(

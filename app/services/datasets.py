@@ -15,7 +15,7 @@ from app.formats.table import FormatError
 from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, DatasetRows, DatasetStatistics, NewDataset
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
-from app.services import in_use, job_queue
+from app.services import audit, in_use, job_queue
 from app.services.import_options import check_options
 from app.services.lookup import by_ref, moment, newest, require_owner
 from app.store import tables
@@ -178,6 +178,7 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
         row = by_ref(session, tables.Dataset, ref, _BRIEF, lock=True)
         require_owner(session, row)
         in_use.refuse(session, "dataset", tables.Job.dataset_id, tables.ModelVersion.dataset_id, row.id, force)
+        audit.changed(session, row, {"name": row.name, "sha256": row.sha256, "owner": row.owner}, None)
         session.execute(sql_delete(tables.Dataset).where(tables.Dataset.id == row.id))
     files().delete(_folder(row.id))
 

@@ -17,7 +17,7 @@ from app.formats.hierarchies.bounds import Bounds
 from app.formats.table import FormatError
 from app.schemas.hierarchies import Hierarchy, HierarchyNode, HierarchyNodes, HierarchyOptions, NewHierarchy
 from app.schemas.pages import Page
-from app.services import in_use
+from app.services import audit, in_use
 from app.services.lookup import by_ref, moment, newest, require_owner
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
@@ -178,6 +178,7 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
         row = by_ref(session, tables.Hierarchy, ref, lock=True)
         require_owner(session, row)
         in_use.refuse(session, "hierarchy", tables.Job.hierarchy_id, tables.ModelVersion.hierarchy_id, row.id, force)
+        audit.changed(session, row, {"name": row.name, "sha256": row.sha256, "owner": row.owner}, None)
         session.execute(sql_delete(tables.Hierarchy).where(tables.Hierarchy.id == row.id))
 
 

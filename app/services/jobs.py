@@ -20,7 +20,7 @@ from app.schemas.jobs import (
 )
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
-from app.services import job_queue, slots
+from app.services import audit, job_queue, slots
 from app.services.evaluation_requests import resolve_evaluation
 from app.services.lookup import by_id, moment, moment_or_none, newest
 from app.services.training_requests import resolve
@@ -99,12 +99,13 @@ def cancel(session: Session, id: str) -> Job:
         job = _locked(session, id)
         if job.state in {"succeeded", "failed"}:
             raise Conflict(f"the job has {job.state} and cannot be cancelled")
+        before = job.state
         if job.state == "queued":
             _set(session, id, state="cancelled", finished_at=db_now())
             fail_import(session, [id], "The import was cancelled.")
         elif job.state == "running":
             _set(session, id, state="cancelling")
-        return show(_locked(session, id))
+        return show(_note_state(session, id, before))
 
 
 def retry(session: Session, id: str) -> Job:
@@ -125,6 +126,7 @@ def retry(session: Session, id: str) -> Job:
             raise Conflict("the job's dataset was deleted")
         if job.request.get("hierarchy") is not None and job.hierarchy_id is None:
             raise Conflict("the job's hierarchy was deleted")
+        before = job.state
         _set(
             session, id, state="queued", losses=0, error=None, progress=None, finished_at=None,
             notified_at=db_now(), worker=None, lease_until=None,
@@ -133,7 +135,7 @@ def retry(session: Session, id: str) -> Job:
             session.execute(
                 update(tables.Dataset).where(tables.Dataset.id == job.dataset_id).values(state="importing", error=None)
             )
-        shown = show(_locked(session, id))
+        shown = show(_note_state(session, id, before))
     job_queue.notify(session, id, job.queue)
     return shown
 
@@ -230,6 +232,12 @@ def _result(stored: dict[str, Any]) -> JobResult:
 def is_final(job: Job) -> bool:
     """Whether the job's state will not change by itself any more."""
     return job.state in FINAL_STATES
+
+
+def _note_state(session: Session, id: str, before: str) -> tables.Job:
+    row = _locked(session, id)
+    audit.changed(session, row, {"state": before}, {"state": row.state})
+    return row
 
 
 def _locked(session: Session, id: str) -> tables.Job:

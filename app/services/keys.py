@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, Forbidden, InvalidInput, Item, Unauthenticated
 from app.schemas.keys import Key, NewKey, Role
 from app.schemas.pages import Page
+from app.services import audit
 from app.services.lookup import by_id, check_name, moment, moment_or_none, newest
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
@@ -117,6 +118,7 @@ def revoke(session: Session, id: str) -> Key:
                 raise Conflict("this is the last administrator's key; make another before revoking it")
             session.execute(update(tables.Key).where(tables.Key.id == id).values(revoked_at=db_now()))
             session.refresh(row)
+            audit.changed(session, row, {"revoked": False}, {"revoked": True})
         return _show(row, session.scalars(select(db_now())).one())
 
 

@@ -19,6 +19,7 @@ from app.store.tables import Owned
 
 Row = TypeVar(
     "Row",
+    tables.AuditEntry,
     tables.Dataset,
     tables.Evaluation,
     tables.Hierarchy,

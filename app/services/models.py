@@ -13,6 +13,7 @@ from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from app.schemas.archives import Origin
 from app.schemas.models import Alias, Model, ModelVersion, Selection
 from app.schemas.pages import Page
+from app.services import audit
 from app.services.lookup import MAX_PAGE, by_id, by_ref, check_name, moment, newest
 from app.store import tables
 from app.store.db import reading, writing
@@ -147,6 +148,7 @@ def set_alias(session: Session, ref: str, alias: str, version: int, if_match: in
         target = _version(session, model, version, None)
         at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)
         current = session.scalars(select(tables.Alias.revision).where(*at)).one_or_none()
+        before = _pointed_to(session, model, alias)
         if if_match is not None and if_match != (current or 0):
             raise PreconditionFailed(f"the alias has revision {current or 0}; If-Match names {if_match}")
         revision = (current or 0) + 1
@@ -157,6 +159,7 @@ def set_alias(session: Session, ref: str, alias: str, version: int, if_match: in
             session.add(tables.Alias(model_id=model.id, name=alias, version_id=target.id, revision=revision))
         else:
             session.execute(update(tables.Alias).where(*at).values(version_id=target.id, revision=revision))
+        audit.changed(session, model, {f"alias {alias}": before}, {f"alias {alias}": target.number})
         return Alias(name=alias, version=target.number, revision=revision)
 
 
@@ -183,7 +186,13 @@ def delete_alias(session: Session, ref: str, alias: str, if_match: int | None = 
             raise NotFound(f"the model has no alias {alias!r:.80}")
         if if_match is not None and if_match != current:
             raise PreconditionFailed(f"the alias has revision {current}; If-Match names {if_match}")
+        audit.changed(session, model, {f"alias {alias}": _pointed_to(session, model, alias)}, {f"alias {alias}": None})
         session.execute(delete(tables.Alias).where(*at))
+
+
+def _pointed_to(session: Session, model: tables.Model, alias: str) -> int | None:
+    query = select(V.number).join(tables.Alias, tables.Alias.version_id == V.id)
+    return session.scalars(query.where(tables.Alias.model_id == model.id, tables.Alias.name == alias)).one_or_none()
 
 
 def _version(session: Session, model: tables.Model, number: int | None, alias: str | None) -> tables.ModelVersion:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import event
 from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
 
-from app.store.tables import InWorkspace, Key, Owned
+from app.store.tables import AuditEntry, InWorkspace, Key, Owned
 
 DEFAULT = "default"
 
@@ -22,7 +22,8 @@ class Scope:
     Attributes
     ----------
     workspace : str
-        Whose things it sees. Keys of all workspaces are seen from the default one, which belongs to the installation.
+        Whose things it sees. Keys and the audit log of all workspaces are seen from the default one, which belongs to
+        the installation.
     owner : str or None
         Name of the key that acts, and owns what it makes.
     administers : bool
@@ -58,7 +59,8 @@ def _confine_statement(state: ORMExecuteState) -> None:
 
     state.statement = state.statement.options(with_loader_criteria(Owned, only, include_aliases=True))
     if workspace != DEFAULT:
-        state.statement = state.statement.options(with_loader_criteria(Key, Key.workspace == workspace))
+        for table in (Key, AuditEntry):
+            state.statement = state.statement.options(with_loader_criteria(table, table.workspace == workspace))
 
 
 @event.listens_for(Session, "before_flush")

@@ -71,6 +71,23 @@ SOLVERS = {
         }
     ]
 }
+ENTRY = {
+    "id": "a1",
+    "at": "2025-01-02T03:04:05Z",
+    "workspace": "default",
+    "key": "bob",
+    "key_id": "k1",
+    "method": "PUT",
+    "route": "/api/v1/models/{ref}/aliases/{alias}",
+    "path": "/api/v1/models/topics/aliases/production",
+    "request_id": "r1",
+    "address": "127.0.0.1",
+    "what": "model",
+    "thing": "m1",
+    "name": "topics",
+    "before": {"alias production": 1},
+    "after": {"alias production": 2},
+}
 KEY = {"id": "k1", "name": "bob", "role": "editor", "created_at": "2025-01-02T03:04:05Z", "revoked": False}
 PREDICTION = {"label": "a", "score": 1.5, "top": [{"label": "a", "score": 1.5}, {"label": "b", "score": -1.0}]}
 ANSWER = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": 0.05, "predictions": [PREDICTION]}
@@ -121,6 +138,7 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     canned.answer("GET /storage", STORAGE)
     canned.answer("POST /storage/collect", STORAGE | {"collected": True})
     canned.answer("GET /solvers", SOLVERS)
+    canned.answer("GET /audit", {"items": [ENTRY]})
     canned.answer("GET /keys", {"items": [KEY]})
     canned.answer("POST /keys", KEY | {"secret": "pm_new"}, 201)
     canned.answer("DELETE /keys/k1", b"", 204)
@@ -208,6 +226,8 @@ COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("predict", "topics", "--text", "hello", "--top-k", "2"), "1.5000", ANSWER),
     (("solvers",), "Weston and Watkins", SOLVERS),
     (("solvers", "weston_watkins"), "Weight of the losses", SOLVERS["items"][0]),
+    (("audit",), "alias production: 1 -> 2", {"items": [ENTRY]}),
+    (("audit", "--key", "bob", "--thing", "topics", "--days", "7"), "model topics", {"items": [ENTRY]}),
     (("keys", "list"), "bob", {"items": [KEY]}),
     (("keys", "create", "bob", "--role", "editor"), "pm_new", KEY | {"secret": "pm_new"}),
     (("keys", "create", "bob", "--workspace", "team-b"), "pm_new", KEY | {"secret": "pm_new"}),

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -214,6 +215,14 @@ def test_predictions_take_texts_and_arrays(canned: Canned) -> None:
     assert canned.asked[0].query == {"alias": "production"}
     assert canned.asked[0].body == b'{"instances":[{"text":"some text"}],"top_k":1}'
     assert canned.asked[1].body == b'{"instances":[[1.0,2.0]],"top_k":2}'
+
+
+def test_the_audit_log_is_asked_for_a_key_a_thing_and_a_time(canned: Canned) -> None:
+    canned.answer("GET /audit", {"items": []})
+    with Polymargin() as client:
+        client.audit.list("bob", "topics", datetime(2025, 1, 2, tzinfo=UTC))
+    since = "2025-01-02T00:00:00+00:00"
+    assert canned.asked[0].query == {"key": "bob", "thing": "topics", "since": since, "page_size": "50"}
 
 
 def test_an_alias_moves_only_from_the_revision_that_was_seen(canned: Canned) -> None:

@@ -1,6 +1,6 @@
 """The tables: the one truth about datasets, hierarchies, jobs, models and keys; times are seconds since 1970, UTC."""
 
-from app.store.tables.access import Idempotency, Key
+from app.store.tables.access import AuditEntry, Idempotency, Key
 from app.store.tables.base import InWorkspace, Owned, Table
 from app.store.tables.data import Dataset, Hierarchy, HierarchyNode
 from app.store.tables.evaluations import Evaluation, EvaluationConfusion, EvaluationLabel, EvaluationMeasure
@@ -10,6 +10,7 @@ from app.store.tables.pools import Slot, Worker
 
 __all__ = [
     "Alias",
+    "AuditEntry",
     "Checkpoint",
     "Dataset",
     "Evaluation",

@@ -1,6 +1,8 @@
-"""Keys, and the answers already given under an Idempotency-Key."""
+"""Keys, the answers already given under an Idempotency-Key, and the audit log."""
 
-from sqlalchemy import String, UniqueConstraint
+from typing import Any
+
+from sqlalchemy import JSON, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.store.tables.base import InWorkspace, Table
@@ -32,3 +34,24 @@ class Idempotency(Table):
     fingerprint: Mapped[str] = mapped_column(String(64))
     location: Mapped[str] = mapped_column(String(255))
     created_at: Mapped[float]
+
+
+class AuditEntry(InWorkspace, Table):
+    """One change that a request has made; rows are only ever added."""
+
+    __tablename__ = "audit"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    at: Mapped[float] = mapped_column(index=True)
+    key_id: Mapped[str] = mapped_column(String(32), index=True)
+    key: Mapped[str] = mapped_column(String(128))
+    method: Mapped[str] = mapped_column(String(16))
+    route: Mapped[str] = mapped_column(String(255))
+    path: Mapped[str] = mapped_column(String(255))
+    request_id: Mapped[str | None] = mapped_column(String(64))
+    address: Mapped[str | None] = mapped_column(String(255))
+    what: Mapped[str | None] = mapped_column(String(32))
+    thing_id: Mapped[str | None] = mapped_column(String(32), index=True)
+    name: Mapped[str | None] = mapped_column(String(255), index=True)
+    before: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    after: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))

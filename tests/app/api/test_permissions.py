@@ -15,7 +15,7 @@ from app import logs
 OPEN = {"/healthz", "/readyz", "/metrics", "/docs", "/openapi.json"}
 # these read, although they are asked by POST
 READING = {("POST", "/api/v1/models/{ref}/predict"), ("POST", "/api/v1/jobs/plan")}
-ADMINISTRATION = ("/api/v1/keys", "/api/v1/storage", "/api/v1/models/import")
+ADMINISTRATION = ("/api/v1/keys", "/api/v1/audit", "/api/v1/storage", "/api/v1/models/import")
 
 
 def _routes(app: FastAPI) -> Iterator[tuple[str, str, str]]:
