@@ -145,6 +145,14 @@ class Settings(BaseSettings):
         description="Keys that are not known, from one address, in the mean; then new keys from there get 429. Each "
         "API process counts by itself; behind a proxy the address is the proxy's. 0: any number.",
     )
+    protocols: str = Field(
+        default="open_inference,kserve_v1,mlflow,annif,label_studio",
+        description="The protocols of other services that are spoken beside the API's own, with commas between; `none` "
+        "for none.",
+    )
+    mlflow_model: str = Field(
+        default="", description="The model that MLflow's `/invocations`, `/ping` and `/version` at the root mean."
+    )
     log_level: str = Field(default="info", description="`debug`, `info`, `warning` or `error`.")
 
     @property

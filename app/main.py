@@ -38,6 +38,7 @@ from app.api.metrics import Metrics
 from app.api.paths import ARCHIVES, DATASETS, HIERARCHIES
 from app.api.request_middleware import RequestMiddleware
 from app.config import Settings, settings
+from app.protocols.spoken import routers
 from app.services.model_cache import ModelCache
 from app.services.readiness import jobs_by_state
 from app.services.remembered import Refreshing
@@ -57,6 +58,11 @@ TAGS = [
     {"name": "models", "description": "What training made: versions, and the aliases that move between them."},
     {"name": "evaluations", "description": "How well versions do on datasets, and which of two does better."},
     {"name": "predictions", "description": "Labels for new instances."},
+    {"name": "open inference", "description": "The Open Inference Protocol: KServe, Triton, MLServer."},
+    {"name": "kserve v1", "description": "Version 1 of KServe's protocol."},
+    {"name": "mlflow", "description": "MLflow's scoring server, one a model."},
+    {"name": "annif", "description": "Annif's projects and suggestions."},
+    {"name": "label studio", "description": "Label Studio's machine learning backend, one a model."},
     {"name": "figures", "description": "Pictures of what was trained."},
     {"name": "keys", "description": "Who may use the service, and who changed what."},
     {"name": "operation", "description": "Signs of life."},
@@ -115,9 +121,10 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
     predicting = predictions.install(app)
-    for part in PARTS:
-        app.include_router(part.router)
-    own = [*app.router.routes, *(route for part in PARTS for route in part.router.routes)]
+    parts = [*(part.router for part in PARTS), *routers(config.protocols)]
+    for router in parts:
+        app.include_router(router)
+    own = [*app.router.routes, *(route for router in parts for route in router.routes)]
     app.state.routes = [route for route in own if isinstance(route, Route)]
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
     app.add_middleware(predictions.Predictions, state=app.state, route=predicting)

@@ -142,9 +142,14 @@ def _allowed(request: Request) -> list[str]:
 
 async def _from_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
+    return problem(refused_parameters(error), request_id(request))
+
+
+def refused_parameters(error: RequestValidationError) -> InvalidInput:
+    """What is wrong with parameters of the path, the query and headers."""
     found = items(error.errors())
     where = ", ".join(sorted({item.pointer.split("/")[1] for item in found if item.pointer}))
-    return problem(InvalidInput(f"The request's {where} parameters are not valid.", found), request_id(request))
+    return InvalidInput(f"The request's {where} parameters are not valid.", found)
 
 
 def _message(fault: Mapping[str, Any]) -> str:

@@ -17,7 +17,17 @@ from app.store.failures import explained
 
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 _GONE = 499
-_QUIET = ("/predict", "/healthz", "/readyz", "/metrics")
+_QUIET = (
+    "/predict",
+    ":predict",
+    "/infer",
+    "/invocations",
+    "/suggest",
+    "/suggest-batch",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+)
 
 log = structlog.get_logger()
 

@@ -107,7 +107,7 @@ class ModelCache:
         """The id of the version; for as long as a new one is loaded beside, that of the one before."""
         with self._sessions() as session:
             id = _version_id(session, reference)
-        before = self.resolved.ready(reference)
+        before = self.resolved.known(reference)
         if before in (None, id) or before not in self._loaded or id in self._loaded:
             self._ahead.pop(id, None)
             return id

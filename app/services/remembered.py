@@ -49,6 +49,12 @@ class Remembered(Generic[K, V]):
         answer.used_at = now
         return answer.value
 
+    def known(self, key: K) -> V | None:
+        """As :meth:`ready`, when the value is not wanted for its own sake: it is not kept the longer for that."""
+        answer = self._answers.get(key)
+        expired = answer is None or time.monotonic() - answer.asked_at > REMEMBERED_SECONDS
+        return None if answer is None or expired else answer.value
+
     def get(self, key: K) -> V:
         """The value, asked for now; raises what ``ask`` raises."""
         known, asked_at = self._forgotten, time.monotonic()

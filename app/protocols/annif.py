@@ -1,0 +1,125 @@
+"""Annif's REST protocol: projects are models of texts, subjects their labels.
+
+Scores are probabilities where the model tells them, else 1 / (1 + exp(-score)), which has the same order.
+"""
+
+import math
+from typing import Annotated, Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.api.parameters import Db, Ref
+from app.api.problems import responses
+from app.errors import InvalidInput, Item
+from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, ask, loaded_model, object_of
+from app.schemas.models import Model
+from app.services import models
+from app.services.predictions import MAX_TOP
+from app.version import VERSION
+
+router = APIRouter(prefix="/v1", tags=["annif"], dependencies=[VIEWER], route_class=ProtocolRoute)
+
+_Limit = Annotated[int, Query(ge=1, le=MAX_TOP)]
+_Least = Annotated[float, Query(ge=0, le=1)]
+_MOST_FIELDS = 20
+
+
+@router.get("/", responses=responses(401))
+def annif_information() -> dict[str, str]:
+    """What this server is."""
+    return {"title": "Annif REST API, spoken by Polymargin", "version": VERSION}
+
+
+@router.get("/projects", responses=responses(401))
+def annif_projects(session: Db) -> dict[str, Any]:
+    """The newest thousand models as projects."""
+    return {"projects": [_project(model) for model in models.page(session, 1000).items]}
+
+
+@router.get("/projects/{ref}", responses=responses(401, 404, 422))
+def annif_project(session: Db, ref: Ref) -> dict[str, Any]:
+    """One model as a project."""
+    return _project(models.get(session, ref))
+
+
+@router.post("/projects/{ref}/suggest", responses=responses(401, 404, 409, 413, 422))
+async def annif_suggest(request: Request, ref: Ref) -> Response:
+    """Subjects for the form's `text`: at most `limit`, with a score of at least `threshold`."""
+    fields = _form(await request.body())
+    limit = _number(fields, "limit", int, 10, 1, MAX_TOP)
+    threshold = _number(fields, "threshold", float, 0.0, 0.0, 1.0)
+    found = await _suggested(request, ref, [fields.get("text", "")], int(limit), threshold)
+    return answer_json({"results": found[0]})
+
+
+@router.post("/projects/{ref}/suggest-batch", responses=responses(401, 404, 409, 413, 422))
+async def annif_suggest_batch(request: Request, ref: Ref, limit: _Limit = 10, threshold: _Least = 0.0) -> Response:
+    """Subjects for every one of `documents`, each a `text` and, if it likes, a `document_id`."""
+    documents: Any = object_of(await request.body()).get("documents")
+    texts: list[Any] = (
+        [one.get("text") for one in documents if isinstance(one, dict)] if isinstance(documents, list) else []
+    )
+    if not texts or len(texts) < len(documents) or not all(type(text) is str for text in texts):
+        raise InvalidInput("The body must be an object.", [Item("a list of objects with a text", "/documents")])
+    found = await _suggested(request, ref, texts, limit, threshold)
+    ids = [one.get("document_id") for one in documents]
+    return answer_json([{"document_id": id, "results": results} for id, results in zip(ids, found, strict=True)])
+
+
+def _project(model: Model) -> dict[str, Any]:
+    return {
+        "project_id": model.name,
+        "name": model.name,
+        "language": "und",
+        "backend": {"backend_id": "polymargin"},
+        "is_trained": model.latest is not None,
+        "modification_time": None if model.latest is None else model.latest.created_at,
+    }
+
+
+async def _suggested(
+    request: Request, ref: str, texts: list[str], limit: int, threshold: float
+) -> list[list[dict[str, Any]]]:
+    loaded = await loaded_model(request, ref)
+    answer = await ask(request, loaded, [{"text": text} for text in texts], top_k=limit)
+    found = []
+    for prediction in answer["predictions"]:
+        scored = [(entry, _worth(entry)) for entry in prediction["top"]]
+        found.append([_subject(entry, worth) for entry, worth in scored if worth >= threshold])
+    return found
+
+
+def _worth(entry: dict[str, Any]) -> float:
+    if "probability" in entry:
+        return float(entry["probability"])
+    score = entry["score"]
+    return 1.0 / (1.0 + math.exp(-score)) if score > -700 else 0.0
+
+
+def _subject(entry: dict[str, Any], worth: float) -> dict[str, Any]:
+    return {"uri": entry["label"], "label": entry["label"], "notation": None, "score": worth}
+
+
+def _form(content: bytes) -> dict[str, str]:
+    try:
+        fields = parse_qs(
+            content.decode(), keep_blank_values=True, strict_parsing=True, max_num_fields=_MOST_FIELDS, errors="strict"
+        )
+    except (ValueError, UnicodeDecodeError):
+        raise InvalidInput("The body must be a form (application/x-www-form-urlencoded) with a text.") from None
+    if "text" not in fields:
+        raise InvalidInput("The body must be a form.", [Item("a text is needed", "/text")])
+    return {name: values[0] for name, values in fields.items()}
+
+
+def _number(
+    fields: dict[str, str], name: str, kind: type[int] | type[float], default: float, least: float, most: float
+) -> float:
+    try:
+        value = kind(fields.get(name, default))
+    except ValueError:
+        value = kind(-1)
+    if not least <= value <= most:
+        raise InvalidInput("The form is not valid.", [Item(f"a number from {least:g} to {most:g}", f"/{name}")])
+    return value

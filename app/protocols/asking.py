@@ -1,0 +1,130 @@
+"""What the adapters share: their keys, their errors, and the one request that stands behind every protocol."""
+
+import base64
+import binascii
+import time
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.concurrency import run_in_threadpool
+
+from app.api.auth import admit
+from app.api.metrics import Metrics
+from app.api.problems import problem_of, refused_parameters
+from app.errors import InvalidInput, Malformed, PolymarginError
+from app.schemas.keys import Role
+from app.services.keys import Principal
+from app.services.model_cache import LoadedModel, ModelCache, Reference
+from app.services.predictions import predict
+from app.store.failures import FAILURES
+
+_TOLD: tuple[type[Exception], ...] = (PolymarginError, *FAILURES)
+
+_bearer = HTTPBearer(
+    auto_error=False, description="An API key, as POST /keys gave it; or HTTP Basic with the key as password."
+)
+
+
+class ProtocolRoute(APIRoute):
+    """A route whose errors also say ``error`` and ``message``, where clients of other services look for words."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except RequestValidationError as error:
+                return _spoken(problem_of(refused_parameters(error), request.scope))
+            except _TOLD as error:
+                return _spoken(problem_of(error, request.scope))
+
+        return answer
+
+
+def _spoken(response: Response) -> Response:
+    document = orjson.loads(bytes(response.body))
+    words = "; ".join([document["detail"], *(f"{item['pointer']}: {item['detail']}" for item in document["errors"])])
+    more = {"error": words, "message": words, "error_code": document["code"].upper()}
+    headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+    return Response(orjson.dumps(document | more), response.status_code, headers, response.media_type)
+
+
+def _needs(role: Role) -> Callable[..., object]:
+    async def check(
+        request: Request, _shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    ) -> Principal:
+        return await admit(request.app.state, request.scope, _as_bearer(request.headers.get("authorization", "")), role)
+
+    return check
+
+
+def _as_bearer(authorization: str) -> str:
+    """HTTP Basic as a bearer's header: for clients that only know names and passwords, the key is the password."""
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return authorization
+    try:
+        shown = base64.b64decode(encoded.strip(), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+    return f"Bearer {shown.partition(':')[2]}"
+
+
+_viewer, _editor = _needs("viewer"), _needs("editor")
+VIEWER, EDITOR = Depends(_viewer), Depends(_editor)
+
+
+async def loaded_model(request: Request, ref: str, version: int | None = None) -> LoadedModel:
+    """The model that is called so; raises NotFound, Conflict, Unavailable."""
+    cache: ModelCache = request.app.state.models
+    principal: Principal = request.state.key
+    reference: Reference = (principal.workspace, ref, version, None)
+    loaded = cache.ready(reference)
+    return await run_in_threadpool(cache.get, reference) if loaded is None else loaded
+
+
+async def ask(request: Request, loaded: LoadedModel, instances: list[Any], **options: Any) -> dict[str, Any]:
+    """The answer to one request of :func:`app.services.predictions.predict`; its errors, too."""
+    return await run_in_threadpool(
+        _ask, loaded, {"instances": instances, **options}, request.app.state.settings.max_instances,
+        request.app.state.metrics,
+    )  # fmt: skip
+
+
+def _ask(loaded: LoadedModel, document: dict[str, Any], max_instances: int, metrics: Metrics) -> dict[str, Any]:
+    started = time.perf_counter()
+    answer = predict(loaded, document, max_instances)
+    metrics.predicted(len(answer["predictions"]), time.perf_counter() - started)
+    return answer
+
+
+def json_of(content: bytes) -> Any:
+    """What JSON spells; raises Malformed."""
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise Malformed(f"The body is not JSON: it breaks off at line {error.lineno}, column {error.colno}.") from None
+
+
+def object_of(content: bytes) -> dict[str, Any]:
+    """The JSON object; raises Malformed, InvalidInput."""
+    document = json_of(content)
+    if not isinstance(document, dict):
+        raise InvalidInput("The body must be a JSON object.")
+    return document
+
+
+def answer_json(document: Any, status: int = 200) -> Response:
+    """A document as an answer."""
+    return Response(orjson.dumps(document), status, media_type="application/json")
+
+
+def reads_texts(loaded: LoadedModel) -> bool:
+    """Whether the model's instances are texts."""
+    return loaded.features.kind == "text"

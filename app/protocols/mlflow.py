@@ -1,0 +1,87 @@
+"""MLflow's scoring protocol, a server a model: ``/mlflow/NAME/invocations``, ``/ping`` and ``/version``.
+
+Clients that know no path ask at the root, for the model that POLYMARGIN_MLFLOW_MODEL names.
+"""
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from app.api.parameters import Ref
+from app.api.problems import responses
+from app.errors import InvalidInput, Item, NotFound, UnsupportedFormat
+from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, ask, loaded_model, object_of
+from app.protocols.frames import from_csv, from_document
+from app.version import VERSION
+
+router = APIRouter(tags=["mlflow"], dependencies=[VIEWER], route_class=ProtocolRoute)
+
+_ERRORS = responses(401, 404, 409, 422)
+_ASKING = responses(401, 404, 409, 413, 415, 422)
+_PLAIN: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+
+
+@router.get("/mlflow/{ref}/ping", responses=_ERRORS)
+@router.get("/mlflow/{ref}/health", name="mlflow_health", responses=_ERRORS)
+async def mlflow_ping(request: Request, ref: Ref) -> Response:
+    """The model can be loaded, and now is."""
+    await loaded_model(request, ref)
+    return Response("\n", media_type="application/json")
+
+
+@router.get("/mlflow/{ref}/version", response_class=Response, responses=_ERRORS | _PLAIN)
+async def mlflow_version(request: Request, ref: Ref) -> Response:
+    """The version of this service, as plain text."""
+    await loaded_model(request, ref)
+    return Response(VERSION, media_type="text/plain")
+
+
+@router.post("/mlflow/{ref}/invocations", responses=_ASKING)
+async def mlflow_invocations(request: Request, ref: Ref) -> Response:
+    """The label of every row of a data frame; with `{"params": {"top_k": 3}}` whole predictions."""
+    return await _answer(request, ref)
+
+
+@router.get("/ping", responses=_ERRORS)
+async def default_ping(request: Request) -> Response:
+    """The model that POLYMARGIN_MLFLOW_MODEL names can be loaded, and now is."""
+    return await mlflow_ping(request, _default(request))
+
+
+@router.get("/version", response_class=Response, responses=_ERRORS | _PLAIN)
+async def default_version(request: Request) -> Response:
+    """The version of this service, as plain text."""
+    return await mlflow_version(request, _default(request))
+
+
+@router.post("/invocations", responses=_ASKING)
+async def default_invocations(request: Request) -> Response:
+    """As the same below a model, for the one that POLYMARGIN_MLFLOW_MODEL names."""
+    return await _answer(request, _default(request))
+
+
+def _default(request: Request) -> str:
+    name: str = request.app.state.settings.mlflow_model
+    if not name:
+        raise NotFound("POLYMARGIN_MLFLOW_MODEL names no model; ask at /mlflow/NAME/invocations")
+    return name
+
+
+async def _answer(request: Request, ref: str) -> Response:
+    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    content = await request.body()
+    loaded = await loaded_model(request, ref)
+    options: Any = {}
+    if media_type == "text/csv":
+        instances = from_csv(loaded, content)
+    elif media_type == "application/json":
+        document = object_of(content)
+        options = document.get("params") or {}
+        if not isinstance(options, dict) or "instances" in options:
+            raise InvalidInput("The body's params are not valid.", [Item("an object of options", "/params")])
+        instances = from_document(loaded, document)
+    else:
+        raise UnsupportedFormat("The Content-Type must be application/json or text/csv.")
+    answer = await ask(request, loaded, instances, **options)
+    found = answer["predictions"] if options else [prediction["label"] for prediction in answer["predictions"]]
+    return answer_json({"predictions": found})
