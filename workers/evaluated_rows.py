@@ -16,7 +16,7 @@ from app.features.columns import SparseFeatures
 from app.features.text import TextFeatures
 from app.formats.labels import PARTS
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs import stored_request
 from app.schemas.models import ModelVersion
 from app.services import hierarchies, models
 from app.services.label_checks import named
@@ -160,7 +160,7 @@ def _trained_on(context: JobContext, store: Files, version: ModelVersion, model:
     if dataset is None or dataset.path is None:
         return None
     try:
-        request = TrainRequest.model_validate(version.request).model_copy(update={"unseen_labels": "count"})
+        request = stored_request(version.request).model_copy(update={"unseen_labels": "count"})
     except ValidationError:
         return None
     corpus = open_corpus(local_copy(store, dataset.path), dataset.path)

@@ -33,7 +33,7 @@ from solvers.core.memory import refuse
 from solvers.core.problem import Problem
 from solvers.labels.label_sets import closed
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
-from solvers.selection.splits import stratified
+from solvers.selection.splits import stratified, stratified_sets
 from workers.lease_heartbeat import LeaseHeartbeat
 
 # where fewer than one in so many columns has a value, the others are left out: whatever is made for each of them would
@@ -218,7 +218,7 @@ def _used(X: csr_matrix) -> NDArray[np.int32]:
 
 
 def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None) -> Rows:
-    """As :func:`split_rows` of rows with sets of labels; held out are rows at random, whatever their labels.
+    """As :func:`split_rows` of rows with sets of labels, label by label or, in requests of earlier versions, at random.
 
     Without a hierarchy all labels are children of the top.
     """
@@ -229,10 +229,12 @@ def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None) ->
         labels, orphans = closed(tree, np.asarray(corpus.label_indptr), nodes, request.missing_parents)
     except TaxonomyError as error:
         raise InvalidInput(str(error)) from None
-    if corpus.split is None:
-        train, test = _parted(stratified(np.zeros(corpus.n_rows, np.int32), request.test_fraction, request.seed))
-    else:
+    if corpus.split is not None:
         train, test = _parted(np.asarray(corpus.split))
+    elif request.stratify == "labels":
+        train, test = _parted(stratified_sets(labels.indptr, labels.indices, request.test_fraction, request.seed))
+    else:
+        train, test = _parted(stratified(np.zeros(corpus.n_rows, np.int32), request.test_fraction, request.seed))
     weights = None if corpus.weights is None else np.asarray(corpus.weights)[train]
     report = {"labels_added": float(orphans.n_added), "rows_completed": float(len(np.unique(orphans.rows)))}
     none = np.empty(0, np.int32)

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from threadpoolctl import threadpool_limits
 
 from app.config import settings
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs import stored_request
 from app.services import slots
 from app.services.fencing import Fenced
 from app.services.slots import ShardLease
@@ -103,7 +103,7 @@ def _run_in_gang(lease: ShardLease, heartbeat: _ShardHeartbeat) -> str:
 class _Shard:
     def __init__(self, lease: ShardLease, heartbeat: _ShardHeartbeat, url: str) -> None:
         self._lease, self._heartbeat, self._store = lease, heartbeat, files()
-        self.request = TrainRequest.model_validate(lease.request)
+        self.request = stored_request(lease.request)
         self._exchange, self._control = gang.names(lease.job_id, lease.attempt)
         self._url = url
 

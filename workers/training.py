@@ -6,7 +6,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs import stored_request
 from app.services import versions
 from app.store.files import files
 from solvers.core.base import Solver, State
@@ -22,7 +22,7 @@ from workers.sharded import train_sharded
 def train(context: JobContext) -> None:
     """Train, measure, save, and end the job together with the model's new version, the last one of a path."""
     lease, store = context.lease, files()
-    request = TrainRequest.model_validate(lease.request)
+    request = stored_request(lease.request)
     solver = make(request.solver, request.params, seed=request.seed, threads=request.threads)
     # linear algebra would otherwise take all processors, and spin where another job has them
     with threadpool_limits(request.threads):

@@ -66,7 +66,7 @@ def list_(json: Json = False) -> None:
 
 @datasets.command()
 def show(dataset: Ref, json: Json = False) -> None:
-    """One dataset and, once it is ready, its largest classes."""
+    """One dataset and, once it is ready, its largest classes, and what should be known of its rows."""
     with Polymargin() as client:
         body = client.datasets.get(dataset)
         statistics = client.datasets.statistics(dataset) if body.state == "ready" else None
@@ -75,8 +75,12 @@ def show(dataset: Ref, json: Json = False) -> None:
         if statistics.labels_per_row is not None:
             sizes = statistics.labels_per_row
             console(json).print(f"{sizes.least} to {sizes.most} labels a row, {sizes.mean:.2f} on average")
-        rows = [(count.label, count.train, count.test) for count in statistics.classes[:10]]
-        console(json).print(table(["label", "train", "test"], rows))
+        rows = [(count.label, count.train, count.test, count.validation) for count in statistics.classes[:10]]
+        titles = ["label", "train", "test", "validation"]
+        shown = len(titles) if statistics.n_validation else 3
+        console(json).print(table(titles[:shown], [row[:shown] for row in rows]))
+        for warning in statistics.warnings:
+            console(json).print(f"Note: {warning.detail}.", markup=False)
 
 
 @datasets.command()

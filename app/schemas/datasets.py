@@ -119,6 +119,30 @@ class LabelsPerRow(BaseModel):
     mean: float
 
 
+class Lengths(BaseModel):
+    """How long rows are: bytes of their texts, or features that are not zero."""
+
+    least: int
+    median: float
+    most: int
+
+
+class Repetitions(BaseModel):
+    """Rows whose content is that of another row."""
+
+    duplicates: int = Field(description="Rows that repeat an earlier one, whatever their labels.")
+    conflicting: int = Field(description="Those that have other labels than the first row of that content.")
+    test_in_train: int = Field(description="Test rows whose content a training row has, too.")
+    validation_in_train: int
+
+
+class DatasetWarning(BaseModel):
+    """What should be known before a model is trained on the dataset."""
+
+    code: str
+    detail: str
+
+
 class DatasetStatistics(BaseModel):
     """Counts over the whole dataset."""
 
@@ -132,6 +156,9 @@ class DatasetStatistics(BaseModel):
     empty_rows: int
     weights: WeightRange | None = Field(default=None, description="Absent where the rows have no weights.")
     labels_per_row: LabelsPerRow | None = Field(default=None, description="Absent where each row has one label.")
+    lengths: Lengths | None = Field(default=None, description="Absent of datasets that an earlier version imported.")
+    repetitions: Repetitions | None = Field(default=None, description="Absent as the lengths are.")
+    warnings: list[DatasetWarning] = Field(default=[], description="What weighs most comes first.")
     classes: list[ClassCount] = Field(
         description="By falling number of rows, `limit` of them from `offset` on; `n_classes` tells how many there are."
     )

@@ -1,5 +1,6 @@
 """Jobs: what may be asked for, and what is shown while and after they run."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
@@ -36,6 +37,11 @@ class TrainRequest(BaseModel):
         ge=0,
         lt=1,
         description="Rows held out for testing, by class, where the dataset has no split of its own.",
+    )
+    stratify: Literal["labels", "rows"] = Field(
+        default="labels",
+        description="Rows with sets of labels are held out so that each label has its share (iterative "
+        "stratification), or whatever their labels.",
     )
     unseen_labels: Literal["refuse", "count"] = Field(
         default="refuse",
@@ -77,6 +83,11 @@ class TrainRequest(BaseModel):
 
 
 JobRequest = TrainRequest | EvaluateRequest
+
+
+def stored_request(stored: Mapping[str, Any]) -> TrainRequest:
+    """A training request as it was stored; those of earlier versions held sets of labels out at random."""
+    return TrainRequest.model_validate({"stratify": "rows", **stored})
 
 
 class Progress(BaseModel):

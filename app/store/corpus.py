@@ -11,8 +11,9 @@ from scipy.sparse import csr_matrix
 from app.features.names import pack_names
 from app.formats.labels import PARTS
 from app.formats.table import Parsed, Texts
-from app.schemas.datasets import ClassCount, DatasetStatistics, LabelsPerRow, WeightRange
+from app.schemas.datasets import ClassCount, DatasetStatistics, LabelsPerRow, Lengths, WeightRange
 from app.store.files import Files
+from app.store.row_checks import Counted, repetitions, warnings_of
 
 # labels that statistics keep for whoever asks, and up to which a manifest holds them
 MOST_LISTED = 1000
@@ -192,6 +193,7 @@ def statistics_of(parsed: Parsed) -> DatasetStatistics:
     test_only = counts.test_only
     widths = np.diff(parsed.X.indptr if parsed.X is not None else parsed.texts.offsets)  # type: ignore[union-attr]
     weights = parsed.weights
+    found = repetitions(parsed)
     return DatasetStatistics(
         n_rows=parsed.n_rows,
         n_train=n_train,
@@ -202,6 +204,9 @@ def statistics_of(parsed: Parsed) -> DatasetStatistics:
         nnz=None if parsed.X is None else int(parsed.X.nnz),
         empty_rows=int((widths == 0).sum()),
         classes=counts.listed(0, MOST_LISTED),
+        lengths=Lengths(least=int(widths.min()), median=float(np.median(widths)), most=int(widths.max())),
+        repetitions=found,
+        warnings=warnings_of(parsed, Counted(counts.labels, counts.train, counts.test), found),
         weights=None
         if weights is None
         else WeightRange(least=float(weights.min()), most=float(weights.max()), mean=float(weights.mean())),

@@ -1,4 +1,10 @@
-"""Holding rows out for testing, class by class."""
+"""Holding rows out for testing, class by class; of rows with sets of labels label by label.
+
+The latter is iterative stratification (Sechidis, Tsoumakas, Vlahavas: On the Stratification of Multi-Label Data, ECML
+2011, Algorithm 1) for two parts.
+"""
+
+import heapq
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +37,65 @@ def stratified(y: NDArray[np.integer], fraction: float, seed: int) -> NDArray[np
     rank = np.arange(len(y)) - np.repeat(np.cumsum(counts) - counts, counts)
     held_out = np.zeros(len(y), bool)
     held_out[by_class[rank < np.repeat(wanted, counts)]] = True
+    return held_out
+
+
+def stratified_sets(
+    indptr: NDArray[np.integer], labels: NDArray[np.integer], fraction: float, seed: int
+) -> NDArray[np.bool_]:
+    """Choose about ``fraction`` of the rows of every label, where rows have sets of them.
+
+    The rarest label's rows are dealt out first, each to the part that lacks most of it. Rows without labels are dealt
+    out last.
+
+    Parameters
+    ----------
+    indptr : int array, shape (n_samples + 1,)
+        Where the labels of each row begin in ``labels``.
+    labels : int array, shape (n_labels,)
+    fraction : float
+        In [0, 1).
+    seed : int
+
+    Returns
+    -------
+    bool array, shape (n_samples,)
+        True for the rows held out; the only row of a label is not.
+    """
+    n, order = len(indptr) - 1, np.random.default_rng([seed, 0x5E75])
+    sets = [labels[indptr[row] : indptr[row + 1]].tolist() for row in range(n)]
+    held_out, dealt = np.zeros(n, bool), np.zeros(n, bool)
+    shuffled = order.permutation(n)
+    rows_of: dict[int, list[int]] = {}
+    for row in shuffled.tolist():
+        for label in sets[row]:
+            rows_of.setdefault(label, []).append(row)
+    left = {label: len(rows) for label, rows in rows_of.items()}
+    # what the held-out part still lacks of each label, and what the other does
+    test = {label: fraction * count for label, count in left.items()}
+    train = {label: count - test[label] for label, count in left.items()}
+    lacks_test, lacks_train = fraction * n, (1 - fraction) * n
+    rarest = [(count, label) for label, count in left.items()]
+    heapq.heapify(rarest)
+    while rarest:
+        count, label = heapq.heappop(rarest)
+        if count != left[label]:
+            if left[label]:
+                heapq.heappush(rarest, (left[label], label))
+            continue
+        for row in rows_of[label]:
+            if dealt[row]:
+                continue
+            dealt[row] = True
+            out = (test[label], lacks_test) > (train[label], lacks_train)
+            held_out[row] = out
+            lacks_test, lacks_train = lacks_test - out, lacks_train - (not out)
+            lacking = test if out else train
+            for other in sets[row]:
+                lacking[other] -= 1
+                left[other] -= 1
+    rest = shuffled[~dealt[shuffled]]
+    held_out[rest[: max(0, round(min(lacks_test, len(rest))))]] = True
     return held_out
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.selection.splits import stratified, stratified_folds
+from solvers.selection.splits import stratified, stratified_folds, stratified_sets
 
 
 @settings(deadline=None)
@@ -50,3 +50,34 @@ def test_every_row_is_in_one_fold_and_every_class_is_left_to_train_on(labels, n_
         within = np.bincount(y[folds == fold], minlength=len(counts))
         assert (within >= np.where(counts > 1, counts // n_folds, 0)).all()
         assert (within <= -(-counts // n_folds)).all()
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.frozensets(st.integers(0, 8), max_size=4), min_size=1, max_size=120),
+    st.sampled_from([0.0, 0.2, 0.4]),
+    st.integers(0, 3),
+)
+def test_of_sets_no_labels_only_row_is_held_out_and_the_share_is_right(
+    sets: list[frozenset[int]], fraction: float, seed: int
+) -> None:
+    indptr = np.concatenate([[0], np.cumsum([len(labels) for labels in sets])])
+    labels = np.array([label for each in sets for label in sorted(each)], np.int32)
+    held_out = stratified_sets(indptr, labels, fraction, seed)
+    np.testing.assert_array_equal(held_out, stratified_sets(indptr, labels, fraction, seed))
+    row = np.repeat(np.arange(len(sets)), np.diff(indptr))
+    counts = np.bincount(labels, minlength=9)
+    assert not np.bincount(labels[held_out[row]], minlength=9)[counts == 1].any()
+    if fraction == 0:
+        assert not held_out.any()
+
+
+def test_of_sets_each_label_has_its_share_also_where_chance_would_miss_rare_ones() -> None:
+    random = np.random.default_rng(0)
+    there = random.random((2000, 40)) < np.geomspace(0.005, 0.3, 40)
+    indptr, labels = np.concatenate([[0], np.cumsum(there.sum(1))]), np.nonzero(there)[1]
+    held_out = stratified_sets(indptr, labels, 0.2, 0)
+    shares = there[held_out].sum(0) / there.sum(0)
+    by_chance = there[random.random(2000) < 0.2].sum(0) / there.sum(0)
+    assert np.abs(shares - 0.2).max() < 0.07 < np.abs(by_chance - 0.2).max()
+    assert abs(held_out.mean() - 0.2) < 0.02

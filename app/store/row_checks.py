@@ -1,0 +1,192 @@
+"""What a good colleague would say of a dataset's rows: which repeat one another, and what will spoil a measure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from app.formats.labels import TEST, TRAIN, VALIDATION
+from app.formats.table import Parsed, Texts, shorten
+from app.schemas.datasets import DatasetWarning, Repetitions
+
+_SAMPLE = 5000
+_MANY_DUPLICATES = 0.05
+_LEAKING = 0.5
+_DOMINANT = 0.95
+_SHORTEST_NAME = 3
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Rows by label and part, shape (n_classes,) each."""
+
+    labels: Sequence[str]
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+
+def repetitions(parsed: Parsed) -> Repetitions:
+    """Rows whose content is that of another row, whatever their labels.
+
+    Contents are compared by hashes of 64 bits. A row without any content repeats none.
+    """
+    keys = _text_keys(parsed.texts) if parsed.texts is not None else _row_keys(parsed.X)  # type: ignore[arg-type]
+    full = _widths(parsed) > 0
+    rows = np.flatnonzero(full)
+    _, first, group = np.unique(keys[rows], return_index=True, return_inverse=True)
+    sets = _label_keys(parsed)[rows]
+    part = np.zeros(len(keys), np.int8) if parsed.split is None else parsed.split
+    in_train = np.zeros(len(first), bool)
+    in_train[group[part[rows] == TRAIN]] = True
+    also = in_train[group]
+    return Repetitions(
+        duplicates=len(rows) - len(first),
+        conflicting=int((sets != sets[first][group]).sum()),
+        test_in_train=int((also & (part[rows] == TEST)).sum()),
+        validation_in_train=int((also & (part[rows] == VALIDATION)).sum()),
+    )
+
+
+def warnings_of(parsed: Parsed, counts: Counted, found: Repetitions) -> list[DatasetWarning]:
+    """What should be known before a model is trained on these rows, what weighs most first."""
+    return [DatasetWarning(code=code, detail=detail) for code, detail in _warnings(parsed, counts, found)]
+
+
+def _warnings(parsed: Parsed, counts: Counted, found: Repetitions) -> Iterator[tuple[str, str]]:
+    n = parsed.n_rows
+    n_test = 0 if parsed.split is None else int((parsed.split == TEST).sum())
+    if found.test_in_train:
+        share = found.test_in_train / n_test
+        yield (
+            "test_rows_in_training",
+            f"{found.test_in_train:,} test rows ({share:.0%}) have the content of a training row: measures on them "
+            "will be too good",
+        )
+    if found.validation_in_train:
+        yield (
+            "validation_rows_in_training",
+            f"{found.validation_in_train:,} rows for validation have the content of a training row",
+        )
+    if found.duplicates >= _MANY_DUPLICATES * n:
+        held_out = "; rows held out at random will repeat rows that were trained on" if parsed.split is None else ""
+        yield "duplicates", f"{found.duplicates:,} rows ({found.duplicates / n:.0%}) repeat an earlier row{held_out}"
+    if found.conflicting:
+        yield "conflicting_labels", f"{found.conflicting:,} rows have the content of an earlier row, and other labels"
+    yield from _of_labels(parsed, counts)
+    yield from _of_texts(parsed)
+    empty = int((_widths(parsed) == 0).sum())
+    if empty:
+        yield "empty_rows", f"{empty:,} rows have no content: a model can only guess there"
+
+
+def _of_labels(parsed: Parsed, counts: Counted) -> Iterator[tuple[str, str]]:
+    rows = counts.train + counts.test
+    single = np.flatnonzero(rows == 1)
+    if len(single):
+        yield (
+            "labels_with_one_row",
+            f"{len(single):,} labels have one row each, as {_named(counts.labels, single)}: they cannot be both "
+            "trained on and tested",
+        )
+    unseen = np.flatnonzero((counts.train == 0) & (counts.test > 0))
+    if len(unseen):
+        named = _named(counts.labels, unseen)
+        yield "labels_in_test_alone", f"{len(unseen):,} labels are in the test part and not in training, as {named}"
+    if len(counts.labels) == 1:
+        yield (
+            "one_label",
+            f"all rows have the label {_named(counts.labels, np.array([0]))}: there is nothing to tell apart",
+        )
+    elif parsed.label_indptr is None and rows.max() >= _DOMINANT * rows.sum():
+        most = int(rows.argmax())
+        yield (
+            "one_label_dominates",
+            f"{rows[most] / rows.sum():.1%} of the rows have the label {_named(counts.labels, [most])}",
+        )
+    alike: defaultdict[str, list[int]] = defaultdict(list)
+    for at, label in enumerate(counts.labels):
+        alike[" ".join(label.casefold().split())].append(at)
+    pairs = [group for group in alike.values() if len(group) > 1]
+    if pairs:
+        together = " and ".join(f"'{shorten(counts.labels[at])}'" for at in pairs[0])
+        yield "labels_alike", f"{len(pairs):,} groups of labels differ in case or blanks alone, as {together}"
+
+
+def _of_texts(parsed: Parsed) -> Iterator[tuple[str, str]]:
+    """Whether texts have the names of their labels in them, counted over rows drawn evenly."""
+    if parsed.texts is None or len(parsed.labels) < 2:
+        return
+    rows = np.unique(np.linspace(0, parsed.n_rows - 1, min(parsed.n_rows, _SAMPLE)).astype(np.int64))
+    patterns: dict[int, re.Pattern[str] | None] = {}
+    tried = leaking = 0
+    for row in rows.tolist():
+        begin, end = (row, row + 1) if parsed.label_indptr is None else parsed.label_indptr[row : row + 2]
+        text = None
+        for label in parsed.y[begin:end].tolist():
+            pattern = patterns.setdefault(label, _pattern(parsed.labels[label]))
+            if pattern is None:
+                continue
+            text = parsed.texts[row].casefold() if text is None else text
+            tried += 1
+            leaking += pattern.search(text) is not None
+    if tried and leaking >= _LEAKING * tried and leaking > 1:
+        yield (
+            "label_in_text",
+            f"in {leaking / tried:.0%} of the rows looked at the text has its label's name in it: a model will learn "
+            "to find that, and fail where it is not",
+        )
+
+
+def _pattern(label: str) -> re.Pattern[str] | None:
+    name = label.casefold()
+    if len(name) < _SHORTEST_NAME or not any(map(str.isalpha, name)):
+        return None
+    return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+
+
+def _named(labels: Sequence[str], chosen: NDArray[np.int64] | Sequence[int]) -> str:
+    return ", ".join(f"'{shorten(labels[int(at)])}'" for at in chosen[:3])
+
+
+def _widths(parsed: Parsed) -> NDArray[np.int64]:
+    return np.diff(parsed.X.indptr if parsed.X is not None else parsed.texts.offsets)  # type: ignore[union-attr]
+
+
+def _text_keys(texts: Texts) -> NDArray[np.uint64]:
+    ends, blob = texts.offsets.tolist(), np.ascontiguousarray(texts.blob).data
+    digests = b"".join(
+        hashlib.blake2b(blob[ends[k] : ends[k + 1]], digest_size=8).digest() for k in range(len(ends) - 1)
+    )
+    return np.frombuffer(digests, np.uint64)
+
+
+def _row_keys(X: csr_matrix) -> NDArray[np.uint64]:
+    """Of each row the sum of its entries' hashes."""
+    entries = _mixed(X.data.view(np.uint64) ^ _mixed(X.indices.astype(np.uint64) + np.uint64(1)))
+    return _sums(entries, np.asarray(X.indptr))
+
+
+def _label_keys(parsed: Parsed) -> NDArray[np.uint64]:
+    if parsed.label_indptr is None:
+        return parsed.y.astype(np.uint64)
+    return _sums(_mixed(parsed.y.astype(np.uint64) + np.uint64(1)), parsed.label_indptr)
+
+
+def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (keys ^ (keys >> np.uint64(31))) * _MIX
+
+
+def _sums(entries: NDArray[np.uint64], indptr: NDArray[np.int64]) -> NDArray[np.uint64]:
+    total = np.zeros(len(entries) + 1, np.uint64)
+    np.cumsum(entries, out=total[1:])
+    return total[indptr[1:]] - total[indptr[:-1]]
