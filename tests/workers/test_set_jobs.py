@@ -128,7 +128,7 @@ def test_without_a_hierarchy_a_set_is_what_was_given_and_nothing_above(
         assert jobs.get(session, evaluated.id).state == "succeeded"
     assert version.hierarchy is None
     assert version.report.get("labels_added", 0.0) == 0.0
-    loaded = ModelCache(database, 1 << 30).get(("m", None, None))
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
     instance = [0, 4.0, 0, 0, 0, 0]
     [prediction] = PredictResponse.model_validate(predict(loaded, {"instances": [instance]}, 10)).predictions
     assert prediction.subtree is not None
