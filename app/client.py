@@ -19,6 +19,7 @@ from app.schemas.evaluations import Comparison, Part
 from app.schemas.health import Health, Readiness
 from app.schemas.predictions import PredictResponse
 from app.schemas.solvers import SolverInfo, SolverList
+from app.schemas.usage import Usage
 
 
 class Polymargin:
@@ -133,6 +134,10 @@ class Polymargin:
     def solvers(self) -> list[SolverInfo]:
         """Every training method with the JSON schema of its parameters."""
         return self._transport.get(SolverList, "/solvers").items
+
+    def usage(self) -> Usage:
+        """What the key's workspace has of jobs and bytes, and what it may have."""
+        return self._transport.get(Usage, "/usage")
 
     def health(self) -> Health:
         return self._transport.get(Health, f"{self.url}/healthz")

@@ -153,6 +153,21 @@ class Settings(BaseSettings):
     mlflow_model: str = Field(
         default="", description="The model that MLflow's `/invocations`, `/ping` and `/version` at the root mean."
     )
+    requests_per_second: float = Field(
+        default=5000.0,
+        ge=0,
+        description="Of one key, in the mean, with up to a second's at once; more get 429 and when to come again. Each "
+        "API process counts by itself. 0: any number.",
+    )
+    max_jobs: int = Field(
+        default=20_000, ge=0, description="Jobs of one workspace that are not over; more get 429. 0: any number."
+    )
+    max_stored_bytes: int = Field(
+        default=1 << 40,
+        ge=0,
+        description="Bytes of uploaded datasets and of versions of models in one workspace; what does not fit gets "
+        "507, and no job is taken that would make a version. 0: any number.",
+    )
     log_level: str = Field(default="info", description="`debug`, `info`, `warning` or `error`.")
 
     @property

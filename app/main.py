@@ -30,6 +30,7 @@ from app.api import (
     problems,
     solvers,
     storage,
+    usage,
 )
 from app.api.auth import KeyRing
 from app.api.browsers import HostCheck
@@ -83,6 +84,7 @@ PARTS = (
     figures,
     keys,
     audit,
+    usage,
     storage,
     health,
 )
@@ -117,7 +119,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.sessions = factory
     app.state.models = cache
     app.state.metrics = metrics
-    app.state.keyring = KeyRing(factory, config.failed_keys_per_minute)
+    app.state.keyring = KeyRing(factory, config.failed_keys_per_minute, config.requests_per_second)
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
     predicting = predictions.install(app)

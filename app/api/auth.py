@@ -37,13 +37,18 @@ class KeyRing:
     sessions : sessionmaker
     failed_per_minute : float
         Unknown keys of one address, in the mean; then only keys that were good before are looked up for it. 0: any.
+    requests_per_second : float
+        Of one key, in the mean. 0: any.
     """
 
-    def __init__(self, sessions: sessionmaker[Session], failed_per_minute: float = 0.0) -> None:
+    def __init__(
+        self, sessions: sessionmaker[Session], failed_per_minute: float = 0.0, requests_per_second: float = 0.0
+    ) -> None:
         self._sessions = sessions
         self.known = Remembered(self._authenticate)
         self._good: set[str] = set()
         self._failed = Rates(failed_per_minute / 60.0, _FAILED_AT_ONCE)
+        self.rates = Rates(requests_per_second, max(1.0, requests_per_second))
         self._used: dict[str, float] = {}
 
     async def principal(self, authorization: str, address: str = "") -> Principal:
@@ -126,6 +131,9 @@ async def admit(state: State, scope: Scope, authorization: str, role: Role) -> P
     scope.setdefault("state", {})["key"] = principal  # for the log
     if _RANKS[principal.role] < _RANKS[role]:
         raise Forbidden(f"This takes the role {role}; the key's role is {principal.role}.")
+    wait = keyring.rates.take(principal.key_id)
+    if wait:
+        raise TooMany("The key has asked too often just now.", wait)
     return principal
 
 

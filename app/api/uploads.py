@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from app.api.parameters import opened
 from app.errors import InvalidInput, Malformed, UnsupportedFormat
+from app.services import quotas
 from app.services.idempotency import Token, known
 from app.store.files import Upload, files
 
@@ -70,6 +71,8 @@ async def take(
         with opened(request) as session:
             if token is None or not known(session, token):
                 check(session)
+                claim = request.headers.get("content-length", "")
+                quotas.require_room(session, int(claim) if claim.isdigit() else 1, hold=False)
 
     def finish() -> R:
         upload.finish()

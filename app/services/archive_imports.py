@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from app.errors import InvalidInput, Item, NotFound, PolymarginError
 from app.schemas.archives import ArchiveContents, ArchivedVersion
 from app.schemas.models import ModelVersion
-from app.services import models, versions
+from app.services import models, quotas, versions
 from app.services.archives import CARD, CONTENTS, LOADER
 from app.services.lookup import by_id
 from app.services.model_cache import load_folder
@@ -207,6 +207,7 @@ def _keep(session: Session, work: Path, version: ArchivedVersion, name: str) -> 
     sync_folder(target.parent)
     try:
         with writing(session):
+            quotas.require_room(session, size)
             facts = Facts(
                 job_id=id,
                 dataset_id=_same(session, tables.Dataset, version.dataset_sha256),

@@ -15,7 +15,7 @@ from app.formats.table import FormatError
 from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, DatasetRows, DatasetStatistics, NewDataset
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
-from app.services import audit, in_use, job_queue
+from app.services import audit, in_use, job_queue, quotas
 from app.services.import_options import check_options
 from app.services.lookup import by_ref, moment, newest, require_owner
 from app.store import tables
@@ -62,6 +62,8 @@ def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
         format = _format(new, upload.path)
         upload.keep(store.path(f"{_folder(id)}/source"))
         with writing(session):
+            quotas.require_jobs(session)
+            quotas.require_room(session, upload.size_bytes)
             row = tables.Dataset(
                 id=id,
                 name=new.name,

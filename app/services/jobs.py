@@ -20,7 +20,7 @@ from app.schemas.jobs import (
 )
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
-from app.services import audit, job_queue, slots
+from app.services import audit, job_queue, quotas, slots
 from app.services.evaluation_requests import resolve_evaluation
 from app.services.lookup import by_id, moment, moment_or_none, newest
 from app.services.training_requests import resolve
@@ -39,10 +39,15 @@ def submit(session: Session, request: JobRequest) -> Job:
         No such dataset or hierarchy; for an evaluation, model, version or alias.
     Conflict
         The dataset is not ready, or there are fewer pools than shards.
+    TooMany, StorageFull
+        The workspace has as many jobs, or bytes, as it may have.
     InvalidInput
         Unknown solver or parameters, or a dataset that the request cannot be trained or evaluated on.
     """
     with writing(session):
+        quotas.require_jobs(session)
+        if not isinstance(request, EvaluateRequest):
+            quotas.require_room(session, 1)
         # Locked, so that neither can be deleted between this check and the job's row.
         row = _evaluate(session, request) if isinstance(request, EvaluateRequest) else _train(session, request)
         session.flush()
@@ -119,6 +124,7 @@ def retry(session: Session, id: str) -> Job:
         It has not failed and was not cancelled, or its dataset or hierarchy is gone.
     """
     with writing(session):
+        quotas.require_jobs(session)
         job = _locked(session, id)
         if job.state not in {"failed", "cancelled"}:
             raise Conflict(f"the job is {job.state}; only a failed or cancelled job can be tried again")

@@ -1,5 +1,6 @@
 """Engines, sessions and transactions: the same promises on SQLite and PostgreSQL."""
 
+import hashlib
 import os
 import secrets
 import threading
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Double, Engine, create_engine, event
+from sqlalchemy import Connection, Double, Engine, create_engine, event, text
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session, sessionmaker
@@ -83,6 +84,16 @@ def writing(session: Session) -> Iterator[Session]:
     except BaseException:
         session.rollback()
         raise
+
+
+def one_at_a_time(session: Session, what: str) -> None:
+    """Wait until no other transaction goes on that has called this with the same words; to the end of this one.
+
+    On SQLite only one transaction writes at a time anyhow.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        number = int.from_bytes(hashlib.sha256(what.encode()).digest()[:8], "big", signed=True)
+        session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
 
 class db_now(FunctionElement[float]):  # noqa: N801 - read as an SQL function

@@ -88,6 +88,14 @@ ENTRY = {
     "before": {"alias production": 1},
     "after": {"alias production": 2},
 }
+USAGE = {
+    "workspace": "default",
+    "jobs": 2,
+    "max_jobs": 1000,
+    "stored_bytes": 3,
+    "max_stored_bytes": None,
+    "requests_per_second": 50.0,
+}
 KEY = {"id": "k1", "name": "bob", "role": "editor", "created_at": "2025-01-02T03:04:05Z", "revoked": False}
 PREDICTION = {"label": "a", "score": 1.5, "top": [{"label": "a", "score": 1.5}, {"label": "b", "score": -1.0}]}
 ANSWER = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": 0.05, "predictions": [PREDICTION]}
@@ -138,6 +146,7 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     canned.answer("GET /storage", STORAGE)
     canned.answer("POST /storage/collect", STORAGE | {"collected": True})
     canned.answer("GET /solvers", SOLVERS)
+    canned.answer("GET /usage", USAGE)
     canned.answer("GET /audit", {"items": [ENTRY]})
     canned.answer("GET /keys", {"items": [KEY]})
     canned.answer("POST /keys", KEY | {"secret": "pm_new"}, 201)
@@ -226,6 +235,7 @@ COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("predict", "topics", "--text", "hello", "--top-k", "2"), "1.5000", ANSWER),
     (("solvers",), "Weston and Watkins", SOLVERS),
     (("solvers", "weston_watkins"), "Weight of the losses", SOLVERS["items"][0]),
+    (("usage",), "1,000", USAGE),
     (("audit",), "alias production: 1 -> 2", {"items": [ENTRY]}),
     (("audit", "--key", "bob", "--thing", "topics", "--days", "7"), "model topics", {"items": [ENTRY]}),
     (("keys", "list"), "bob", {"items": [KEY]}),

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from sqlalchemy import update
 
 from app.api import auth
-from app.config import Settings
+from app.config import Settings, settings
 from app.main import create_app
 from app.services import remembered
 from app.store import tables
@@ -181,3 +181,32 @@ def test_a_key_name_that_is_taken_is_a_conflict(client: TestClient) -> None:
 def test_the_last_administrator_stays(client: TestClient) -> None:
     (admin,) = [key for key in client.get("/api/v1/keys").json()["items"] if key["role"] == "admin"]
     problem(client.delete(f"/api/v1/keys/{admin['id']}"), 409)
+
+
+def test_a_key_that_asks_too_often_is_told_when_to_come_again(
+    config: Settings, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = create_app(config.model_copy(update={"requests_per_second": 4.0}))
+    with TestClient(app) as client:
+        now = [time()]
+        monkeypatch.setattr(auth.time, "monotonic", lambda: now[0])
+        asks = ["/api/v1/solvers", "/api/v1/usage", "/api/v1/models/none/predict"] * 2
+        viewer = bearer(secrets["viewer"])
+        statuses = [client.request("POST" if "predict" in path else "GET", path, headers=viewer) for path in asks]
+        assert [answer.status_code for answer in statuses] == [200, 200, 415, 200, 429, 429]
+        problem(statuses[-1], 429, "too_many")
+        assert statuses[-1].headers["retry-after"] == "1"
+        assert client.get("/api/v1/solvers", headers=bearer(secrets["editor"])).status_code == 200
+        now[0] += 0.26
+        assert client.get("/api/v1/usage", headers=viewer).json()["requests_per_second"] == 4.0
+        problem(client.get("/api/v1/usage", headers=viewer), 429)
+
+
+def test_an_upload_that_is_larger_than_what_is_left_is_refused_before_it_comes(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, config: Settings
+) -> None:
+    monkeypatch.setenv("POLYMARGIN_MAX_STORED_BYTES", "10")
+    settings.cache_clear()
+    refused = client.post("/api/v1/datasets?name=d&format=svmlight", content=b"a 1:1\n" * 9)
+    assert "may store 10" in problem(refused, 507, "storage_full")["detail"]
+    assert not list((config.files / "incoming").glob("*"))

@@ -29,7 +29,7 @@ QUERIES: dict[tuple[str, str], dict[str, Any]] = {
 FREE = {
     ("GET", "/datasets"), ("POST", "/datasets"), ("GET", "/hierarchies"), ("POST", "/hierarchies"), ("GET", "/jobs"),
     ("GET", "/models"), ("POST", "/models/import"), ("GET", "/solvers"), ("GET", "/solvers/{name}"),
-    ("GET", "/keys"), ("POST", "/keys"), ("GET", "/audit"),
+    ("GET", "/keys"), ("POST", "/keys"), ("GET", "/audit"), ("GET", "/usage"),
 }  # fmt: skip
 # These are about the whole installation.
 INSTALLATION = {("GET", "/storage"), ("POST", "/storage/collect")}

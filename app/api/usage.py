@@ -1,0 +1,18 @@
+"""The route that tells what the key's workspace has, and may have."""
+
+from fastapi import APIRouter, Request
+
+from app.api.auth import VIEWER
+from app.api.parameters import Db
+from app.api.paths import V1
+from app.api.problems import responses
+from app.schemas.usage import Usage
+from app.services import quotas
+
+router = APIRouter(prefix=f"{V1}/usage", tags=["keys"], dependencies=[VIEWER])
+
+
+@router.get("", responses=responses(401))
+def get_usage(session: Db, request: Request) -> Usage:
+    """What the key's workspace has of jobs and bytes, and what it may have."""
+    return quotas.usage(session, request.app.state.settings.requests_per_second)

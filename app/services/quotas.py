@@ -1,0 +1,77 @@
+"""What a workspace may have at a time: jobs that are not over, and bytes that are stored."""
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.config import settings
+from app.errors import StorageFull, TooMany
+from app.schemas.jobs import FINAL_STATES
+from app.schemas.usage import Usage
+from app.store import tables
+from app.store.db import one_at_a_time, reading
+from app.store.scope import DEFAULT, Scope, scope_of
+
+_COME_AGAIN_SECONDS = 15.0
+
+
+def require_jobs(session: Session) -> None:
+    """Raise TooMany where the session's workspace may have no more jobs.
+
+    To be called first in the transaction that makes one: others of the workspace then wait for its end, so that no two
+    of them take the last place. A session that acts for nobody, as a worker's, may always.
+    """
+    scope = scope_of(session)
+    if scope is None:
+        return
+    one_at_a_time(session, f"quota {scope.workspace}")
+    most, found = settings().max_jobs, _open_jobs(session, scope.workspace)
+    if most and found >= most:
+        raise TooMany(f"The workspace has {found} jobs that are not over, and may have {most}.", _COME_AGAIN_SECONDS)
+
+
+def require_room(session: Session, n_bytes: int, *, hold: bool = True) -> None:
+    """Raise StorageFull where the session's workspace may not store so many bytes more.
+
+    As :func:`require_jobs`; without ``hold`` for a look beforehand that keeps nobody waiting.
+    """
+    scope = scope_of(session)
+    most = settings().max_stored_bytes
+    if scope is None or not most:
+        return
+    if hold:
+        one_at_a_time(session, f"quota {scope.workspace}")
+    with reading(session):
+        found = _stored_bytes(session, scope.workspace)
+    if found + n_bytes > most:
+        raise StorageFull(
+            f"The workspace stores {found} bytes, and may store {most}; {n_bytes} more do not fit. Delete datasets or "
+            "versions that are not needed."
+        )
+
+
+def usage(session: Session, requests_per_second: float) -> Usage:
+    """What the session's workspace has, and may have."""
+    workspace = (scope_of(session) or Scope(DEFAULT)).workspace
+    with reading(session):
+        return Usage(
+            workspace=workspace,
+            jobs=_open_jobs(session, workspace),
+            max_jobs=settings().max_jobs or None,
+            stored_bytes=_stored_bytes(session, workspace),
+            max_stored_bytes=settings().max_stored_bytes or None,
+            requests_per_second=requests_per_second or None,
+        )
+
+
+def _open_jobs(session: Session, workspace: str) -> int:
+    J = tables.Job
+    states = J.state.not_in(sorted(FINAL_STATES))
+    return session.scalars(select(func.count()).select_from(J).where(J.workspace == workspace, states)).one()
+
+
+def _stored_bytes(session: Session, workspace: str) -> int:
+    D, M, V = tables.Dataset, tables.Model, tables.ModelVersion
+    datasets = select(func.coalesce(func.sum(D.size_bytes), 0)).where(D.workspace == workspace)
+    versions = select(func.coalesce(func.sum(V.size_bytes), 0)).join(M, M.id == V.model_id)
+    found = session.scalars(datasets).one() + session.scalars(versions.where(M.workspace == workspace)).one()
+    return int(found)
