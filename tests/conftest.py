@@ -21,6 +21,7 @@ from sqlalchemy import delete, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
+from app.formats.hierarchies.vocabulary import Vocabulary
 from app.schemas.datasets import NewDataset
 from app.services import datasets, hierarchies
 from app.store import db, migrate
@@ -283,7 +284,7 @@ def hierarchy(database: sessionmaker[Session]) -> Callable[..., str]:
     def make(edges: list[tuple[str, str]] | None = None, name: str = "tree") -> str:
         tree = Taxonomy.from_edges(edges or THREE_CLASSES)
         with database() as session:
-            return hierarchies.register(session, name, "csv", tree).id
+            return hierarchies.register(session, name, "csv", Vocabulary(tree)).id
 
     return make
 

@@ -11,7 +11,7 @@ from app.api.parameters import Db, Once, PageSize, PageToken, Ref, point_to
 from app.api.paths import HIERARCHIES
 from app.api.problems import responses
 from app.api.uploads import Check
-from app.schemas.hierarchies import Hierarchy, HierarchyNodes, NewHierarchy
+from app.schemas.hierarchies import Hierarchy, HierarchyNodes, NewHierarchy, RetiredLabels
 from app.schemas.pages import Page
 from app.services import hierarchies
 from app.services.idempotency import fingerprint, once
@@ -31,18 +31,18 @@ router = APIRouter(prefix=HIERARCHIES, tags=["hierarchies"])
 async def upload_hierarchy(
     request: Request, response: Response, token: Once, new: Annotated[NewHierarchy, Query()]
 ) -> Hierarchy:
-    """Upload a label tree; what keeps it from being one is reported by line."""
+    """Upload a label tree or vocabulary, plain or compressed; what keeps it from being one is reported by line."""
 
     def keep(session: Session, upload: Upload, check: Check) -> tuple[Hierarchy, bool]:
         # before the transaction, which keeps other writers waiting
-        tree = hierarchies.read(upload, new, check)
-        print_ = fingerprint("hierarchies", new.name, new.format, new.root or "", new.separator, upload.sha256)
+        vocabulary = hierarchies.read(upload, new, check)
+        print_ = fingerprint("hierarchies", new.model_dump_json(exclude_defaults=True), upload.sha256)
         return once(
             session,
             token,
             print_,
             tables.Hierarchy,
-            lambda: hierarchies.register(session, new.name, new.format, tree),
+            lambda: hierarchies.register(session, new.name, new.format, vocabulary),
             hierarchies.get,
         )
 
@@ -74,8 +74,19 @@ def get_nodes(
     offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
 ) -> HierarchyNodes:
-    """Nodes of a hierarchy, level by level."""
+    """Nodes of a hierarchy, level by level, with what is said of their labels."""
     return hierarchies.nodes(session, ref, parent, offset, limit)
+
+
+@router.get("/{ref}/retired", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_retired(
+    session: Db,
+    ref: Ref,
+    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+) -> RetiredLabels:
+    """Deprecated labels without a place in the tree, and what replaces them."""
+    return hierarchies.retired(session, ref, offset, limit)
 
 
 @router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))

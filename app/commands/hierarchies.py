@@ -1,4 +1,4 @@
-"""``polymargin hierarchies``: upload, list, show, delete."""
+"""``polymargin hierarchies``: upload, list, show, retired, delete."""
 
 from pathlib import Path
 from typing import Annotated, cast
@@ -9,26 +9,44 @@ from app.client import Polymargin
 from app.commands.output import Json, console, option, print_json, table
 from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyOptions
 
-hierarchies = typer.Typer(help="Upload and look after label trees.", no_args_is_help=True)
+hierarchies = typer.Typer(help="Upload and look after label trees and vocabularies.", no_args_is_help=True)
+
+_DROPPED = 5
 
 Ref = Annotated[str, typer.Argument(metavar="HIERARCHY", help="Name or id.")]
 
 
 @hierarchies.command()
 def upload(
-    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A label tree.")],
+    path: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A label tree or vocabulary.")
+    ],
     name: Annotated[str | None, typer.Option(help="Default: the file's name without its ending.")] = None,
     format: Annotated[
-        str | None, typer.Option(help="json, csv, lshtc, rcv1 or paths; default: by the file's ending.")
+        str | None,
+        typer.Option(help="json, csv, lshtc, rcv1, paths, skos, obo or claml; default: by the file's ending."),
     ] = None,
     root: Annotated[str | None, option(HierarchyOptions, "root")] = None,
+    tree: Annotated[str | None, option(HierarchyOptions, "tree")] = None,
+    language: Annotated[str | None, option(HierarchyOptions, "language")] = None,
+    languages: Annotated[str | None, option(HierarchyOptions, "languages")] = None,
     separator: Annotated[str | None, option(HierarchyOptions, "separator")] = None,
+    option_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            "-o",
+            metavar="NAME=VALUE",
+            help="Another option of the format, as id_field=Code, delimiter=tab, label=notation or base=URI.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Upload a label tree."""
+    """Upload a label tree or vocabulary."""
+    named = {"root": root, "tree": tree, "language": language, "languages": languages, "separator": separator}
+    options = named | dict(map(_option, option_ or ()))
     with Polymargin() as client:
-        chosen = cast(HierarchyFormat | None, format)
-        hierarchy = client.hierarchies.upload(path, name or path.stem, chosen, root=root, separator=separator)
+        hierarchy = client.hierarchies.upload(path, name or path.stem, cast(HierarchyFormat | None, format), **options)
     _show(hierarchy, json)
 
 
@@ -59,8 +77,32 @@ def show(
     if json:
         print_json(found)
         return
-    rows = [(node.name, node.level, node.n_children) for node in found.nodes]
-    console(json).print(table(["name", "level", "children"], rows))
+    languages = sorted({language for node in found.nodes for language in node.names})
+    rows = [
+        (node.name, node.level, node.n_children, *(node.names.get(language) for language in languages))
+        for node in found.nodes
+    ]
+    console(json).print(table(["label", "level", "children", *languages], rows))
+
+
+@hierarchies.command()
+def retired(
+    hierarchy: Ref,
+    offset: Annotated[int, typer.Option(help="Leave out so many.")] = 0,
+    limit: Annotated[int, typer.Option(help="Show at most so many.")] = 100,
+    json: Json = False,
+) -> None:
+    """Deprecated labels without a place in the tree, and what replaces them."""
+    with Polymargin() as client:
+        found = client.hierarchies.retired(hierarchy, offset, limit)
+    if json:
+        print_json(found)
+        return
+    rows = [
+        (label.name, ", ".join(label.names.values()) or None, ", ".join(label.replaced_by) or None)
+        for label in found.labels
+    ]
+    console(json).print(table(["label", "names", "replaced by"], rows))
 
 
 @hierarchies.command()
@@ -78,9 +120,25 @@ def delete(
         console(json).print(f"Deleted {hierarchy}", markup=False)
 
 
+def _option(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or name not in HierarchyOptions.model_fields:
+        known = ", ".join(HierarchyOptions.model_fields)
+        raise typer.BadParameter(f"expected NAME=VALUE with one of {known}; got {text[:80]!r}", param_hint="--option")
+    return name, value
+
+
 def _show(hierarchy: Hierarchy, json: bool) -> None:
     if json:
         print_json(hierarchy)
         return
-    values = hierarchy.model_dump(mode="json") | {"levels": ", ".join(map(str, hierarchy.levels))}
-    console(json).print(table(["hierarchy", hierarchy.name], values.items()))
+    values = hierarchy.model_dump(mode="json", exclude={"dropped"}) | {"levels": ", ".join(map(str, hierarchy.levels))}
+    for mapping in ("languages", "read_as"):
+        values[mapping] = ", ".join(f"{key}: {value}" for key, value in values[mapping].items()) or None
+    out = console(json)
+    out.print(table(["hierarchy", hierarchy.name], values.items()))
+    if hierarchy.dropped:
+        shown = hierarchy.dropped[:_DROPPED]
+        out.print(table(["dropped parent", "of", "line"], [(each.parent, each.label, each.line) for each in shown]))
+        if hierarchy.n_dropped > len(shown):
+            out.print(f"and {hierarchy.n_dropped - len(shown)} more: each node lists its other parents")

@@ -5,18 +5,33 @@ from pathlib import Path
 from app.remote.errors import ClientError
 from app.remote.files import send_file
 from app.remote.transport import Transport
-from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNodes, HierarchyOptions
+from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNodes, HierarchyOptions, RetiredLabels
 from app.schemas.pages import Page
 
 FORMATS: dict[str, HierarchyFormat] = {
     "cat_hier.txt": "lshtc",
     ".json": "json",
     ".csv": "csv",
+    ".tsv": "csv",
     ".hier": "rcv1",
     ".hier.orig": "rcv1",
     ".hier.expanded": "rcv1",
     ".paths": "paths",
+    ".obo": "obo",
+    ".claml": "claml",
 }
+SYNTAXES = {
+    ".ttl": "turtle",
+    ".rdf": "xml",
+    ".jsonld": "json-ld",
+    ".nt": "nt",
+    ".n3": "n3",
+    ".trig": "trig",
+    ".nq": "nquads",
+    ".trix": "trix",
+    ".hext": "hext",
+}
+COMPRESSED = (".gz", ".xz", ".zst")
 
 
 class Hierarchies:
@@ -39,10 +54,10 @@ class Hierarchies:
         path : str or Path
         name : str
             Under which jobs will find it.
-        format : {"json", "csv", "lshtc", "rcv1", "paths"} or None
-            None: told by the file's ending, or by the name cat_hier.txt.
+        format : {"json", "csv", "lshtc", "rcv1", "paths", "skos", "obo", "claml"} or None
+            None: told by the file's ending, which may be followed by .gz, .xz or .zst, or by the name cat_hier.txt.
         **options
-            The fields of app.schemas.hierarchies.HierarchyOptions: root, separator.
+            The fields of app.schemas.hierarchies.HierarchyOptions, as tree or languages.
 
         Raises
         ------
@@ -54,10 +69,16 @@ class Hierarchies:
             The name is taken.
         """
         file = Path(path)
-        chosen = format or next((FORMATS[end] for end in FORMATS if file.name.lower().endswith(end)), None)
+        name_alone = file.name.lower()
+        for ending in COMPRESSED:
+            name_alone = name_alone.removesuffix(ending)
+        syntax = next((SYNTAXES[end] for end in SYNTAXES if name_alone.endswith(end)), None)
+        chosen = format or ("skos" if syntax else _first(FORMATS, name_alone))
         if chosen is None:
-            known = ", ".join(FORMATS)
+            known = ", ".join([*FORMATS, *SYNTAXES])
             raise ClientError(f"The ending {file.suffix[:20]!r} tells no format: give one, or use one of {known}")
+        if chosen == "skos" and options.get("syntax") is None:
+            options["syntax"] = syntax
         query = options | {"name": name, "format": chosen}
         return Hierarchy.model_validate_json(send_file(self._transport, "/hierarchies", file, HierarchyOptions, query))
 
@@ -73,6 +94,14 @@ class Hierarchies:
         path = f"/hierarchies/{hierarchy}/nodes"
         return self._transport.get(HierarchyNodes, path, parent=parent, offset=offset, limit=limit)
 
+    def retired(self, hierarchy: str, offset: int = 0, limit: int = 100) -> RetiredLabels:
+        """Deprecated labels without a place in the tree, by name, and what replaces them."""
+        return self._transport.get(RetiredLabels, f"/hierarchies/{hierarchy}/retired", offset=offset, limit=limit)
+
     def delete(self, hierarchy: str, force: bool = False) -> None:
         """Delete a hierarchy; one that a model was trained on only with ``force``."""
         self._transport.send("DELETE", f"/hierarchies/{hierarchy}", params={"force": "true"} if force else None)
+
+
+def _first(formats: dict[str, HierarchyFormat], name: str) -> HierarchyFormat | None:
+    return next((formats[end] for end in formats if name.endswith(end)), None)

@@ -1,5 +1,6 @@
-"""Hierarchies: label trees, received, looked at and deleted."""
+"""Hierarchies: label trees and what is said of their labels, received, looked at and deleted."""
 
+from collections import Counter
 from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
@@ -14,8 +15,16 @@ from app.config import settings
 from app.errors import Conflict, InvalidInput, Item, NotFound
 from app.formats.hierarchies.apart import read_hierarchy
 from app.formats.hierarchies.bounds import Bounds
+from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
-from app.schemas.hierarchies import Hierarchy, HierarchyNode, HierarchyNodes, HierarchyOptions, NewHierarchy
+from app.schemas.hierarchies import (
+    Hierarchy,
+    HierarchyNode,
+    HierarchyNodes,
+    NewHierarchy,
+    RetiredLabel,
+    RetiredLabels,
+)
 from app.schemas.pages import Page
 from app.services import audit, in_use
 from app.services.lookup import by_ref, moment, newest, require_owner
@@ -26,6 +35,22 @@ from solvers.labels.taxonomy import ROOT, Taxonomy
 
 MAX_NODES = 10_000
 _INSERTED_AT_ONCE = 10_000
+
+_LISTED = 100
+_FORMATS_OF = {
+    "root": ("json", "csv", "lshtc", "rcv1"),
+    "separator": ("paths",),
+    "id_separator": ("paths",),
+    "comment": ("paths",),
+    "parent_field": ("csv",),
+    "id_field": ("csv", "json"),
+    "name_field": ("csv", "json"),
+    "notation_field": ("csv", "json"),
+    "delimiter": ("csv",),
+    "syntax": ("skos",),
+    "base": ("skos",),
+    "label": ("skos",),
+}
 
 N = tables.HierarchyNode
 
@@ -40,18 +65,21 @@ def check_new(session: Session, new: NewHierarchy) -> None:
     Conflict
         The name is taken.
     """
-    if new.root is not None and new.format == "paths":
-        raise InvalidInput("the option does not fit the format", [Item("paths do not name their top", "/root")])
-    if new.separator != HierarchyOptions().separator and new.format != "paths":
-        detail = f"only paths have a separator; the format is {new.format}"
-        raise InvalidInput("the option does not fit the format", [Item(detail, "/separator")])
+    given = new.model_dump(exclude_defaults=True, exclude={"name", "format"})
+    strange = [
+        Item(f"an option of {' and '.join(formats)}; the format is {new.format}", f"/{option}")
+        for option, formats in _FORMATS_OF.items()
+        if option in given and new.format not in formats
+    ]
+    if strange:
+        raise InvalidInput("the option does not fit the format", strange)
     with reading(session):
         if session.scalars(select(tables.Hierarchy.id).where(tables.Hierarchy.name == new.name)).first():
             raise _taken(new.name)
 
 
-def read(upload: Upload, new: NewHierarchy, check: Callable[[], None] = lambda: None) -> Taxonomy:
-    """The tree in a received file, which is gone afterwards.
+def read(upload: Upload, new: NewHierarchy, check: Callable[[], None] = lambda: None) -> Vocabulary:
+    """The labels and their tree in a received file, which is gone afterwards.
 
     Raises
     ------
@@ -66,6 +94,7 @@ def read(upload: Upload, new: NewHierarchy, check: Callable[[], None] = lambda: 
         most.max_hierarchy_depth,
         4 * most.max_hierarchy_bytes,
         most.max_hierarchy_seconds,
+        4 * most.max_hierarchy_bytes,
     )
     try:
         upload.finish()
@@ -76,8 +105,9 @@ def read(upload: Upload, new: NewHierarchy, check: Callable[[], None] = lambda: 
         upload.abort()
 
 
-def register(session: Session, name: str, format: str, tree: Taxonomy) -> Hierarchy:
-    """Keep a tree that was read; raises Conflict where the name is taken."""
+def register(session: Session, name: str, format: str, vocabulary: Vocabulary) -> Hierarchy:
+    """Keep what was read; raises Conflict where the name is taken."""
+    tree = vocabulary.tree
     try:
         with writing(session):
             row = tables.Hierarchy(
@@ -88,11 +118,12 @@ def register(session: Session, name: str, format: str, tree: Taxonomy) -> Hierar
                 n_nodes=tree.n_nodes,
                 n_leaves=len(tree.leaves),
                 levels=[len(tree.level_range(level + 1)) for level in range(tree.depth)],
+                report=_report(vocabulary),
                 created_at=db_now(),
             )
             session.add(row)
             session.flush()
-            _insert(session, row.id, tree)
+            _insert(session, row.id, vocabulary)
             session.refresh(row)
             return _show(row)
     except IntegrityError:
@@ -122,10 +153,7 @@ def nodes(session: Session, ref: str, parent: str | None = None, offset: int = 0
     InvalidInput
         ``offset`` or ``limit`` is out of range.
     """
-    if offset < 0 or not 1 <= limit <= MAX_NODES:
-        raise InvalidInput(
-            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_NODES}, were expected"
-        )
+    _check_range(offset, limit)
     with reading(session):
         owner = by_ref(session, tables.Hierarchy, ref)
         of_owner = N.hierarchy_id == owner.id
@@ -146,6 +174,7 @@ def nodes(session: Session, ref: str, parent: str | None = None, offset: int = 0
                 parent=names.get(node.parent),
                 level=at,
                 n_children=counts.get(node.number, 0),
+                **(node.facts or {}),
             )
             for node, at in zip(found, level.tolist(), strict=True)
         ],
@@ -160,6 +189,22 @@ def taxonomy(session: Session, id: str) -> Taxonomy | None:
     if not found:
         return None
     return Taxonomy(tuple(row.name for row in found), np.array([row.parent for row in found], np.int32))
+
+
+def retired(session: Session, ref: str, offset: int = 0, limit: int = 100) -> RetiredLabels:
+    """Deprecated labels without a place in the tree, by name, ``offset`` to ``offset + limit``; raises as ``nodes``."""
+    _check_range(offset, limit)
+    R = tables.RetiredLabel
+    with reading(session):
+        owner = by_ref(session, tables.Hierarchy, ref)
+        of_owner = select(R).where(R.hierarchy_id == owner.id).order_by(R.name)
+        found = session.scalars(of_owner.offset(offset).limit(limit)).all()
+        n_labels = session.scalars(select(func.count()).select_from(R).where(R.hierarchy_id == owner.id)).one()
+    labels = [
+        RetiredLabel(name=row.name, **{name: fact for name, fact in row.facts.items() if name != "deprecated"})
+        for row in found
+    ]
+    return RetiredLabels(labels=labels, n_labels=n_labels)
 
 
 def delete(session: Session, ref: str, force: bool = False) -> None:
@@ -182,15 +227,42 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
         session.execute(sql_delete(tables.Hierarchy).where(tables.Hierarchy.id == row.id))
 
 
-def _insert(session: Session, id: str, tree: Taxonomy) -> None:
+def _check_range(offset: int, limit: int) -> None:
+    if offset < 0 or not 1 <= limit <= MAX_NODES:
+        raise InvalidInput(
+            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_NODES}, were expected"
+        )
+
+
+def _report(vocabulary: Vocabulary) -> dict[str, Any]:
+    """What the API tells of a vocabulary beside its tree."""
+    languages = Counter(language for label in vocabulary.labels.values() for language in label.names)
+    return {
+        "languages": dict(languages.most_common()),
+        "n_deprecated": sum(label.deprecated for label in vocabulary.labels.values()),
+        "n_retired": len(vocabulary.retired),
+        "n_dropped": len(vocabulary.dropped),
+        "dropped": [parent._asdict() for parent in vocabulary.dropped[:_LISTED]],
+        "read_as": dict(vocabulary.read_as),
+    }
+
+
+def _insert(session: Session, id: str, vocabulary: Vocabulary) -> None:
+    tree = vocabulary.tree
+    facts = {name: label.facts() for name, label in vocabulary.labels.items()}
+    for child, parent, _ in vocabulary.dropped:
+        facts.setdefault(child, {}).setdefault("other_parents", []).append(parent)
     parents = tree.parent.tolist()
     for begin in range(0, tree.n_nodes, _INSERTED_AT_ONCE):
         end = begin + _INSERTED_AT_ONCE
         rows: list[dict[str, Any]] = [
-            {"hierarchy_id": id, "number": number, "parent": above, "name": name}
+            {"hierarchy_id": id, "number": number, "parent": above, "name": name, "facts": facts.get(name)}
             for number, (above, name) in enumerate(zip(parents[begin:end], tree.names[begin:end], strict=True), begin)
         ]
         session.execute(insert(N), rows)
+    retired = [{"hierarchy_id": id, "name": name, "facts": label.facts()} for name, label in vocabulary.retired.items()]
+    for begin in range(0, len(retired), _INSERTED_AT_ONCE):
+        session.execute(insert(tables.RetiredLabel), retired[begin : begin + _INSERTED_AT_ONCE])
 
 
 def _counts(session: Session, id: str, numbers: list[int]) -> dict[int, int]:
@@ -239,4 +311,5 @@ def _show(row: tables.Hierarchy) -> Hierarchy:
         depth=len(row.levels),
         levels=row.levels,
         created_at=moment(row.created_at),
+        **(row.report or {}),
     )

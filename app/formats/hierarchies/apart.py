@@ -1,7 +1,7 @@
-"""Large label trees are read in a process of their own; as a script, that process.
+"""Label trees are read in a process of their own; as a script, that process.
 
 So reading neither holds up the threads that answer requests, nor goes on when nobody waits for its answer, nor takes
-more memory than it is given.
+more memory than it is given, nor asks anything of a network. Small files of the simple formats are read at once.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.stored import load_vocabulary, save_vocabulary
+from app.formats.hierarchies.vocabulary import Vocabulary
+from app.formats.plain_file import MostUnpacked, compression_of, plain_file
 from app.formats.table import FormatError, RowError, row_error
 from app.schemas.hierarchies import HierarchyOptions
-from solvers.labels.taxonomy import Taxonomy
 
 INLINE_BYTES = 64 << 10
+INLINE_FORMATS = frozenset({"json", "csv", "lshtc", "rcv1", "paths"})
 
 _MEMORY_BYTES = 4 << 30
 _LOOK_SECONDS = 0.05
@@ -38,13 +40,13 @@ _turns = threading.Semaphore(2)
 
 def read_hierarchy(
     path: Path, format: str, options: HierarchyOptions, bounds: Bounds, check: Callable[[], None]
-) -> Taxonomy:
-    """As :func:`parse_hierarchy`; a file of more than 64 KiB is read in another process.
+) -> Vocabulary:
+    """As :func:`parse_hierarchy`; compressed, large and less simple files are read in another process.
 
     Parameters
     ----------
     path, format, options, bounds
-        As there.
+        As there; the file may be compressed.
     check : callable
         Called several times a second; what it raises ends the process.
 
@@ -53,36 +55,40 @@ def read_hierarchy(
     FormatError
         Also where reading takes longer, or more memory, than it may.
     """
-    if path.stat().st_size <= INLINE_BYTES:
+    if _is_simple(path, format):
         return parse_hierarchy(path, format, options, bounds)
     with _turn(check), tempfile.TemporaryDirectory(prefix="polymargin-") as folder:
         _run([str(path), format, options.model_dump_json(), json.dumps(asdict(bounds)), folder], bounds.seconds, check)
         found = json.loads((Path(folder) / "found.json").read_bytes())
         if found["n_errors"]:
             raise FormatError([RowError(**error) for error in found["errors"]], found["n_errors"])
-        names = tuple((Path(folder) / "names").read_text(encoding="utf-8").split("\n"))
-        return Taxonomy(names, np.load(Path(folder) / "parent.npy", allow_pickle=False))
+        return load_vocabulary(Path(folder))
 
 
 def main(path: str, format: str, options: str, bounds: str, folder: str) -> None:
-    """Read a file, and write the tree or its faults to ``folder``."""
+    """Read a file, and write the vocabulary or its faults to ``folder``."""
     threading.Thread(target=_end_with_the_caller, daemon=True).start()
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+    most = Bounds(**json.loads(bounds))
+    errors: list[RowError] = []
+    n_errors = 0
     try:
-        tree = parse_hierarchy(
-            Path(path), format, HierarchyOptions.model_validate_json(options), Bounds(**json.loads(bounds))
-        )
+        with plain_file(Path(path), MostUnpacked(n_bytes=most.n_bytes)) as plain:
+            vocabulary = parse_hierarchy(plain, format, HierarchyOptions.model_validate_json(options), most)
+        save_vocabulary(Path(folder), vocabulary)
     except FormatError as error:
         errors, n_errors = error.errors, error.n_errors
     except MemoryError:
         errors, n_errors = row_error(1, "reading the label tree takes more memory than it may").errors, 1
-    else:
-        errors, n_errors = [], 0
-        # no name has a line end in it: that is a control character
-        (Path(folder) / "names").write_text("\n".join(tree.names), encoding="utf-8", newline="")
-        np.save(Path(folder) / "parent.npy", tree.parent, allow_pickle=False)
     document = {"n_errors": n_errors, "errors": [asdict(error) for error in errors]}
     (Path(folder) / "found.json").write_text(json.dumps(document))
+
+
+def _is_simple(path: Path, format: str) -> bool:
+    if format not in INLINE_FORMATS or path.stat().st_size > INLINE_BYTES:
+        return False
+    with path.open("rb") as file:
+        return compression_of(file.read(8)) is None
 
 
 @contextmanager
@@ -114,6 +120,12 @@ def _run(arguments: list[str], seconds: float, check: Callable[[], None]) -> Non
         raise RuntimeError(f"the process that reads a hierarchy ended with status {status}")
 
 
+def _refuse_network(event: str, _: tuple[Any, ...]) -> None:
+    """Files may name addresses; whatever library reads them, none of these is asked."""
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request"):
+        raise PermissionError("the process that reads label trees asks nothing of a network")
+
+
 def _end_with_the_caller() -> None:
     """The caller holds the other end of standard input and writes nothing: its end means that the caller is gone."""
     os.read(0, 1)
@@ -121,4 +133,5 @@ def _end_with_the_caller() -> None:
 
 
 if __name__ == "__main__":
+    sys.addaudithook(_refuse_network)
     main(*sys.argv[1:])

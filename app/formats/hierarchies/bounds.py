@@ -21,12 +21,15 @@ class Bounds:
         Most characters in the names of all nodes: whole paths are longer than the file that spells them.
     seconds : float
         Most time that reading a large file may take.
+    n_bytes : int
+        Most bytes of a compressed file once it is unpacked.
     """
 
     nodes: int = 1_000_000
     depth: int = 1000
     characters: int = 128 << 20
     seconds: float = 120.0
+    n_bytes: int = 128 << 20
 
     @property
     def entries(self) -> int:

@@ -1,47 +1,155 @@
-"""Edge lists: CSV with a header that has the columns `parent` and `child`; others are ignored.
+"""Edge lists: CSV or TSV with a column of labels and one of their parents; other columns are ignored, but names.
 
-A row whose parent is empty, or is the top's name (`root` unless another is given), names a child of the top.
+A row whose parent is empty, or is the top's name (`root` unless another is given), names a child of the top. The header
+is the first line that has the columns; publishers put titles above it.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import read_text
+from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
 from app.schemas.hierarchies import HierarchyOptions
-from solvers.labels.taxonomy import ROOT, Taxonomy
+from solvers.labels.taxonomy import ROOT
+
+_DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
+_MOST_ABOVE_HEADER = 10
+# what publishers call their columns; a column that is given has to have the name itself
+_PARENTS = ("parent", "parent id", "parent code", "parentid", "parentcode")
+_LABELS = ("child", "id", "unique id", "code", "identifier")
+_NAMES = ("name", "label", "title")
 
 
-def parse_edge_list(path: Path, options: HierarchyOptions, bounds: Bounds) -> Taxonomy:
+@dataclass(frozen=True)
+class _Layout:
+    """Where the cells of interest are in a row, which has those with a title, and perhaps some without one."""
+
+    line: int
+    delimiter: str
+    width: int
+    n_cells: int
+    parent: int
+    label: int
+    notation: int | None
+    names: Mapping[str | None, int]
+    read_as: Mapping[str, str]
+
+
+def parse_edge_list(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
     """Read a CSV file of edges; raises FormatError."""
     top = options.root or ROOT
-    rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    edges = Edges(top, bounds)
+    text = read_text(path)
+    layout = _layout(text, options)
+    edges = Edges(top, bounds, options.tree)
+    labels: dict[str, Label] = {}
+    languages = options.languages.split(",") if options.languages else None
+    for line, row in _rows(text, layout):
+        if line <= layout.line or not any(cell.strip() for cell in row):
+            continue
+        if len(row) < layout.width or any(cell.strip() for cell in row[layout.n_cells :]):
+            edges.fault(line, f"{len(row)} cells, expected {layout.width} as in the header")
+            continue
+        name = row[layout.label].strip()
+        edges.add(row[layout.parent].strip() or top, name, line)
+        label = _label(row, layout, options.language, languages)
+        if label != Label() and name not in labels:
+            labels[name] = label
+    tree = edges.take()
+    return Vocabulary(tree, labels, dropped=edges.dropped, read_as=layout.read_as)
+
+
+def _rows(text: str, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
+    """Records with the lines on which they begin, from the header on."""
+    file = io.StringIO(text, newline="")
+    for _ in range(layout.line - 1):  # what stands above the header need not be CSV
+        file.readline()
+    rows = csv.reader(file, delimiter=layout.delimiter, strict=True)
+    above = layout.line - 1
+    line = layout.line
     try:
-        header = [name.strip() for name in next(rows, [])]
-        at = [_column(header, name) for name in ("parent", "child")]
-        before = rows.line_num
         for row in rows:
-            line, before = before + 1, rows.line_num
-            if not any(cell.strip() for cell in row):
-                continue
-            if len(row) != len(header):
-                edges.fault(line, f"{len(row)} cells, expected {len(header)} as in the header")
-                continue
-            parent, child = (row[column] for column in at)
-            edges.add(parent.strip() or top, child, line)
+            yield line, row
+            line = above + rows.line_num + 1
     except csv.Error as error:
-        raise row_error(rows.line_num, f"not a CSV record: {error}") from None
-    return edges.take()
+        raise row_error(above + rows.line_num, f"not a CSV record: {error}") from None
 
 
-def _column(header: list[str], name: str) -> int:
-    if header.count(name) != 1:
-        found = ", ".join(f"'{shorten(column)}'" for column in header[:5])
-        raise row_error(1, f"the header is {found}; it needs the columns parent and child, each once", name)
-    return header.index(name)
+def _layout(text: str, options: HierarchyOptions) -> _Layout:
+    """Find the header; raises FormatError where none of the first lines has the columns."""
+    head = io.StringIO(text, newline="")
+    lines = [line.rstrip("\r\n") for _, line in zip(range(_MOST_ABOVE_HEADER), head, strict=False)]
+    given = None if options.delimiter is None else _DELIMITERS[options.delimiter]
+    for number, line in enumerate(lines, 1):
+        for delimiter in _DELIMITERS.values() if given is None else [given]:
+            found = _columns(number, line, delimiter, options)
+            if found is not None:
+                return found
+    first = next(number for number, line in enumerate(lines, 1) if line.strip())
+    delimiter = given or max(_DELIMITERS.values(), key=lines[first - 1].count)
+    named = ", ".join(f"'{shorten(cell.strip())}'" for cell in lines[first - 1].split(delimiter)[:8])
+    parent, label = options.parent_field or "parent", options.id_field or "child"
+    raise row_error(
+        first,
+        f"the header is {named}; it needs the columns {parent} and {label}, each once: parent_field and id_field say "
+        "what parents and labels are called",
+    )
+
+
+def _columns(line: int, text: str, delimiter: str, options: HierarchyOptions) -> _Layout | None:
+    try:
+        header = [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter, strict=True), [])]
+    except csv.Error:
+        return None
+    parent = _column(header, options.parent_field, _PARENTS)
+    label = _column(header, options.id_field, _LABELS)
+    if parent is None or label is None or parent == label:
+        return None
+    notation = None if options.notation_field is None else _column(header, options.notation_field, ())
+    name = _column(header, options.name_field, _NAMES)
+    stem = options.name_field or (None if name is None else header[name])
+    names: dict[str | None, int] = {} if name is None or name == label else {None: name}
+    for at, cell in enumerate(header):
+        before, _, language = cell.rpartition("@")
+        if language and before and before == (stem or "name"):
+            names[language] = at
+    for option, asked, found in (
+        ("notation_field", options.notation_field, notation is not None),
+        ("name_field", options.name_field, bool(names)),
+    ):
+        if asked is not None and not found:
+            raise row_error(line, f"the header has no single column '{shorten(asked)}', which {option} names", asked)
+    width = max((at + 1 for at, cell in enumerate(header) if cell), default=0)
+    told = {"label": header[label], "parent": header[parent], "delimiter": _spoken(delimiter), "header": str(line)}
+    told |= {"names": ", ".join(header[at] for at in names.values())} if names else {}
+    return _Layout(line, delimiter, width, len(header), parent, label, notation, names, told)
+
+
+def _column(header: Sequence[str], given: str | None, usual: Sequence[str]) -> int | None:
+    """The one column of that name; of the usual ones, the first that there is."""
+    if given is not None:
+        return header.index(given) if header.count(given) == 1 else None
+    folded = [cell.casefold() for cell in header]
+    for name in usual:
+        if name in folded:
+            return folded.index(name) if folded.count(name) == 1 else None
+    return None
+
+
+def _label(row: Sequence[str], layout: _Layout, language: str, languages: Sequence[str] | None) -> Label:
+    names = Names(languages)
+    for told, at in layout.names.items():
+        names.prefer(row[at], told or language)
+    notation = None if layout.notation is None else row[layout.notation].strip() or None
+    return Label(notation=notation, names=names.preferred)
+
+
+def _spoken(delimiter: str) -> str:
+    return next(name for name, character in _DELIMITERS.items() if character == delimiter)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from app.formats.hierarchies.bounds import Bounds, too_many
+from app.formats.hierarchies.several_parents import TreeRule, chosen, cycles, longest_ways
+from app.formats.hierarchies.vocabulary import Dropped
 from app.formats.labels import label_problem
 from app.formats.table import MAX_REPORTED, Problems, row_error, shorten
 from solvers.labels.taxonomy import ROOT, Taxonomy
@@ -30,15 +32,26 @@ class Edges:
         What the file calls the top of the tree, which is no label. None: the only node without a parent.
     bounds : Bounds, optional
         What the tree may come to.
+    rule : {"refuse", "first", "deepest"}
+        Which of several parents a node keeps.
+
+    Attributes
+    ----------
+    dropped : list of Dropped
+        The parents that :meth:`take` left out.
     """
 
-    def __init__(self, top: str | None = ROOT, bounds: Bounds | None = None) -> None:
+    def __init__(self, top: str | None = ROOT, bounds: Bounds | None = None, rule: TreeRule = "refuse") -> None:
         self._top = top
         self._bounds = bounds or Bounds()
         self._n_characters = 0
         self._n_faults = 0
+        self._rule = rule
         self._above: dict[str, _Above] = {}
+        self._more: dict[str, list[_Above]] = {}  # the second and later parents
+        self._n_more = 0
         self._problems = Problems()
+        self.dropped: list[Dropped] = []
 
     def fault(self, line: int, detail: str, column: str | None = None) -> None:
         """Note what is wrong with a line beside its edges; raises FormatError where so much is that no more is read."""
@@ -79,8 +92,7 @@ class Edges:
             if self._n_characters > self._bounds.characters:
                 raise too_many(line, "characters in the names of all nodes", self._bounds.characters)
         elif given.parent != parent:
-            detail = f"{_name(child)} has two parents: {_name(given.parent)} on line {given.line}, and {_name(parent)}"
-            self.fault(line, detail)
+            self._add_another(_Above(parent, line), child, given, repeats)
         elif not repeats:
             self.fault(line, f"{_name(child)} is given twice as a child of {_name(parent)}, first on line {given.line}")
 
@@ -90,8 +102,8 @@ class Edges:
         Raises
         ------
         FormatError
-            Nodes have two parents, are in a cycle, or hang below none that leads to the top; an edge is given twice;
-            the tree is empty or too deep; or a line had faults of its own.
+            Nodes have two parents and the rule refuses that, are in a cycle, or hang below none that leads to the top;
+            an edge is given twice; the tree is empty or too deep; or a line had faults of its own.
         """
         if not self._above:
             self._problems.raise_if_any()
@@ -101,6 +113,8 @@ class Edges:
             self._check_top(top)
             self._check_reach(top)
         self._problems.raise_if_any()
+        if self._more:
+            self._choose()
         tree = Taxonomy.from_edges(
             (ROOT if given.parent == top else given.parent, child) for child, given in self._above.items()
         )
@@ -113,12 +127,51 @@ class Edges:
         """Whether a node is there already."""
         return child in self._above
 
+    def _add_another(self, above: _Above, child: str, first: _Above, repeats: bool) -> None:
+        """Take a parent of a child that has another one."""
+        if self._rule == "refuse":
+            detail = f"{_name(child)} has two parents: {_name(first.parent)} on line {first.line}, and "
+            self.fault(above.line, f"{detail}{_name(above.parent)}; tree=first or tree=deepest keeps one of them")
+            return
+        more = self._more.setdefault(child, [])
+        same = next((known for known in more if known.parent == above.parent), None)
+        if same is None:
+            more.append(above)
+            self._n_more += 1
+            if self._n_more > self._bounds.entries:
+                raise too_many(above.line, "second parents", self._bounds.entries)
+        elif not repeats:
+            detail = f"{_name(child)} is given twice as a child of {_name(above.parent)}, first on line {same.line}"
+            self.fault(above.line, detail)
+
+    def _parents(self) -> dict[str, list[str]]:
+        """All parents of every node, in the order of the file."""
+        return {
+            child: [given.parent, *(above.parent for above in self._more.get(child, ()))]
+            for child, given in self._above.items()
+        }
+
+    def _choose(self) -> None:
+        """Keep one parent of every node, and note the others."""
+        parents = self._parents()
+        ways = longest_ways(parents) if self._rule == "deepest" else {}
+        for child, more in self._more.items():
+            given = [self._above[child], *more]
+            kept = chosen(parents[child], self._rule, ways)
+            self._above[child] = next(above for above in given if above.parent == kept)
+            self.dropped += [Dropped(child, above.parent, above.line) for above in given if above.parent != kept]
+        self.dropped.sort(key=lambda each: each.line)
+
     def _orphans(self) -> dict[str, tuple[str, int]]:
         """Parents that are a child of none, each with its first child and that one's line."""
         found: dict[str, tuple[str, int]] = {}
         for child, (parent, line) in self._above.items():
             if parent not in self._above:
                 found.setdefault(parent, (child, line))
+        for child, more in self._more.items():
+            for parent, line in more:
+                if parent not in self._above:
+                    found.setdefault(parent, (child, line))
         return found
 
     def _only_top(self) -> str | None:
@@ -168,24 +221,16 @@ class Edges:
 
     def _find_cycles(self) -> None:
         """Note every cycle at the line of its first edge in the file."""
-        settled: set[str] = set()
         n_found = 0
-        for begin in self._above:
-            trail: dict[str, None] = {}
-            node = begin
-            while node in self._above and node not in settled and node not in trail:
-                trail[node] = None
-                node = self._above[node].parent
-            if node in trail and self._top not in trail:  # a top that is a child was reported already
-                nodes = list(trail)
-                cycle = nodes[nodes.index(node) :]
-                n_found += 1
-                if n_found <= MAX_REPORTED:
-                    shown = " < ".join(map(_name, cycle[: _NAMED + 1]))
-                    shown += " < ..." if len(cycle) > _NAMED + 1 else ""
-                    line = min(self._above[name].line for name in cycle)
-                    self.fault(line, f"{len(cycle)} node(s) are in a cycle: {shown} < {_name(node)}")
-            settled.update(trail)
+        for cycle in cycles(self._parents()):
+            if self._top in cycle:
+                continue  # a top that is a child was reported already
+            n_found += 1
+            if n_found <= MAX_REPORTED:
+                shown = " < ".join(map(_name, cycle[: _NAMED + 1]))
+                shown += " < ..." if len(cycle) > _NAMED + 1 else ""
+                line = min(self._above[name].line for name in cycle)
+                self.fault(line, f"{len(cycle)} node(s) are in a cycle: {shown} < {_name(cycle[0])}")
         self._problems.uncounted(max(0, n_found - MAX_REPORTED))
 
 

@@ -13,16 +13,16 @@ from pathlib import Path
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import numbered_lines
+from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import shorten
 from app.schemas.hierarchies import HierarchyOptions
-from solvers.labels.taxonomy import Taxonomy
 
 _NAME = re.compile(r"\S+")
 
 
-def parse_lshtc(path: Path, options: HierarchyOptions, bounds: Bounds) -> Taxonomy:
+def parse_lshtc(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
     """Read an LSHTC hierarchy; raises FormatError."""
-    edges = Edges(options.root, bounds)
+    edges = Edges(options.root, bounds, options.tree)
     for line, text in numbered_lines(path):
         alone = True
         for parent, child in pairwise(name[0] for name in _NAME.finditer(text)):
@@ -30,4 +30,4 @@ def parse_lshtc(path: Path, options: HierarchyOptions, bounds: Bounds) -> Taxono
             alone = False
         if alone:
             edges.fault(line, f"'{shorten(text)}' stands alone; a parent and its child, or a path, was expected")
-    return edges.take()
+    return Vocabulary(edges.take(), dropped=edges.dropped)

@@ -11,15 +11,15 @@ from pathlib import Path
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import numbered_lines
+from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import row_error, shorten
 from app.schemas.hierarchies import HierarchyOptions
-from solvers.labels.taxonomy import Taxonomy
 
 _NOTHING = "None"
 _LINE = re.compile(r"parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?")
 
 
-def parse_rcv1(path: Path, options: HierarchyOptions, bounds: Bounds) -> Taxonomy:
+def parse_rcv1(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
     """Read an RCV1 hierarchy; raises FormatError."""
     top: str | None = None
     for line, text in numbered_lines(path):
@@ -29,11 +29,11 @@ def parse_rcv1(path: Path, options: HierarchyOptions, bounds: Bounds) -> Taxonom
                 detail = f"'{shorten(match[2])}' is a second top beside '{shorten(top)}'; a tree has one"
                 raise row_error(line, detail, "parent")
             top = match[2]
-    edges = Edges(options.root or top, bounds)
+    edges = Edges(options.root or top, bounds, options.tree)
     for line, text in numbered_lines(path):
         match = _LINE.fullmatch(text)
         if match is None:
             edges.fault(line, "not of the form 'parent: A child: B child-description: ...'")
         elif match[1] != _NOTHING:
             edges.add(match[1], match[2], line)
-    return edges.take()
+    return Vocabulary(edges.take(), dropped=edges.dropped)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,10 +13,21 @@ from app.formats.hierarchies.lshtc import parse_lshtc
 from app.formats.hierarchies.nested_json import parse_nested_json
 from app.formats.hierarchies.paths import parse_paths
 from app.formats.hierarchies.rcv1 import parse_rcv1
+from app.formats.hierarchies.vocabulary import Vocabulary
 from app.schemas.hierarchies import HierarchyOptions
-from solvers.labels.taxonomy import Taxonomy
 
-Parser = Callable[[Path, HierarchyOptions, Bounds], Taxonomy]
+Parser = Callable[[Path, HierarchyOptions, Bounds], Vocabulary]
+
+
+def _late(module: str, function: str) -> Parser:
+    """A parser whose libraries are loaded when it is first used, so that the API starts without them."""
+
+    def parse(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
+        parser: Parser = getattr(import_module(f"app.formats.hierarchies.{module}"), function)
+        return parser(path, options, bounds)
+
+    return parse
+
 
 HIERARCHY_FORMATS: Mapping[str, Parser] = MappingProxyType(
     {
@@ -24,14 +36,17 @@ HIERARCHY_FORMATS: Mapping[str, Parser] = MappingProxyType(
         "lshtc": parse_lshtc,
         "rcv1": parse_rcv1,
         "paths": parse_paths,
+        "skos": _late("skos", "parse_skos"),
+        "obo": _late("obo", "parse_obo"),
+        "claml": _late("claml", "parse_claml"),
     }
 )
 
 
 def parse_hierarchy(
     path: Path, format: str, options: HierarchyOptions | None = None, bounds: Bounds | None = None
-) -> Taxonomy:
-    """Read a label tree.
+) -> Vocabulary:
+    """Read a file of labels.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from app.formats.plain_file import check_text
 from app.formats.table import row_error
 from app.formats.window import BOM
 
@@ -17,7 +18,9 @@ def read_text(path: Path) -> str:
     FormatError
         It is empty or no UTF-8.
     """
-    content = path.read_bytes().removeprefix(BOM)
+    content = path.read_bytes()
+    check_text(content[:4])
+    content = content.removeprefix(BOM)
     if not content.strip():
         raise row_error(1, "the file is empty or has only blank lines")
     try:

@@ -33,7 +33,7 @@ class Dataset(Owned, Table):
 
 
 class Hierarchy(Owned, Table):
-    """A label tree; ``levels`` counts the nodes of each level."""
+    """A label tree; ``levels`` counts the nodes of each level, ``report`` tells what was read beside it."""
 
     __tablename__ = "hierarchies"
     __table_args__ = (UniqueConstraint("workspace", "name"),)
@@ -45,11 +45,15 @@ class Hierarchy(Owned, Table):
     n_nodes: Mapped[int]
     n_leaves: Mapped[int]
     levels: Mapped[list[Any]]
+    report: Mapped[dict[str, Any] | None]
     created_at: Mapped[float]
 
 
 class HierarchyNode(Table):
-    """One node of a label tree, numbered level by level, with the number of its parent, -1 for the top."""
+    """One node of a label tree, numbered level by level, with the number of its parent, -1 for the top.
+
+    ``facts`` is what the vocabulary says of the label: its id, notation, names, state and other parents.
+    """
 
     __tablename__ = "hierarchy_nodes"
     __table_args__ = (Index("ix_hierarchy_nodes_parent", "hierarchy_id", "parent"),)
@@ -58,3 +62,14 @@ class HierarchyNode(Table):
     number: Mapped[int] = mapped_column(Integer, primary_key=True)
     parent: Mapped[int] = mapped_column(Integer)
     name: Mapped[str] = mapped_column(String(1000))
+    facts: Mapped[dict[str, Any] | None]
+
+
+class RetiredLabel(Table):
+    """A deprecated label without a place in the tree; ``facts`` names what replaces it."""
+
+    __tablename__ = "retired_labels"
+
+    hierarchy_id: Mapped[str] = mapped_column(ForeignKey("hierarchies.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(String(1000), primary_key=True)
+    facts: Mapped[dict[str, Any]]

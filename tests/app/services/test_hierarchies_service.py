@@ -6,6 +6,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound
+from app.formats.hierarchies.vocabulary import Vocabulary
 from app.schemas.hierarchies import NewHierarchy
 from app.services import hierarchies
 from app.store import tables
@@ -24,7 +25,7 @@ def _upload(text: str) -> Upload:
 
 
 def test_a_tree_is_kept_with_its_counts_and_comes_back_as_it_was(session: Session) -> None:
-    shown = hierarchies.register(session, "letters", "csv", TREE)
+    shown = hierarchies.register(session, "letters", "csv", Vocabulary(TREE))
     assert (shown.n_nodes, shown.n_leaves, shown.depth, shown.levels) == (5, 3, 3, [2, 2, 1])
     assert shown.sha256 == TREE.sha256
     assert hierarchies.get(session, "letters") == hierarchies.get(session, shown.id) == shown
@@ -44,7 +45,7 @@ def test_the_hash_is_of_the_tree_and_not_of_its_file(session: Session) -> None:
 
 
 def test_nodes_are_shown_level_by_level_or_below_one(session: Session) -> None:
-    hierarchies.register(session, "letters", "csv", TREE)
+    hierarchies.register(session, "letters", "csv", Vocabulary(TREE))
     found = hierarchies.nodes(session, "letters")
     assert found.n_nodes == 5
     assert [(node.name, node.parent, node.level, node.n_children) for node in found.nodes] == [
@@ -62,21 +63,21 @@ def test_nodes_are_shown_level_by_level_or_below_one(session: Session) -> None:
 
 def test_a_large_tree_is_kept_whole(session: Session) -> None:
     tree = Taxonomy.from_parents([f"n{i}" for i in range(25_000)], [(i - 1) // 3 if i else -1 for i in range(25_000)])
-    shown = hierarchies.register(session, "large", "csv", tree)
+    shown = hierarchies.register(session, "large", "csv", Vocabulary(tree))
     assert hierarchies.taxonomy(session, shown.id) == tree
     last = hierarchies.nodes(session, "large", offset=24_998, limit=10_000).nodes
     assert [node.level for node in last] == [tree.depth] * 2
 
 
 def test_names_formats_and_options_are_checked_before_a_byte_comes(session: Session) -> None:
-    hierarchies.register(session, "letters", "csv", TREE)
+    hierarchies.register(session, "letters", "csv", Vocabulary(TREE))
     with pytest.raises(Conflict, match="'letters'"):
         hierarchies.check_new(session, NewHierarchy(name="letters", format="csv"))
     with pytest.raises(Conflict, match="'letters'"):
-        hierarchies.register(session, "letters", "csv", TREE)
+        hierarchies.register(session, "letters", "csv", Vocabulary(TREE))
     with pytest.raises(ValidationError, match="name"):
         NewHierarchy(name="../x", format="csv")
-    with pytest.raises(ValidationError, match="'json', 'csv', 'lshtc', 'rcv1' or 'paths'"):
+    with pytest.raises(ValidationError, match="'json', 'csv', 'lshtc', 'rcv1', 'paths', 'skos', 'obo' or 'claml'"):
         NewHierarchy(name="x", format="xml")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput) as refused:
         hierarchies.check_new(session, NewHierarchy(name="x", format="csv", separator="/"))
@@ -96,8 +97,8 @@ def test_a_file_that_holds_no_tree_is_reported_line_by_line_and_leaves_nothing(s
 
 
 def test_a_hierarchy_is_deleted_with_its_nodes(session: Session) -> None:
-    id = hierarchies.register(session, "letters", "csv", TREE).id
-    hierarchies.register(session, "others", "csv", TREE)
+    id = hierarchies.register(session, "letters", "csv", Vocabulary(TREE)).id
+    hierarchies.register(session, "others", "csv", Vocabulary(TREE))
     hierarchies.delete(session, "letters")
     with pytest.raises(NotFound):
         hierarchies.get(session, id)

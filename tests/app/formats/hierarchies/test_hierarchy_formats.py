@@ -21,13 +21,23 @@ FILES = {
     "rcv1": "parent: None  child: Top   child-description: the top\n"
     "parent: Top  child: comp child-description: COMPUTERS: all\nparent: Top child: rec child-description:\n"
     "parent: comp  child: comp.sys\nparent: comp.sys  child: comp.sys.mac\nparent: comp  child: comp.os\n",
+    "skos": "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n"
+    "<comp> a skos:Concept ; skos:narrower <comp.sys>, <comp.os> .\n<rec> a skos:Concept .\n"
+    "<comp.sys> a skos:Concept .\n<comp.sys.mac> a skos:Concept ; skos:broader <comp.sys> .\n"
+    "<comp.os> a skos:Concept .\n",
+    "obo": "format-version: 1.4\n\n[Term]\nid: t:comp\n\n[Term]\nid: t:rec\n\n[Term]\nid: t:comp.sys\nis_a: t:comp\n\n"
+    "[Term]\nid: t:comp.sys.mac\nis_a: t:comp.sys\n\n[Term]\nid: t:comp.os\nis_a: t:comp\n",
+    "claml": """<ClaML version="2.0.0"><Class code="comp" kind="chapter">
+    <SubClass code="comp.sys"/><SubClass code="comp.os"/></Class><Class code="rec"/><Class code="comp.sys"/>
+    <Class code="comp.sys.mac"><SuperClass code="comp.sys"/></Class><Class code="comp.os"/></ClaML>""",
 }
+IDS = {"skos": "https://example.org/", "obo": "t:"}
 
 
 def read(tmp_path: Path, format: str, content: str | bytes, **options: str) -> Taxonomy:
     path = tmp_path / "tree"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return parse_hierarchy(path, format, HierarchyOptions(**options))
+    return parse_hierarchy(path, format, HierarchyOptions(**options)).tree  # type: ignore[arg-type]
 
 
 def faults(tmp_path: Path, format: str, content: str | bytes, **options: str) -> list[RowError]:
@@ -42,8 +52,10 @@ def test_every_format_has_an_example() -> None:
 
 @pytest.mark.parametrize("format", FILES)
 def test_the_same_tree_is_read_from_every_format(tmp_path: Path, format: str) -> None:
-    tree = read(tmp_path, format, "\ufeff" + FILES[format])
-    assert sorted(tree.edges) == sorted(EDGES)
+    options = {"base": IDS["skos"]} if format == "skos" else {}
+    tree = read(tmp_path, format, "\ufeff" + FILES[format], **options)
+    begin = IDS.get(format, "")
+    assert sorted(tree.edges) == sorted((a if a == "root" else begin + a, begin + b) for a, b in EDGES)
     assert tree.level.tolist() == [1, 1, 2, 2, 3]
 
 

@@ -1,0 +1,133 @@
+"""What a file of labels comes to: their tree, what is said of each, and what found no place in the tree."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from solvers.labels.taxonomy import Taxonomy
+
+NO_LANGUAGE = "und"
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a vocabulary says of one label beside its place in the tree.
+
+    Attributes
+    ----------
+    id : str, optional
+        Its URI or code, where datasets call it by something else.
+    notation : str, optional
+        The code by which people know it.
+    names : mapping of str to str
+        The preferred name by language (a BCP 47 tag, in lower case; `und`: the file does not tell).
+    alternatives : mapping of str to sequence of str
+        Other names by language.
+    deprecated : bool
+    replaced_by : sequence of str
+        Labels to be used in its place.
+    """
+
+    id: str | None = None
+    notation: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    alternatives: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    deprecated: bool = False
+    replaced_by: Sequence[str] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """What is known, as JSON; what is not known is left out."""
+        known: dict[str, Any] = {
+            "id": self.id,
+            "notation": self.notation,
+            "names": dict(self.names),
+            "alternatives": {language: list(names) for language, names in self.alternatives.items()},
+            "deprecated": self.deprecated,
+            "replaced_by": list(self.replaced_by),
+        }
+        return {name: value for name, value in known.items() if value}
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> Label:
+        """A label of what :meth:`facts` gave."""
+        return cls(**facts)
+
+
+class Dropped(NamedTuple):
+    """A parent that a label has in the file and not in the tree."""
+
+    label: str
+    parent: str
+    line: int
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """A file of labels, read.
+
+    Attributes
+    ----------
+    tree : Taxonomy
+    labels : mapping of str to Label
+        By node of the tree; nodes of which the file tells no more than the name are not in it.
+    retired : mapping of str to Label
+        Deprecated labels without a place in the tree.
+    dropped : sequence of Dropped
+        The parents that the tree had no room for, by line.
+    read_as : mapping of str to str
+        What was found out about the file from itself.
+    """
+
+    tree: Taxonomy
+    labels: Mapping[str, Label] = field(default_factory=dict)
+    retired: Mapping[str, Label] = field(default_factory=dict)
+    dropped: Sequence[Dropped] = ()
+    read_as: Mapping[str, str] = field(default_factory=dict)
+
+
+class Names:
+    """Collects the names of one label by language.
+
+    Parameters
+    ----------
+    languages : collection of str, optional
+        The languages to keep, `en` also for `en-GB`; all, if None.
+    """
+
+    def __init__(self, languages: Iterable[str] | None = None) -> None:
+        self._languages = None if languages is None else set(languages)
+        self.preferred: dict[str, str] = {}
+        self.alternatives: dict[str, list[str]] = {}
+
+    def prefer(self, name: str, language: str | None = None) -> None:
+        """Take a preferred name; where a language has one already, this is another name."""
+        language = (language or NO_LANGUAGE).lower()
+        name = tidy(name)
+        if not name or not self._wanted(language):
+            return
+        if self.preferred.setdefault(language, name) != name:
+            self.also(name, language)
+
+    def also(self, name: str, language: str | None = None) -> None:
+        """Take another name."""
+        language = (language or NO_LANGUAGE).lower()
+        name = tidy(name)
+        if name and self._wanted(language):
+            known = self.alternatives.setdefault(language, [])
+            if name not in known:
+                known.append(name)
+
+    def _wanted(self, language: str) -> bool:
+        wanted = self._languages
+        return wanted is None or language in wanted or language.partition("-")[0] in wanted
+
+
+def tidy(text: str) -> str:
+    """A text in one line, without control characters and halves of characters."""
+    text = " ".join(text.split())
+    if text.isprintable():
+        return text
+    return "".join(character for character in text if unicodedata.category(character) not in ("Cc", "Cs"))

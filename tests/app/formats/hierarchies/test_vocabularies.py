@@ -1,0 +1,327 @@
+"""Vocabularies as publishers ship them: ids, names by language, states, several parents, compressed or not."""
+
+import gzip
+import lzma
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rdflib
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.formats.hierarchies.apart import read_hierarchy
+from app.formats.hierarchies.bounds import Bounds
+from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.several_parents import cycles, longest_ways
+from app.formats.hierarchies.vocabulary import Vocabulary
+from app.formats.table import FormatError
+from app.schemas.hierarchies import HierarchyOptions
+
+SKOS = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix dct: <http://purl.org/dc/terms/> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix : <http://example.org/t/> .
+
+:Topic rdfs:subClassOf skos:Concept .
+:scheme skos:hasTopConcept :craft .
+:craft a skos:Concept ; skos:notation "C" ; skos:prefLabel "Crafts"@en, "Handwerk"@de .
+:food a skos:Concept ; skos:notation "F" ; skos:prefLabel "Food"@en-GB, "Essen"@de .
+:bake a :Topic ; skos:notation "B" ; skos:prefLabel "Baking"@en, "Backen"@de ; skos:altLabel "Bakery"@en ;
+  skos:broader :craft, :food .
+:food skos:narrower :bread .
+:bread a skos:Concept ; skos:notation "R" ; skos:prefLabel "Bread"@en, "Brot"@de ; skos:broader :bake .
+:loaf a skos:Concept ; skos:notation "L" ; rdfs:label "Loaves"@en ; owl:deprecated true ; dct:isReplacedBy :bread .
+:old rdfs:label "Old"@en ; owl:deprecated true .
+"""
+OBO = """format-version: 1.4
+
+[Term]
+id: X:1
+name: thing
+
+[Term]
+id: X:2
+name: part ! of
+synonym: "Teil" EXACT []
+is_a: X:1 ! thing
+relationship: part_of X:1
+
+[Term]
+id: X:3
+name: old
+is_obsolete: true
+replaced_by: X:2
+
+[Typedef]
+id: part_of
+name: part of
+"""
+CLAML = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE ClaML SYSTEM "ClaML.dtd">
+<ClaML version="2.0.0"><Title name="test"/>
+<Modifier code="S"/><ModifierClass code=".0" modifier="S"/>
+<Class code="I" kind="chapter"><SubClass code="A0"/>
+<Rubric kind="preferred"><Label xml:lang="de">Kapitel <Reference>eins</Reference></Label></Rubric></Class>
+<Class code="A0" kind="category"><SuperClass code="I"/><ModifiedBy code="S"/>
+<Rubric kind="preferred"><Label xml:lang="de">Grippe</Label></Rubric>
+<Rubric kind="inclusion"><Label xml:lang="de">Influenza</Label></Rubric></Class></ClaML>
+"""
+T = "http://example.org/t/"
+
+
+def read(tmp_path: Path, format: str, content: str, **options: str) -> Vocabulary:
+    path = tmp_path / "vocabulary"
+    path.write_text(content)
+    return parse_hierarchy(path, format, HierarchyOptions(**options))  # type: ignore[arg-type]
+
+
+def names(vocabulary: Vocabulary, language: str = "und") -> dict[str, str]:
+    return {name: label.names[language] for name, label in vocabulary.labels.items() if language in label.names}
+
+
+def facts(vocabulary: Vocabulary) -> dict[str, Any]:
+    return {name: label.facts() for name, label in [*vocabulary.labels.items(), *vocabulary.retired.items()]}
+
+
+@pytest.mark.parametrize("between", [" - ", " : ", "      : "])
+def test_paths_with_ids_below_comments_are_labels_by_id(tmp_path: Path, between: str) -> None:
+    lines = [("g/3", "Toys > Puzzles"), ("g/1", "Toys"), ("g/2", "Arts & Crafts"), ("g/4", "Toys > Puzzles > 3-D")]
+    content = "# Categories, 2026-01\n# id: path\n\n" + "".join(f"{id}{between}{path}\n" for id, path in lines)
+    found = read(tmp_path, "paths", content, language="en-US")
+    assert found.tree.edges == [("root", "g/1"), ("root", "g/2"), ("g/1", "g/3"), ("g/3", "g/4")]
+    assert names(found, "en-us") == {"g/1": "Toys", "g/2": "Arts & Crafts", "g/3": "Puzzles", "g/4": "3-D"}
+    assert found.read_as == {"separator": " > ", "id_separator": f" {between.strip()} ", "comments": "2"}
+
+
+def test_what_looks_like_ids_or_comments_may_be_said_to_be_none(tmp_path: Path) -> None:
+    assert read(tmp_path, "paths", "#a.b\n#c\n", comment="none").tree.names == ("#a", "#c", "#a.b")
+    found = read(tmp_path, "paths", "Toys - Games > X\nToys - Dolls > Y\n", id_separator="none")
+    assert found.tree.names == ("Toys - Games", "Toys - Dolls", "Toys - Games > X", "Toys - Dolls > Y")
+    assert read(tmp_path, "paths", "a > b.c\n").tree.names == ("a", "a > b.c")
+
+
+def test_a_table_may_have_titles_above_its_header_and_columns_of_any_name(tmp_path: Path) -> None:
+    content = (
+        "Ids\t\t\tTiers\t\tMore\nUnique ID\tParent\tName\tTier 1\tTier 2\t\n7\t\tArt\tArt\t\n9\t7\tOils\tArt\tOils\tx\n"
+    )
+    found = read(tmp_path, "csv", content)
+    assert found.tree.edges == [("root", "7"), ("7", "9")]
+    assert names(found) == {"7": "Art", "9": "Oils"}
+    assert (found.read_as["header"], found.read_as["delimiter"], found.read_as["names"]) == ("2", "tab", "Name")
+    content = "Oberklasse;Klasse;Text@de;Text@en;Kurz\n;A;Kunst;Art;K\nA;B;Öl;Oils;Ö\n"
+    options = {"parent_field": "Oberklasse", "id_field": "Klasse", "name_field": "Text", "notation_field": "Kurz"}
+    found = read(tmp_path, "csv", content, **options)
+    assert (names(found, "de"), names(found, "en")) == ({"A": "Kunst", "B": "Öl"}, {"A": "Art", "B": "Oils"})
+    assert found.labels["B"].notation == "Ö"
+
+
+def test_objects_may_have_ids_beside_their_names(tmp_path: Path) -> None:
+    content = '[{"id": 1, "name": "Art", "code": "K", "children": [{"id": "x", "name": "Oils"}]}]'
+    found = read(tmp_path, "json", content, id_field="id", notation_field="code", language="en")
+    assert found.tree.edges == [("root", "1"), ("1", "x")]
+    assert names(found, "en") == {"1": "Art", "x": "Oils"}
+    assert found.labels["1"].notation == "K"
+
+
+@pytest.mark.parametrize(
+    ("rule", "edges", "dropped"),
+    [
+        ("first", [("root", "a"), ("root", "b"), ("a", "d"), ("b", "c")], [("d", "c", 6)]),
+        ("deepest", [("root", "a"), ("root", "b"), ("b", "c"), ("c", "d")], [("d", "a", 4)]),
+    ],
+)
+def test_a_tree_keeps_one_of_two_parents_and_tells_the_other(
+    tmp_path: Path, rule: str, edges: list[tuple[str, str]], dropped: list[tuple[str, str, int]]
+) -> None:
+    found = read(tmp_path, "csv", "child,parent\na,\nb,\nd,a\nc,b\nd,c\n", tree=rule)
+    assert sorted(found.tree.edges) == sorted(edges)
+    assert [tuple(each) for each in found.dropped] == dropped
+
+
+def test_skos_gives_names_notations_states_and_what_replaces_a_label(tmp_path: Path) -> None:
+    found = read(tmp_path, "skos", SKOS, tree="first")
+    assert found.tree.edges == [
+        ("root", T + "craft"),
+        ("root", T + "food"),
+        (T + "craft", T + "bake"),
+        (T + "bake", T + "bread"),
+    ]
+    bake = found.labels[T + "bake"]
+    assert (bake.names, bake.alternatives) == ({"en": "Baking", "de": "Backen"}, {"en": ["Bakery"]})
+    assert (bake.notation, bake.deprecated) == ("B", False)
+    assert [(each.label, each.parent, each.line) for each in found.dropped] == [
+        (T + "bake", T + "food", 11), (T + "bread", T + "food", 14),
+    ]  # fmt: skip
+    assert found.retired[T + "loaf"].replaced_by == [T + "bread"]
+    assert found.retired[T + "old"].names == {"en": "Old"}
+    with pytest.raises(FormatError) as refused:
+        read(tmp_path, "skos", SKOS)
+    assert [fault.row for fault in refused.value.errors] == [11, 14]
+
+
+def test_a_deprecated_concept_with_a_place_stays_in_the_tree(tmp_path: Path) -> None:
+    found = read(tmp_path, "skos", SKOS + ":loaf skos:broader :bread .\n", tree="first")
+    assert found.labels[T + "loaf"].deprecated
+    assert T + "loaf" not in found.retired
+
+
+def test_concepts_may_be_called_by_their_notation_and_names_be_kept_of_some_languages(tmp_path: Path) -> None:
+    found = read(tmp_path, "skos", SKOS, tree="deepest", label="notation", languages="en")
+    assert found.tree.names == ("C", "F", "B", "R")
+    assert found.labels["F"].id == T + "food"
+    assert (found.labels["F"].names, found.labels["C"].names) == ({"en-gb": "Food"}, {"en": "Crafts"})
+    assert found.retired["L"].replaced_by == ["R"]
+
+
+@pytest.mark.parametrize("syntax", ["turtle", "xml", "json-ld", "nt", "n3", "trig", "nquads", "trix", "hext"])
+def test_every_serialisation_gives_the_same_vocabulary(tmp_path: Path, syntax: str) -> None:
+    content = _written(SKOS, syntax)
+    told = {"turtle", "xml", "json-ld", "nt"}
+    found = read(tmp_path, "skos", content, tree="deepest", **({} if syntax in told else {"syntax": syntax}))
+    expected = read(tmp_path, "skos", SKOS, tree="deepest")
+    assert sorted(found.tree.edges) == sorted(expected.tree.edges)
+    assert dict(found.labels) == dict(expected.labels)
+    assert dict(found.retired) == dict(expected.retired)
+
+
+def test_labels_of_skos_xl_are_names(tmp_path: Path) -> None:
+    content = SKOS + (
+        "@prefix xl: <http://www.w3.org/2008/05/skos-xl#> .\n"
+        ':tea a skos:Concept ; xl:prefLabel [ xl:literalForm "Tea"@en ] ; xl:altLabel [ xl:literalForm "Chai"@en ] .\n'
+    )
+    tea = read(tmp_path, "skos", content, tree="first").labels[T + "tea"]
+    assert (tea.names, tea.alternatives) == ({"en": "Tea"}, {"en": ["Chai"]})
+
+
+def test_obo_terms_hang_below_what_they_are_and_obsolete_ones_are_retired(tmp_path: Path) -> None:
+    found = read(tmp_path, "obo", OBO, language="en")
+    assert found.tree.edges == [("root", "X:1"), ("X:1", "X:2")]
+    assert (names(found, "en")["X:2"], found.labels["X:2"].alternatives) == ("part", {"en": ["Teil"]})
+    assert found.retired["X:3"].replaced_by == ["X:2"]
+
+
+def test_claml_classes_have_names_from_their_preferred_rubrics(tmp_path: Path) -> None:
+    found = read(tmp_path, "claml", CLAML)
+    assert found.tree.edges == [("root", "I"), ("I", "A0")]
+    assert names(found, "de") == {"I": "Kapitel eins", "A0": "Grippe"}
+    assert found.labels["A0"].alternatives == {"de": ["Influenza"]}
+    assert found.read_as == {"modifiers": "1, not expanded"}
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_a_compressed_file_is_read_as_it_is_unpacked(tmp_path: Path, pack: object) -> None:
+    path = tmp_path / "packed"
+    path.write_bytes(pack(SKOS.encode()))  # type: ignore[operator]
+    options = HierarchyOptions(tree="first")
+    found = read_hierarchy(path, "skos", options, Bounds(), lambda: None)
+    expected = read(tmp_path, "skos", SKOS, tree="first")
+    assert found.tree == expected.tree
+    assert (facts(found), list(found.dropped)) == (facts(expected), list(expected.dropped))
+    assert found.read_as == {"syntax": "turtle"}
+    with pytest.raises(FormatError, match="comes to more than 500 bytes"):
+        read_hierarchy(path, "skos", options, Bounds(n_bytes=500), lambda: None)
+
+
+def test_entities_that_swell_are_refused(tmp_path: Path) -> None:
+    swelling = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 30}">' for i in range(1, 9))
+    content = f'<!DOCTYPE ClaML [<!ENTITY e0 "lots">{swelling}]>\n<ClaML>&e8;</ClaML>'
+    for format in ("claml", "skos"):
+        with pytest.raises(FormatError, match="amplification"):
+            read(tmp_path, format, content)
+
+
+EXAMPLES = [
+    ("skos", SKOS, "turtle"),
+    ("skos", SKOS, "xml"),
+    ("skos", SKOS, "json-ld"),
+    ("skos", SKOS, "nquads"),
+    ("skos", SKOS, "trix"),
+    ("skos", SKOS, "hext"),
+    ("obo", OBO, ""),
+    ("claml", CLAML, ""),
+    ("paths", "# Categories\n1 - Toys\n2 - Toys > Puzzles\n3 - Toys > Puzzles > 3-D\n", ""),
+    ("csv", "Title\nCode\tParent\tName@de\n1\t\tKunst\n2\t1\tÖl\n", ""),
+]
+
+
+def _written(content: str, syntax: str) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rdflib's datasets call what they deprecate
+        several = syntax in ("trig", "nquads", "trix", "hext")
+        graph = rdflib.Dataset(default_union=True) if several else rdflib.Graph()
+        graph.parse(data=content, format="turtle")
+        return graph.serialize(format={"nt": "nt11"}.get(syntax, syntax))
+
+
+def _mutate(path: Path, format: str, content: bytes, syntax: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(content)))
+    length = data.draw(st.integers(0, 12))
+    pieces = [
+        b"",
+        b"\n",
+        b'"',
+        b"<",
+        b">",
+        b"&",
+        b"{",
+        b"[",
+        b"]",
+        b"\x00",
+        b"\xff",
+        b"#",
+        b" > ",
+        b"\t",
+        b"@en",
+        b"\\u",
+    ]
+    piece = data.draw(st.sampled_from(pieces) | st.binary(max_size=8))
+    path.write_bytes(content[:at] + piece + content[at + length :])
+    options = HierarchyOptions(tree="deepest", syntax=syntax or None)  # type: ignore[arg-type]
+    try:
+        found = parse_hierarchy(path, format, options)
+    except FormatError:
+        return
+    assert set(found.labels) <= set(found.tree.names)
+    assert not set(found.retired) & set(found.tree.names)
+
+
+@pytest.mark.parametrize(("format", "content", "syntax"), EXAMPLES)
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_a_damaged_file_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, format: str, content: str, syntax: str, data: st.DataObject
+) -> None:
+    _mutate(
+        tmp_path_factory.getbasetemp() / "damaged",
+        format,
+        (_written(content, syntax) if syntax else content).encode(),
+        syntax,
+        data,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("format", "content", "syntax"), EXAMPLES)
+@settings(max_examples=1000, deadline=None)
+@given(data=st.data())
+def test_many_damaged_files_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, format: str, content: str, syntax: str, data: st.DataObject
+) -> None:
+    _mutate(
+        tmp_path_factory.getbasetemp() / "much-damaged",
+        format,
+        (_written(content, syntax) if syntax else content).encode(),
+        syntax,
+        data,
+    )
+
+
+@given(st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from("abcdefghr"), min_size=1, unique=True)))
+def test_there_is_a_cycle_where_the_longest_way_up_has_no_end(parents: dict[str, list[str]]) -> None:
+    found = list(cycles(parents))
+    assert bool(found) == (len(longest_ways(parents)) < len(parents))
+    for cycle in found:
+        assert all(above in parents[child] for child, above in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
