@@ -18,6 +18,7 @@ from app.commands.jobs import jobs, train
 from app.commands.keys import keys
 from app.commands.models import models, predict
 from app.commands.output import Json, console, fail, print_json, table
+from app.commands.status import status
 from app.commands.usage import usage
 from app.remote.errors import ClientError
 from app.version import VERSION
@@ -50,6 +51,7 @@ cli.add_typer(keys, name="keys")
 cli.command()(audit)
 cli.command()(usage)
 cli.add_typer(storage, name="storage")
+cli.command()(status)
 cli.add_typer(service.corpus, name="corpus")
 cli.command()(service.worker)
 cli.command()(service.migrate)

@@ -19,6 +19,7 @@ from app.schemas.evaluations import Comparison, Part
 from app.schemas.health import Health, Readiness
 from app.schemas.predictions import PredictResponse
 from app.schemas.solvers import SolverInfo, SolverList
+from app.schemas.status import Status
 from app.schemas.usage import Usage
 
 
@@ -138,6 +139,10 @@ class Polymargin:
     def usage(self) -> Usage:
         """What the key's workspace has of jobs and bytes, and what it may have."""
         return self._transport.get(Usage, "/usage")
+
+    def status(self) -> Status:
+        """What goes on in the service now: running jobs with their curves, queues, room, what wants attention."""
+        return self._transport.get(Status, "/status")
 
     def health(self) -> Health:
         return self._transport.get(Health, f"{self.url}/healthz")

@@ -117,6 +117,9 @@ class Settings(BaseSettings):
         description="Origins whose pages may ask for changes beside the API's own, with commas between: "
         "`https://example.org`.",
     )
+    session_seconds: float = Field(
+        default=604800.0, gt=0, description="After so long a browser has to sign in to the dashboard again."
+    )
     head_seconds: float = Field(
         default=10.0, gt=0, description="A connection that sends no whole head of a request for so long is closed."
     )

@@ -78,7 +78,7 @@ def demonstrate(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
         say(f"Test error {error:.2%}; scikit-learn's LinearSVC on the same rows and TF-IDF settings {linear:.2%}; "
             f"always the largest class {majority:.2%}")  # fmt: skip
         examples = _examples(client, test, say)
-        say(f"Go on      POLYMARGIN_HOME={folder} make serve, then look at http://127.0.0.1:8000/docs; "
+        say(f"Go on      POLYMARGIN_HOME={folder} make serve, then open the link that it prints; "
             f"the key is in {settings().admin_key_file}")  # fmt: skip
     say(f"Done in {time.monotonic() - started:.1f} s; everything is stopped, the data stays in {folder}")
     return {

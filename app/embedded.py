@@ -19,7 +19,8 @@ import redis
 from sqlalchemy.exc import DBAPIError
 
 from app.config import settings
-from app.services import keys, slots
+from app.errors import Unauthenticated
+from app.services import keys, sign_ins, slots
 from app.store import db
 from app.store.migrate import upgrade
 from app.store.privacy import keep_private
@@ -49,8 +50,8 @@ def up(host: str, port: int, workers: int, verbose: bool, say: Callable[[str], N
     with serving(host, port, workers, say, verbose=verbose, stopping=stopping, shards=shards) as service:
         if not stopping.is_set():
             say(f"Polymargin {VERSION} is ready")
-            say(f"  API   {service.url}/api/v1")
-            say(f"  Docs  {service.url}/docs")
+            say(f"  Open  {service.url}{sign_in_path()} (once, within 15 minutes)")
+            say(f"  API   {service.url}/api/v1 (described at {service.url}/docs)")
             say(f"  Key   {settings().admin_key_file} (administrator)")
             say(f"  Logs  {settings().home / 'logs'}")
             say("Ctrl-C stops it.")
@@ -138,6 +139,18 @@ def prepare() -> None:
     except DBAPIError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise SupervisorError(f"The database cannot be used: {reason}") from error
+
+
+def sign_in_path() -> str:
+    """The path that signs an administrator's browser in, once; without the key's file that which asks for a key."""
+    try:
+        secret = settings().admin_key_file.read_text().strip()
+        with db.sessions()() as session:
+            link = sign_ins.offer_link(session, keys.authenticate(session, keys.digest(secret)).key_id)
+        db.dispose()
+    except (OSError, Unauthenticated):
+        return "/"
+    return f"/sign-in?link={link}"
 
 
 def redis_server() -> str:

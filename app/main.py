@@ -29,6 +29,7 @@ from app.api import (
     predictions,
     problems,
     solvers,
+    status,
     storage,
     usage,
 )
@@ -46,6 +47,14 @@ from app.services.remembered import Refreshing
 from app.store.db import dispose, sessions
 from app.store.privacy import keep_private
 from app.version import VERSION
+from app.web import assets, reference, sign_in
+from app.web import datasets as dataset_pages
+from app.web import hierarchies as hierarchy_pages
+from app.web import jobs as job_pages
+from app.web import keys as key_pages
+from app.web import models as model_pages
+from app.web import overview as overview_page
+from app.web import training as training_pages
 
 DESCRIPTION = (
     "Trains and serves large-margin classifiers with many classes. Every error is a problem document (RFC 9457), and "
@@ -87,6 +96,18 @@ PARTS = (
     usage,
     storage,
     health,
+    status,
+)
+PAGES = (
+    sign_in,
+    overview_page,
+    dataset_pages,
+    hierarchy_pages,
+    training_pages,
+    job_pages,
+    model_pages,
+    key_pages,
+    reference,
 )
 
 
@@ -111,8 +132,8 @@ def create_app(config: Settings | None = None) -> FastAPI:
         lifespan=_lifespan,
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
+        docs_url=None,
         redoc_url=None,
-        swagger_ui_oauth2_redirect_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.settings = config
@@ -123,7 +144,8 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
     predicting = predictions.install(app)
-    parts = [*(part.router for part in PARTS), *routers(config.protocols)]
+    app.router.routes.append(assets.ROUTE)
+    parts = [*(part.router for part in (*PARTS, *PAGES)), *routers(config.protocols)]
     for router in parts:
         app.include_router(router)
     own = [*app.router.routes, *(route for router in parts for route in router.routes)]
@@ -142,7 +164,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     keep_private(settings().home)
     keyring: KeyRing = app.state.keyring
     writing = asyncio.create_task(_write_uses(keyring))
-    refreshing = Refreshing([keyring.known, app.state.models.resolved])
+    refreshing = Refreshing([keyring.known, keyring.signed_in, app.state.models.resolved])
     refreshing.start()
     yield
     refreshing.stop()

@@ -1,5 +1,10 @@
-"""Who may do what: bearer keys, remembered for moments, and the roles that routes ask for."""
+"""Who may do what: keys and sessions, remembered for moments, and the roles that routes ask for.
 
+A program sends its key with each request. A browser that has signed in sends a cookie, and with every change a token
+that a page of another site cannot know.
+"""
+
+import hmac
 import time
 from collections.abc import Callable
 from typing import Annotated
@@ -16,7 +21,7 @@ from starlette.types import Scope
 from app.api.rates import Rates
 from app.errors import Forbidden, TooMany, Unauthenticated
 from app.schemas.keys import Role
-from app.services import keys
+from app.services import keys, sign_ins
 from app.services.keys import Principal
 from app.services.remembered import Remembered
 
@@ -25,6 +30,7 @@ log = structlog.get_logger()
 _RANKS: dict[Role, int] = {"viewer": 0, "editor": 1, "admin": 2}
 _MOST_REMEMBERED = 10_000
 _FAILED_AT_ONCE = 20
+_SAFE = ("GET", "HEAD")
 
 _bearer = HTTPBearer(auto_error=False, description="An API key, as POST /keys gave it.")
 
@@ -46,6 +52,7 @@ class KeyRing:
     ) -> None:
         self._sessions = sessions
         self.known = Remembered(self._authenticate)
+        self.signed_in = Remembered(self._signed_in)
         self._good: set[str] = set()
         self._failed = Rates(failed_per_minute / 60.0, _FAILED_AT_ONCE)
         self.rates = Rates(requests_per_second, max(1.0, requests_per_second))
@@ -71,9 +78,19 @@ class KeyRing:
         self._used[known.key_id] = time.monotonic()
         return known
 
+    async def of_session(self, secret: str) -> Principal:
+        """Who has signed in to the session of that secret; raises Unauthenticated."""
+        digest = keys.digest(secret)
+        known = self.signed_in.ready(digest)
+        if known is None:
+            known = await run_in_threadpool(self.signed_in.get, digest)
+        self._used[known.key_id] = time.monotonic()
+        return known
+
     def forget(self) -> None:
-        """Ask the database again about every key."""
+        """Ask the database again about every key and session."""
         self.known.forget()
+        self.signed_in.forget()
 
     def write_uses(self) -> None:
         """Write to the database when keys were last used; what it does not take now is kept for the next time."""
@@ -108,6 +125,10 @@ class KeyRing:
         with self._sessions() as session:
             return keys.authenticate(session, digest)
 
+    def _signed_in(self, digest: str) -> Principal:
+        with self._sessions() as session:
+            return sign_ins.principal(session, digest)
+
 
 def _needs(role: Role) -> Callable[..., object]:
     async def check(
@@ -124,10 +145,17 @@ async def authorize(request: Request, role: Role) -> Principal:
 
 
 async def admit(state: State, scope: Scope, authorization: str, role: Role) -> Principal:
-    """As :func:`authorize`, for a request whose ``Authorization`` header is known."""
+    """As :func:`authorize`, for a request whose ``Authorization`` header is known; without one its cookie counts."""
     keyring: KeyRing = state.keyring
-    client = scope.get("client")
-    principal = await keyring.principal(authorization, client[0] if client else "")
+    cookie = None if authorization else session_of(Request(scope))
+    if cookie is None:
+        client = scope.get("client")
+        principal = await keyring.principal(authorization, client[0] if client else "")
+    else:
+        principal = await keyring.of_session(cookie)
+        token = Request(scope).headers.get("x-csrf-token", "")
+        if scope["method"] not in _SAFE and not is_csrf_token(cookie, token):
+            raise Forbidden("A browser's session changes things only with the page's token in X-CSRF-Token.")
     scope.setdefault("state", {})["key"] = principal  # for the log
     if _RANKS[principal.role] < _RANKS[role]:
         raise Forbidden(f"This takes the role {role}; the key's role is {principal.role}.")
@@ -141,3 +169,23 @@ _viewer, _editor, _admin = _needs("viewer"), _needs("editor"), _needs("admin")
 
 VIEWER, EDITOR, ADMIN = Depends(_viewer), Depends(_editor), Depends(_admin)
 Editor = Annotated[Principal, EDITOR]
+
+
+def cookie_name(request: Request) -> str:
+    """What the session's cookie is called: services on several ports of one host do not share it."""
+    return f"polymargin_{request.url.port or 0}"
+
+
+def session_of(request: Request) -> str | None:
+    """The secret of the session that a browser has signed in to, as it says."""
+    return request.cookies.get(cookie_name(request))
+
+
+def csrf_token(secret: str) -> str:
+    """What the pages of a session send with every change."""
+    return hmac.new(secret.encode(), b"csrf", "sha256").hexdigest()
+
+
+def is_csrf_token(secret: str, token: str) -> bool:
+    """Whether a request's token is that of its session."""
+    return hmac.compare_digest(csrf_token(secret).encode(), token.encode())

@@ -13,10 +13,10 @@ from app.errors import Forbidden, Misdirected, PolymarginError
 _MOST_SERVED = 1000
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _CLOSED = b"default-src 'none'; frame-ancestors 'none'"
-# the viewer of the API's description comes from a public server, as the page says; pictures bring their styles along
-_VIEWER = (
-    b"default-src 'none'; script-src 'unsafe-inline' https://cdn.jsdelivr.net; style-src 'unsafe-inline' "
-    b"https://cdn.jsdelivr.net; img-src https://fastapi.tiangolo.com data:; connect-src 'self'; frame-ancestors 'none'"
+# pages have their styles and scripts from here alone; pictures bring their styles along
+_PAGE = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _PICTURE = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 _ALWAYS = (
@@ -29,14 +29,15 @@ _ALWAYS = (
 Headers = list[tuple[bytes, bytes]]
 
 
-def secured(headers: Iterable[tuple[bytes, bytes]], path: str, scheme: str) -> Headers:
+def secured(headers: Iterable[tuple[bytes, bytes]], scheme: str) -> Headers:
     """The headers of an answer with those that keep browsers from doing more with it than showing it."""
     given = [(name.lower(), value) for name, value in headers]
-    if path == "/docs":
-        policy = _VIEWER
-    else:
-        svg = any(name == b"content-type" and value.startswith(b"image/svg") for name, value in given)
-        policy = _PICTURE if svg else _CLOSED
+    media_type = next((value for name, value in given if name == b"content-type"), b"")
+    policy = _CLOSED
+    if media_type.startswith(b"text/html"):
+        policy = _PAGE
+    elif media_type.startswith(b"image/svg"):
+        policy = _PICTURE
     known = {name for name, _ in given}
     return given + [pair for pair in _added(policy, scheme == "https") if pair[0] not in known]
 

@@ -73,9 +73,13 @@ def get_nodes(
     ] = None,
     offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+    search: Annotated[
+        str | None,
+        Query(min_length=1, max_length=1000, description="Only nodes with this in their names, in any case."),
+    ] = None,
 ) -> HierarchyNodes:
     """Nodes of a hierarchy, level by level, with what is said of their labels."""
-    return hierarchies.nodes(session, ref, parent, offset, limit)
+    return hierarchies.nodes(session, ref, parent, offset, limit, search)
 
 
 @router.get("/{ref}/retired", dependencies=[VIEWER], responses=responses(401, 404, 422))

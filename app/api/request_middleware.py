@@ -59,7 +59,7 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = [*message.get("headers", ()), header]
-                message["headers"] = secured(headers, scope["path"], scope.get("scheme", "http"))
+                message["headers"] = secured(headers, scope.get("scheme", "http"))
             await send(message)
 
         try:

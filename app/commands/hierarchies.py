@@ -66,14 +66,15 @@ def list_(json: Json = False) -> None:
 def show(
     hierarchy: Ref,
     parent: Annotated[str | None, typer.Option(help="List the children of this node; root: those of the top.")] = None,
+    search: Annotated[str | None, typer.Option(help="List the nodes with this in their names, in any case.")] = None,
     json: Json = False,
 ) -> None:
-    """One hierarchy with its counts, or the children of one of its nodes."""
+    """One hierarchy with its counts, the children of one of its nodes, or the nodes of some name."""
     with Polymargin() as client:
-        if parent is None:
+        if parent is None and search is None:
             _show(client.hierarchies.get(hierarchy), json)
             return
-        found = client.hierarchies.nodes(hierarchy, parent, limit=10_000)
+        found = client.hierarchies.nodes(hierarchy, parent, limit=10_000, search=search)
     if json:
         print_json(found)
         return

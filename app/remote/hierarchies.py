@@ -89,10 +89,17 @@ class Hierarchies:
         """One page, newest first."""
         return self._transport.get(Page[Hierarchy], "/hierarchies", page_size=page_size, page_token=page_token)
 
-    def nodes(self, hierarchy: str, parent: str | None = None, offset: int = 0, limit: int = 100) -> HierarchyNodes:
-        """Nodes level by level: all, or the children of ``parent`` (root: of the top)."""
+    def nodes(
+        self,
+        hierarchy: str,
+        parent: str | None = None,
+        offset: int = 0,
+        limit: int = 100,
+        search: str | None = None,
+    ) -> HierarchyNodes:
+        """Nodes level by level: all, the children of ``parent`` (root: of the top), or those that ``search`` is in."""
         path = f"/hierarchies/{hierarchy}/nodes"
-        return self._transport.get(HierarchyNodes, path, parent=parent, offset=offset, limit=limit)
+        return self._transport.get(HierarchyNodes, path, parent=parent, offset=offset, limit=limit, search=search)
 
     def retired(self, hierarchy: str, offset: int = 0, limit: int = 100) -> RetiredLabels:
         """Deprecated labels without a place in the tree, by name, and what replaces them."""

@@ -1,5 +1,6 @@
 """Datasets: received, looked at and deleted."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,14 @@ def page(session: Session, page_size: int = 100, page_token: str | None = None) 
         rows, token = newest(session, tables.Dataset, query, page_size, page_token)
         imports = _imports(session, [row.id for row in rows])
         return Page[Dataset](items=[_show(row, imports.get(row.id)) for row in rows], next_page_token=token)
+
+
+def names(session: Session, ids: Iterable[str | None]) -> dict[str, str]:
+    """What datasets are called, by id; deleted ones are left out."""
+    wanted = {id for id in ids if id is not None}
+    with reading(session):
+        rows = session.execute(select(tables.Dataset.id, tables.Dataset.name).where(tables.Dataset.id.in_(wanted)))
+        return {row.id: row.name for row in rows}
 
 
 def statistics(session: Session, ref: str, offset: int = 0, limit: int = MOST_LISTED) -> DatasetStatistics:

@@ -143,8 +143,17 @@ def page(session: Session, page_size: int = 100, page_token: str | None = None) 
         return Page[Hierarchy](items=[_show(row) for row in rows], next_page_token=token)
 
 
-def nodes(session: Session, ref: str, parent: str | None = None, offset: int = 0, limit: int = 100) -> HierarchyNodes:
+def nodes(
+    session: Session,
+    ref: str,
+    parent: str | None = None,
+    offset: int = 0,
+    limit: int = 100,
+    search: str | None = None,
+) -> HierarchyNodes:
     """Nodes ``offset`` to ``offset + limit`` of all, or of the children of ``parent`` (``root``: of the top).
+
+    With ``search`` only those whose names have it in them, in upper or lower case.
 
     Raises
     ------
@@ -160,6 +169,8 @@ def nodes(session: Session, ref: str, parent: str | None = None, offset: int = 0
         chosen: list[ColumnElement[bool]] = [of_owner]
         if parent is not None:
             chosen.append(N.parent == _number(session, owner, parent))
+        if search is not None:
+            chosen.append(N.name.icontains(search, autoescape=True))
         n_nodes = session.scalars(select(func.count()).select_from(N).where(*chosen)).one()
         found = session.scalars(select(N).where(*chosen).order_by(N.number).offset(offset).limit(limit)).all()
         numbers = [node.number for node in found]

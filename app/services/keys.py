@@ -87,6 +87,13 @@ def authenticate(session: Session, digest: str) -> Principal:
         return Principal(row.id, row.name, _role(row), row.workspace)
 
 
+def principal_of(session: Session, key_id: str) -> Principal | None:
+    """Who has the key of that id; None where it was revoked or is past."""
+    with reading(session):
+        row = session.scalars(select(tables.Key).where(tables.Key.id == key_id, *_valid())).one_or_none()
+        return None if row is None else Principal(row.id, row.name, _role(row), row.workspace)
+
+
 def page(session: Session, page_size: int = 100, page_token: str | None = None) -> Page[Key]:
     """Keys, newest first."""
     with reading(session):

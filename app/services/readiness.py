@@ -29,6 +29,12 @@ def check(sessions: sessionmaker[Session]) -> Readiness:
 
 def jobs_by_state(sessions: sessionmaker[Session]) -> Mapping[str, int]:
     """How many jobs are in each state that any job is in."""
-    with sessions() as session, reading(session):
+    with sessions() as session:
+        return count_by_state(session)
+
+
+def count_by_state(session: Session) -> Mapping[str, int]:
+    """As :func:`jobs_by_state`, of the jobs that the session sees."""
+    with reading(session):
         query = select(tables.Job.state, func.count().label("n_jobs")).group_by(tables.Job.state)
         return {row.state: row.n_jobs for row in session.execute(query)}

@@ -145,6 +145,7 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     canned.answer("POST /models/import", VERSION, 201)
     canned.answer("GET /storage", STORAGE)
     canned.answer("POST /storage/collect", STORAGE | {"collected": True})
+    canned.answer("GET /status", STATUS)
     canned.answer("GET /solvers", SOLVERS)
     canned.answer("GET /usage", USAGE)
     canned.answer("GET /audit", {"items": [ENTRY]})
@@ -187,6 +188,19 @@ STORAGE = {
     "size_bytes": 12,
     "free_bytes": 99,
 }
+STATUS = {
+    "version": "0.2.0",
+    "jobs": {"running": 1},
+    "running": [{"job": JOB | {"state": "running"}, "curve": []}],
+    "queued": [],
+    "queues": [{"name": "general", "processes": 2, "busy": 1, "waiting": 0}],
+    "disk": {"total_bytes": 4 << 30, "free_bytes": 1 << 30},
+    "memory": {"total_bytes": 2 << 30, "free_bytes": 1 << 30},
+    "n_datasets": 1,
+    "n_hierarchies": 0,
+    "n_models": 0,
+    "attention": [{"kind": "disk_full", "detail": "Little is free.", "id": None, "name": None}],
+}
 PLAN = {
     "shards": [{"shard": 0, "pool": "shard-0", "classes": 5, "examples": 90, "memory_bytes": 4096}],
     "pools": 1,
@@ -209,6 +223,9 @@ COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("hierarchies", "show", "tree"), "2, 5", HIERARCHY),
     (("hierarchies", "show", "tree", "--parent", "root"), "science", NODES),
     (("hierarchies", "delete", "tree"), "tree", {"deleted": "tree"}),
+    (("hierarchies", "show", "tree", "--search", "sci"), "science", NODES),
+    (("status",), "1.0 of 4.0 GiB", STATUS),
+    (("status",), "Little is free.", STATUS),
     (("train", "papers", "--model", "topics"), "running", JOB),
     (("train", "papers", "--model", "topics", "--watch"), "0.25", SUCCEEDED),
     (("train", "papers", "--model", "topics", "--shards", "2", "--plan"), "84 to 8,433", PLAN),

@@ -1,6 +1,6 @@
 """The tables: the one truth about datasets, hierarchies, jobs, models and keys; times are seconds since 1970, UTC."""
 
-from app.store.tables.access import AuditEntry, Idempotency, Key
+from app.store.tables.access import AuditEntry, Idempotency, Key, SignIn
 from app.store.tables.base import InWorkspace, Owned, Table
 from app.store.tables.data import Dataset, Hierarchy, HierarchyNode, RetiredLabel
 from app.store.tables.evaluations import Evaluation, EvaluationConfusion, EvaluationLabel, EvaluationMeasure
@@ -28,6 +28,7 @@ __all__ = [
     "ModelVersion",
     "Owned",
     "RetiredLabel",
+    "SignIn",
     "Slot",
     "Step",
     "Table",

@@ -1,4 +1,4 @@
-"""Keys, the answers already given under an Idempotency-Key, and the audit log."""
+"""Keys, the browsers that have signed in by them, answers already given to an Idempotency-Key, and the audit log."""
 
 from typing import Any
 
@@ -55,3 +55,14 @@ class AuditEntry(InWorkspace, Table):
     name: Mapped[str | None] = mapped_column(String(255), index=True)
     before: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     after: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+
+class SignIn(Table):
+    """A browser's session, or a one-time link that begins one: only the SHA-256 of its secret is kept."""
+
+    __tablename__ = "sign_ins"
+
+    digest: Mapped[str] = mapped_column(String(64), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(8))
+    key_id: Mapped[str] = mapped_column(String(32))
+    expires_at: Mapped[float]

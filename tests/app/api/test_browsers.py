@@ -21,13 +21,17 @@ def test_every_answer_has_the_headers_that_keep_browsers_from_using_it(client: T
         headers = answer.headers
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["x-frame-options"] == "DENY"
-        assert headers["referrer-policy"] == "no-referrer"
+        # a form without any referrer would be sent without its origin, too
+        page = headers["content-type"].startswith("text/html")
+        assert headers["referrer-policy"] == ("same-origin" if page else "no-referrer")
         assert headers["cross-origin-resource-policy"] == "same-origin"
         assert headers["cache-control"] == "no-store"
         assert headers["content-security-policy"].startswith("default-src 'none'; ")
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert "strict-transport-security" not in headers
     assert "script-src" not in answers[0].headers["content-security-policy"]
+    policy = answers[1].headers["content-security-policy"].split("; ")
+    assert {"script-src 'self'", "style-src 'self'", "base-uri 'none'", "form-action 'self'"} <= set(policy)
 
 
 def test_over_tls_browsers_are_told_to_stay_there(client: TestClient) -> None:

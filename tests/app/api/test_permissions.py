@@ -9,10 +9,12 @@ from asking import JSON, TestClient, bearer, problem
 from fastapi import FastAPI
 from starlette.routing import Route
 
-from app import logs
+from app import logs, main
 
 # open to all: signs of life, and the description of the API
 OPEN = {"/healthz", "/readyz", "/metrics", "/docs", "/openapi.json"}
+# these ask for a sign-in, as test_pages tells; and the files that pages are made of are open
+PAGES = {route.path for part in main.PAGES for route in part.router.routes} - OPEN | {"/static/{digest}/{name}"}
 # these read, although they are asked by POST
 READING = {("POST", "/api/v1/models/{ref}/predict"), ("POST", "/api/v1/jobs/plan")}
 # other protocols ask for predictions by POST; what changes something is not among them
@@ -23,6 +25,8 @@ ADMINISTRATION = ("/api/v1/keys", "/api/v1/audit", "/api/v1/storage", "/api/v1/m
 def _routes(app: FastAPI) -> Iterator[tuple[str, str, str]]:
     routes: list[Route] = app.state.routes
     for route in routes:
+        if route.path in PAGES:
+            continue
         for method in sorted((route.methods or set()) - {"HEAD"}):
             yield method, route.path, re.sub(r"\{[^}]*\}", "1", route.path)
 

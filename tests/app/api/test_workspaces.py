@@ -29,7 +29,7 @@ QUERIES: dict[tuple[str, str], dict[str, Any]] = {
 FREE = {
     ("GET", "/datasets"), ("POST", "/datasets"), ("GET", "/hierarchies"), ("POST", "/hierarchies"), ("GET", "/jobs"),
     ("GET", "/models"), ("POST", "/models/import"), ("GET", "/solvers"), ("GET", "/solvers/{name}"),
-    ("GET", "/keys"), ("POST", "/keys"), ("GET", "/audit"), ("GET", "/usage"),
+    ("GET", "/keys"), ("POST", "/keys"), ("GET", "/audit"), ("GET", "/usage"), ("GET", "/status"),
 }  # fmt: skip
 # These are about the whole installation.
 INSTALLATION = {("GET", "/storage"), ("POST", "/storage/collect")}
@@ -101,6 +101,20 @@ def test_no_route_shows_or_changes_what_another_workspace_has(
     assert walked >= 25
     assert _everything(models) == before
     assert {key["workspace"] for key in stranger.get("/api/v1/keys").json()["items"]} == {"elsewhere"}
+
+
+def test_no_page_shows_what_another_workspace_has(
+    models: TestClient, things: dict[str, str], stranger: TestClient
+) -> None:
+    for path in ("", "datasets", "hierarchies", "jobs", "models", "train", "playground"):
+        text = stranger.get(f"/{path}").text
+        assert "letters" not in text, path
+        assert "foods" not in text, path
+    job = things["/jobs/{id}"]
+    named = ["datasets/letters", "hierarchies/tree", f"jobs/{job}", "models/letters", "models/letters/versions/1"]
+    for path in named:
+        assert models.get(f"/{path}").status_code == 200
+        assert stranger.get(f"/{path}").status_code == 404, path
 
 
 def test_requests_that_name_things_of_another_workspace_find_nothing(

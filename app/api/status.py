@@ -1,0 +1,18 @@
+"""The route that tells what goes on."""
+
+from fastapi import APIRouter
+
+from app.api.auth import VIEWER
+from app.api.parameters import Db
+from app.api.paths import V1
+from app.api.problems import responses
+from app.schemas.status import Status
+from app.services.status import status
+
+router = APIRouter(prefix=f"{V1}/status", tags=["operation"])
+
+
+@router.get("", dependencies=[VIEWER], responses=responses(401))
+def get_status(session: Db) -> Status:
+    """What goes on now: running jobs with their curves, queues, room on disk, and what wants attention."""
+    return status(session)

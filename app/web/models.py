@@ -1,0 +1,102 @@
+"""Models: versions and aliases, how well each version does, and two side by side."""
+
+from typing import Annotated
+
+from fastapi import Query, Request
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from app.api.auth import VIEWER
+from app.api.parameters import Db, Number, PageToken, Ref
+from app.errors import NotFound
+from app.schemas.evaluations import Evaluation
+from app.schemas.names import NAME_PATTERN
+from app.services import comparisons, datasets, evaluations, models
+from app.services.comparisons import Side
+from app.services.evaluations import LabelOrder
+from app.web.rendering import Call, render
+from app.web.routing import pages
+
+router = pages()
+
+PAGE_SIZE, N_LABELS, N_PAIRS = 50, 50, 30
+_Version = Annotated[str | None, Query(pattern=NAME_PATTERN)]
+
+
+@router.get("/models", dependencies=[VIEWER])
+def list_models(request: Request, session: Db, page_token: PageToken = None) -> Response:
+    """All models with their latest versions."""
+    page = models.page(session, PAGE_SIZE, page_token)
+    call = Call(f"/models?page_size={PAGE_SIZE}", f"client.models.list({PAGE_SIZE})")
+    return render(request, "models.html", page=page, call=call)
+
+
+@router.get("/models/{ref}", dependencies=[VIEWER])
+def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = None) -> Response:
+    """One model: its versions, and the aliases that move between them."""
+    model = models.get(session, ref)
+    versions = models.version_page(session, ref, PAGE_SIZE, page_token)
+    call = Call(f"/models/{model.name}", f"client.models.get({model.name!r})")
+    return render(request, "model.html", model=model, versions=versions, call=call)
+
+
+@router.get("/models/{ref}/versions/{number}", dependencies=[VIEWER])
+def show_version(
+    request: Request,
+    session: Db,
+    ref: Ref,
+    number: Number,
+    evaluation: Annotated[str | None, Query(pattern=NAME_PATTERN)] = None,
+    order: Annotated[LabelOrder, Query()] = "f1",
+    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+) -> Response:
+    """One version: where it came from, how well it does and where it goes wrong."""
+    model, version = models.get(session, ref), models.version(session, ref, number)
+    measured = evaluations.page(session, 100, model=model.name, version=number).items
+    chosen = _chosen(measured, evaluation)
+    name = model.name
+    return render(
+        request,
+        "version.html",
+        model=model,
+        version=version,
+        evaluations=measured,
+        chosen=chosen,
+        labels=evaluations.labels(session, chosen.id, offset, N_LABELS, None, order) if chosen else None,
+        pairs=evaluations.confusions(session, chosen.id, None, N_PAIRS).pairs if chosen else [],
+        selection=models.selection(session, ref, number),
+        order=order,
+        offset=offset,
+        n_labels=N_LABELS,
+        datasets=datasets.names(session, [version.dataset, *(each.dataset for each in measured)]),
+        call=_source(session, name, number, chosen),
+    )
+
+
+@router.get("/models/{ref}/compare", dependencies=[VIEWER])
+def compare_versions(request: Request, session: Db, ref: Ref, a: _Version = None, b: _Version = None) -> Response:
+    """Two versions on the rows that both were measured on."""
+    model = models.get(session, ref)
+    comparison, missing = None, None
+    if a is not None and b is not None:
+        try:
+            comparison = comparisons.compare(session, Side(ref, a), Side(ref, b), None, None, 0.95, 0)
+        except NotFound as error:
+            missing = error.detail
+    first, second = a or "1", b or "2"
+    call = Call(
+        f"/models/{model.name}/compare?a={first}&b={second}", f"client.compare({model.name!r}, {first!r}, {second!r})"
+    )
+    return render(request, "compare.html", model=model, a=a, b=b, comparison=comparison, missing=missing, call=call)
+
+
+def _chosen(measured: list[Evaluation], id: str | None) -> Evaluation | None:
+    if id is not None and all(each.id != id for each in measured):
+        raise NotFound("This version has no such evaluation.")
+    return next((each for each in measured if id in (None, each.id)), None)
+
+
+def _source(_session: Session, name: str, number: int, chosen: Evaluation | None) -> Call:
+    if chosen is None:
+        return Call(f"/models/{name}/versions/{number}", f"client.models.version({name!r}, {number})")
+    return Call(f"/evaluations/{chosen.id}", f"client.evaluations.get({chosen.id!r})")

@@ -1,0 +1,153 @@
+"""Pages: templates with what every one of them shows, and the words for numbers and times."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from app.api.auth import csrf_token, session_of
+from app.api.paths import V1
+from app.version import VERSION
+from app.web import assets
+
+NAVIGATION = (
+    ("/", "Overview"),
+    ("/datasets", "Datasets"),
+    ("/hierarchies", "Hierarchies"),
+    ("/train", "Train"),
+    ("/jobs", "Jobs"),
+    ("/models", "Models"),
+    ("/playground", "Playground"),
+    ("/keys", "Keys"),
+    ("/docs", "API"),
+)
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+@dataclass(frozen=True)
+class Call:
+    """The one call of the API that a page's data comes from, for those who want it in a program.
+
+    Attributes
+    ----------
+    path : str
+        With its query, below the API's prefix.
+    python : str
+        The same by the client, which the text calls ``client``.
+    method : str
+    body : mapping or None
+        As JSON.
+    """
+
+    path: str
+    python: str
+    method: str = "GET"
+    body: Mapping[str, Any] | None = None
+
+    def curl(self, base: str) -> str:
+        """The command for a shell that has the key in ``POLYMARGIN_API_KEY``."""
+        words = ["curl", "-fsS", "-H", '"Authorization: Bearer $POLYMARGIN_API_KEY"']
+        if self.method != "GET":
+            words += ["-X", self.method]
+        if self.body is not None:
+            words += ["-H", '"Content-Type: application/json"', "-d", shlex.quote(orjson.dumps(self.body).decode())]
+        return " ".join([*words, shlex.quote(f"{base}{V1}{self.path}")])
+
+    def program(self, base: str) -> str:
+        """The lines of Python; the client finds the key in ``POLYMARGIN_API_KEY``."""
+        return f'from app.client import Polymargin\n\nwith Polymargin("{base}") as client:\n    print({self.python})'
+
+
+def render(request: Request, template: str, code: int = 200, **context: Any) -> HTMLResponse:
+    """A page with the status ``code``: its template with ``context``, for whoever has signed in."""
+    principal = getattr(request.state, "key", None)
+    secret = session_of(request)
+    text = _environment.get_template(template).render(
+        principal=principal,
+        may_edit=principal is not None and principal.role in ("editor", "admin"),
+        may_administer=principal is not None and principal.role == "admin",
+        csrf=csrf_token(secret) if secret else "",
+        navigation=NAVIGATION,
+        here=_section(request.url.path),
+        base=str(request.base_url).rstrip("/"),
+        **{"call": None, **context},
+    )
+    # with no referrer at all browsers send forms with no origin, either, and those are refused
+    return HTMLResponse(text, code, {"Referrer-Policy": "same-origin"})
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """With thin spaces between thousands, or so many significant digits; a dash where there is none."""
+    if value is None:
+        return "–"
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e15):
+        return f"{int(value):,}".replace(",", "\u202f")
+    if abs(value) >= 10 ** (digits - 1) and abs(value) < 1e15:
+        return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:.{digits}g}"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share as per cent."""
+    return "–" if value is None else f"{100 * value:.{digits}f}\u202f%"
+
+
+def size(n_bytes: float | None) -> str:
+    """Bytes, KiB, MiB, ..."""
+    if n_bytes is None:
+        return "–"
+    unit = 0
+    while n_bytes >= 1024 and unit < len(_UNITS) - 1:
+        n_bytes, unit = n_bytes / 1024, unit + 1
+    return f"{n_bytes:.{0 if unit == 0 or n_bytes >= 100 else 1}f}\u202f{_UNITS[unit]}"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds, minutes, hours."""
+    if seconds is None:
+        return "–"
+    if seconds < 1:
+        return f"{1000 * seconds:.0f}\u202fms"
+    if seconds < 60:
+        return f"{seconds:.1f}\u202fs"
+    if seconds < 3600:
+        return f"{int(seconds // 60)}\u202fmin {int(seconds % 60)}\u202fs"
+    return f"{int(seconds // 3600)}\u202fh {int(seconds % 3600 // 60)}\u202fmin"
+
+
+def ago(moment: datetime | None) -> str:
+    """How long ago a moment was, roughly."""
+    if moment is None:
+        return "–"
+    seconds = (datetime.now(UTC) - moment).total_seconds()
+    for most, unit, name in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"), (86400 * 60, 86400, "days")):
+        if seconds < most:
+            count = int(seconds // unit)
+            return (
+                "just now"
+                if name == "s" and count < 5
+                else f"{count}\u202f{name} ago".replace("1\u202fdays", "1\u202fday")
+            )
+    return moment.date().isoformat()
+
+
+def _section(path: str) -> str:
+    return "/" + path.split("/")[1]
+
+
+_environment = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_environment.filters.update(number=number, percent=percent, size=size, duration=duration, ago=ago)
+_environment.globals.update(asset=assets.address, release=VERSION)

@@ -1,0 +1,83 @@
+"""Signing in, by an API key or a one-time link, and signing out."""
+
+from typing import Annotated
+
+from fastapi import Form, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
+
+from app.api.auth import KeyRing, cookie_name, is_csrf_token, session_of
+from app.errors import Forbidden, Unauthenticated
+from app.services import sign_ins
+from app.web.rendering import render
+from app.web.routing import pages
+
+router = pages()
+
+
+@router.get("/sign-in")
+def show_sign_in(
+    request: Request,
+    link: Annotated[str | None, Query(max_length=100)] = None,
+    next: Annotated[str, Query(max_length=2000)] = "/",
+) -> Response:
+    """Ask for the key; a one-time link needs none."""
+    if link is None:
+        return render(request, "sign_in.html", next=_own(next), fault=None)
+    try:
+        with request.app.state.sessions() as session:
+            return _signed_in(request, sign_ins.redeem(session, link), "/")
+    except Unauthenticated as error:
+        return render(request, "sign_in.html", error.status, next="/", fault=error.detail)
+
+
+@router.post("/sign-in")
+async def sign_in(
+    request: Request,
+    key: Annotated[str, Form(max_length=1000)] = "",
+    next: Annotated[str, Form(max_length=2000)] = "/",
+) -> Response:
+    """Begin a session of a key."""
+    keyring: KeyRing = request.app.state.keyring
+    try:
+        principal = await keyring.principal(f"Bearer {key}", request.client.host if request.client else "")
+    except Unauthenticated:
+        fault = "That is no key of this service, or it was revoked or has expired."
+        return render(request, "sign_in.html", 401, next=_own(next), fault=fault)
+    secret = await run_in_threadpool(_begin, request, principal.key_id)
+    return _signed_in(request, secret, _own(next))
+
+
+@router.post("/sign-out")
+def sign_out(request: Request, csrf: Annotated[str, Form(max_length=100)] = "") -> Response:
+    """End the session."""
+    secret = session_of(request)
+    if secret is None:
+        raise Unauthenticated("Nobody has signed in.")
+    if not is_csrf_token(secret, csrf):
+        raise Forbidden("The form is not of this session.")
+    with request.app.state.sessions() as session:
+        sign_ins.end(session, secret)
+    keyring: KeyRing = request.app.state.keyring
+    keyring.forget()
+    answer = RedirectResponse("/sign-in", 303)
+    answer.delete_cookie(cookie_name(request), httponly=True, samesite="strict")
+    return answer
+
+
+def _begin(request: Request, key_id: str) -> str:
+    with request.app.state.sessions() as session:
+        return sign_ins.begin(session, key_id)
+
+
+def _signed_in(request: Request, secret: str, next: str) -> Response:
+    answer = RedirectResponse(next, 303)
+    lifetime = int(request.app.state.settings.session_seconds)
+    secure = request.url.scheme == "https"
+    answer.set_cookie(cookie_name(request), secret, max_age=lifetime, secure=secure, httponly=True, samesite="strict")
+    return answer
+
+
+def _own(path: str) -> str:
+    """``path`` where it is one of this service, else the overview."""
+    return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"

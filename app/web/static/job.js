@@ -1,0 +1,144 @@
+// A job as it goes on: its events move the curves, the trials, the figures and the log.
+
+import { get, prefix } from "./api.js";
+import { draw } from "./charts.js";
+import { badge, duration, element, number, percent } from "./words.js";
+
+const page = document.getElementById("job");
+const { id, final, kind } = page.dataset;
+const steps = [];
+const trials = [];
+const LONGEST_LOG = 500;
+let best = null;
+let drawing = false;
+
+const byId = (name) => document.getElementById(name);
+
+function put(name, text) {
+  const place = page.querySelector(`[data-value="${name}"]`);
+  if (place) place.textContent = text;
+}
+
+function show(job) {
+  const progress = job.progress ?? {};
+  byId("state").replaceChildren(badge(job.state));
+  put("phase", progress.phase ?? job.state);
+  put("fraction", percent(progress.fraction ?? 0, 0));
+  put("eta", duration(progress.eta_seconds));
+  put("gap", number(progress.gap, 3));
+  put("epoch", number(progress.epoch));
+  if (byId("progress")) byId("progress").value = progress.fraction ?? 0;
+}
+
+function take(step) {
+  steps.push(step);
+  if (step.measures?.trial !== undefined && Object.keys(step.measures).length > 1) trials.push(step.measures);
+  const measures = Object.entries(step.measures ?? {}).map(([name, value]) => `${name} ${number(value)}`).join(", ");
+  const cells = [step.number, step.seconds.toFixed(2), step.epoch, number(step.primal, 6), number(step.dual, 6), number(step.gap, 3)];
+  const log = byId("log");
+  log?.prepend(element(
+    "tr", {}, ...cells.map((cell) => element("td", { class: "number" }, String(cell))), element("td", {}, measures),
+  ));
+  if (log?.childElementCount > LONGEST_LOG) log.lastElementChild.remove();
+}
+
+function line(name, of, axis) {
+  const shown = steps.filter((step) => of(step) !== null);
+  return { name, x: shown.map((step) => step[axis]), y: shown.map(of), mode: shown.length > 60 ? "lines" : "lines+markers", hovertemplate: "%{y:.6g}<extra>" + name + "</extra>" };
+}
+
+async function curves() {
+  const axis = byId("axis").value;
+  const xaxis = { title: { text: axis === "seconds" ? "Training time (s)" : "Epoch" } };
+  const measured = steps.filter((step) => step.gap !== null);
+  // a search of models has a gap at its end alone, which is no curve
+  const curved = measured.length > (trials.length ? 1 : 0);
+  byId("curves").hidden = !curved;
+  if (!curved) return;
+  await draw(byId("gap-chart"), () => ({
+    traces: [line("gap", (step) => (step.gap > 0 ? step.gap : null), axis)],
+    layout: { title: { text: "Relative gap" }, xaxis, yaxis: { type: "log", exponentformat: "power", nticks: 6 } },
+  }));
+  await draw(byId("bounds-chart"), () => ({
+    traces: [line("objective", (step) => step.primal, axis), line("dual", (step) => step.dual, axis)],
+    layout: { title: { text: "" }, showlegend: true, xaxis, yaxis: {} },
+  }));
+}
+
+async function table() {
+  byId("trials").hidden = trials.length === 0;
+  if (!trials.length) return;
+  const names = Object.keys(trials[0]);
+  best = ["accuracy", "micro_f1"].find((name) => names.includes(name)) ?? names[1];
+  byId("trials-head").replaceChildren(...names.map((name) => element("th", { scope: "col", class: "number" }, name.replaceAll("_", " "))));
+  const top = Math.max(...trials.map((trial) => trial[best]));
+  byId("trials-body").replaceChildren(...trials.map((trial) => element(
+    "tr", {},
+    ...names.map((name) => {
+      const text = name === "trial" ? String(trial[name] + 1) : name === "seconds" ? duration(trial[name]) : number(trial[name]);
+      return element("td", { class: "number" }, trial[best] === top ? element("strong", {}, text) : text);
+    }),
+  )));
+  await draw(byId("trials-chart"), (colour) => ({
+    traces: [{
+      x: trials.map((trial) => trial.trial + 1), y: trials.map((trial) => trial[best]), mode: "markers",
+      marker: { size: 10, color: trials.map((trial) => colour(trial[best] === top ? "--good" : "--accent")) },
+      hovertemplate: "trial %{x}: %{y:.4f}<extra></extra>",
+    }],
+    layout: { title: { text: `${best.replaceAll("_", " ")} on rows held out` }, xaxis: { title: { text: "Trial" }, tickformat: "d" } },
+  }));
+}
+
+// several steps come at once: drawn once they are all there
+function redraw() {
+  if (kind !== "train" || drawing) return;
+  drawing = true;
+  requestAnimationFrame(async () => {
+    drawing = false;
+    await curves();
+    await table();
+  });
+}
+
+function follow() {
+  let events = null;
+  const begin = () => {
+    const last = steps.at(-1)?.number;
+    events = new EventSource(`${prefix}/jobs/${id}/events`);
+    events.addEventListener("step", (event) => {
+      const step = JSON.parse(event.data);
+      if (step.number <= (steps.at(-1)?.number ?? last ?? -1)) return;
+      take(step);
+      redraw();
+    });
+    events.addEventListener("state", (event) => {
+      const job = JSON.parse(event.data);
+      show(job);
+      if (["succeeded", "failed", "cancelled"].includes(job.state)) {
+        events.close();
+        location.reload();
+      }
+    });
+  };
+  // a browser has six connections to a host: a page that nobody sees gives its own back
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "hidden") {
+      events?.close();
+      events = null;
+    } else if (events === null) begin();
+  });
+  begin();
+}
+
+async function past() {
+  for (;;) {
+    const found = await get(`/jobs/${id}/steps?limit=10000&after=${steps.at(-1)?.number ?? -1}`);
+    found.steps.forEach(take);
+    if (found.steps.length < 10000) break;
+  }
+  redraw();
+}
+
+byId("axis")?.addEventListener("change", redraw);
+if (final === "yes") past();
+else follow();

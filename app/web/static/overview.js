@@ -1,0 +1,54 @@
+// The overview, kept up to date while somebody looks at it: one call of the API every other second.
+
+import { get } from "./api.js";
+import { spark } from "./spark.js";
+import { badge, duration, element, number, percent } from "./words.js";
+
+const running = document.getElementById("running");
+const queues = document.getElementById("queues");
+const EVERY = 2000;
+
+function note({ job }) {
+  const progress = job.progress;
+  if (!progress) return "starting";
+  const parts = [progress.phase, percent(progress.fraction, 0)];
+  if (progress.gap !== null) parts.push(`gap ${number(progress.gap, 3)}`);
+  if (progress.eta_seconds !== null) parts.push(`${duration(progress.eta_seconds)} left`);
+  return parts.join(" · ");
+}
+
+function show(status) {
+  const shown = new Set([...running.querySelectorAll("[data-job]")].map((card) => card.dataset.job));
+  const now = new Set(status.running.map(({ job }) => job.id));
+  // another set of jobs: the server writes the page anew
+  if (shown.size !== now.size || [...now].some((id) => !shown.has(id))) return false;
+  for (const each of status.running) {
+    const card = running.querySelector(`[data-job="${each.job.id}"]`);
+    spark(card.querySelector("[data-spark]"), each.curve);
+    card.querySelector("progress").value = each.job.progress?.fraction ?? 0;
+    card.querySelector("[data-note]").textContent = note(each);
+    card.querySelector(".badge").replaceWith(badge(each.job.state));
+  }
+  queues.replaceChildren(...status.queues.map((queue) => element(
+    "tr", {},
+    element("th", { scope: "row", class: "name" }, queue.name),
+    ...[queue.processes, queue.busy, queue.waiting].map((n) => element("td", { class: "number" }, String(n))),
+  )));
+  return true;
+}
+
+async function look() {
+  if (document.visibilityState === "visible") {
+    try {
+      if (!show(await get("/status"))) {
+        location.reload();
+        return;
+      }
+    } catch {
+      // the next look may find the service again
+    }
+  }
+  setTimeout(look, EVERY);
+}
+
+look();

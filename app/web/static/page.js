@@ -1,0 +1,59 @@
+// What every page has: buttons that copy, and buttons that ask the API for a change and then show what has become of it.
+
+import { call } from "./api.js";
+
+const toast = document.getElementById("toast");
+const dialog = document.getElementById("confirm");
+
+export function say(text, kind = "bad") {
+  toast.className = `toast notice ${kind}`;
+  toast.textContent = text;
+  toast.hidden = false;
+  clearTimeout(say.timer);
+  say.timer = setTimeout(() => { toast.hidden = true; }, 10000);
+}
+
+export function confirmed(question) {
+  document.getElementById("confirm-text").textContent = question;
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
+async function copy(button) {
+  const text = button.closest("div").parentElement.querySelector("pre").textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    say("Copied.", "good");
+  } catch {
+    say("The browser does not let this page copy; mark the text and copy it by hand.");
+  }
+}
+
+async function act(button) {
+  const { method, path, body, ifMatch, confirm, then } = button.dataset;
+  if (confirm && !(await confirmed(confirm))) return;
+  button.disabled = true;
+  try {
+    const headers = ifMatch === undefined ? {} : { "If-Match": ifMatch };
+    const made = await call(method, path, body === undefined ? undefined : JSON.parse(body), headers);
+    if (then) location.assign(then.replace("{id}", made?.id));
+    else location.reload();
+  } catch (error) {
+    say([error.message, ...(error.lines ?? [])].join(" "));
+    button.disabled = false;
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button?.dataset.copy !== undefined) copy(button);
+  else if (button?.dataset.path !== undefined) act(button);
+});
+
+// forms that only choose what the page shows
+document.addEventListener("change", (event) => {
+  if (event.target.matches("select[data-go]")) event.target.form.requestSubmit();
+});

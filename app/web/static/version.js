@@ -1,0 +1,21 @@
+// The reliability curve and the most confused pairs of an evaluation.
+
+import { get } from "./api.js";
+import { draw } from "./charts.js";
+
+const place = document.getElementById("reliability");
+if (place) {
+  const { reliability } = await get(`/evaluations/${place.dataset.id}`);
+  const bins = reliability.filter((bin) => bin.n_rows > 0);
+  await draw(place, (colour) => ({
+    traces: [
+      { x: [0, 1], y: [0, 1], mode: "lines", line: { dash: "dot", color: colour("--muted"), width: 1 }, hoverinfo: "skip" },
+      {
+        x: bins.map((bin) => bin.confidence), y: bins.map((bin) => bin.accuracy), mode: "lines+markers", line: { color: colour("--accent") },
+        marker: { size: bins.map((bin) => 6 + 14 * Math.sqrt(bin.n_rows / Math.max(...bins.map((each) => each.n_rows)))) },
+        text: bins.map((bin) => `${bin.n_rows} rows`), hovertemplate: "told %{x:.1%}, right %{y:.1%}<br>%{text}<extra></extra>",
+      },
+    ],
+    layout: { xaxis: { title: { text: "Probability that was told" }, range: [0, 1.02], tickformat: ".0%" }, yaxis: { title: { text: "Share that was right" }, range: [0, 1.02], tickformat: ".0%" } },
+  }));
+}

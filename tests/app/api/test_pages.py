@@ -1,0 +1,170 @@
+"""Every page of the dashboard: who may see it, what it shows, and that what users have named is only text."""
+
+import html
+import json
+import re
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from asking import TestClient, bearer
+from fastapi import FastAPI
+from working import upload
+
+from app import main
+from app.web import assets
+
+PATHS = sorted({route.path for part in main.PAGES for route in part.router.routes})
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path not in ("/docs", "/sign-in", "/sign-out")])
+def test_who_has_not_signed_in_is_asked_to(path: str, app: FastAPI) -> None:
+    url = re.sub(r"\{[^}]*\}", "1", path) + "?page_token=x"
+    with TestClient(app, follow_redirects=False) as client:
+        for headers in ({}, bearer("pm_wrong")):
+            answer = client.get(url, headers=headers)
+            assert answer.status_code == 303
+            assert answer.headers["location"] == f"/sign-in?next={quote(url, safe='')}"
+
+
+@pytest.mark.parametrize("role", ["viewer", "editor", "admin"])
+def test_a_role_sees_the_buttons_that_it_may_press_and_no_other(
+    role: str, app: FastAPI, models: TestClient, secrets: dict[str, str]
+) -> None:
+    models.put("/api/v1/models/letters/aliases/production", json={"version": 1})
+    job = models.get("/api/v1/jobs").json()["items"][0]["id"]
+    pages = {
+        "/": 200,
+        "/datasets": 200,
+        "/datasets/letters": 200,
+        "/hierarchies": 200,
+        "/jobs": 200,
+        f"/jobs/{job}": 200,
+        "/models": 200,
+        "/models/letters": 200,
+        "/models/letters/versions/1": 200,
+        "/models/letters/compare": 200,
+        "/playground": 200,
+        "/playground?model=letters": 200,
+        "/docs": 200,
+        "/train": 403 if role == "viewer" else 200,
+        "/keys": 200 if role == "admin" else 403,
+    }
+    with TestClient(app, headers=bearer(secrets[role])) as client:
+        for path, status in pages.items():
+            answer = client.get(path)
+            assert answer.status_code == status, path
+            assert answer.text.startswith("<!doctype html>")
+            text = answer.text
+            for change in ('data-method="', '<form class="card" id="upload"', 'href="/train', 'id="new-alias"'):
+                assert role != "viewer" or change not in text, (path, change)
+            assert ('href="/keys"' in text) == (role == "admin")
+        assert (role != "viewer") == ("Delete this dataset" in client.get("/datasets/letters").text)
+
+
+def test_what_users_have_named_is_text(models: TestClient) -> None:
+    rows = [{"text": f"{EVIL} {word}", "label": f"{EVIL}{word}"} for word in ("one", "two") * 4]
+    upload(models, "evil", b"".join(json.dumps(row).encode() + b"\n" for row in rows), "jsonl")
+    bad = b'{"text": "x"}\n{"' + EVIL.encode() + b'": 1, "text": 3}\n'
+    upload(models, "bad", bad, "jsonl", label_column=EVIL)
+    for path in ("/", "/datasets", "/datasets/evil", "/datasets/bad", "/jobs", "/playground?model=letters"):
+        text = models.get(path).text
+        assert EVIL not in text, path
+    assert html.escape(EVIL) in models.get("/datasets/evil").text
+    assert html.escape(EVIL) in models.get("/datasets/bad").text
+    assert EVIL not in models.get(f"/jobs?page_token={quote(EVIL)}").text
+
+
+def test_no_page_has_a_script_or_a_style_written_into_it(models: TestClient) -> None:
+    for path in ("/", "/datasets/foods", "/models/foods/versions/1", "/train", "/keys", "/docs", "/sign-in"):
+        text = models.get(path).text
+        assert not re.search(r"<script(?![^>]* src=)", text), path
+        assert not re.search(r"<style|\sstyle=|\son\w+=", text), path
+        assert set(re.findall(r'(?:src|href)="(https?://[^"]+)', text)) == set(), path
+
+
+def test_a_failed_dataset_shows_its_lines(models: TestClient) -> None:
+    upload(models, "bad", b'{"text": "x", "label": "a"}\nnot json\n', "jsonl")
+    text = models.get("/datasets/bad").text
+    assert "not valid JSON" in text
+    assert re.search(r'<td class="number">2</td>', text)
+    assert "was not imported" in models.get("/").text
+
+
+def test_what_is_not_there_is_a_page_that_says_so(client: TestClient) -> None:
+    for path in ("/jobs/none", "/datasets/none", "/models/none/versions/1", "/hierarchies/none"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert "No such thing" in answer.text
+    assert client.get("/jobs?state=odd").status_code == 422
+
+
+def test_each_page_shows_the_call_of_the_api_that_it_comes_from(models: TestClient, secrets: dict[str, str]) -> None:
+    for path in (
+        "/",
+        "/datasets",
+        "/datasets/letters",
+        "/models",
+        "/models/letters",
+        "/models/letters/versions/1",
+        "/keys",
+    ):
+        text = html.unescape(models.get(path).text)
+        found = re.search(r"curl -fsS [^\n]*?(/api/v1/[^\s'<]+)", text)
+        assert found is not None, path
+        assert models.get(found[1]).status_code == 200
+        assert "with Polymargin(" in text
+
+
+def test_files_of_pages_are_kept_for_a_year_and_found_under_their_digest_alone(client: TestClient) -> None:
+    for name in ("style.css", "page.js", "plotly.min.js", "icon.svg"):
+        for encoding in ("gzip", "identity"):
+            answer = client.get(assets.address(name), headers={"Accept-Encoding": encoding})
+            assert answer.status_code == 200
+            assert "immutable" in answer.headers["cache-control"]
+            assert answer.headers.get("content-encoding", "identity") == encoding
+            assert len(answer.content) > 40
+    for path in (assets.address("secret.py"), assets.address("..%2Fassets.py"), "/static/0000/style.css"):
+        assert client.get(path).status_code == 404
+
+
+def test_every_file_that_a_template_names_is_there() -> None:
+    templates = assets._FOLDER.parent / "templates"
+    for template in templates.iterdir():
+        for name in re.findall(r"asset\('([^']+)'\)", template.read_text()):
+            assert (assets._FOLDER / name).is_file(), (template.name, name)
+
+
+def test_the_reference_describes_every_route_and_schema(app: FastAPI, client: TestClient) -> None:
+    text = html.unescape(TestClient(app).get("/docs").text)
+    document: dict[str, Any] = app.openapi()
+    for path, methods in document["paths"].items():
+        assert path in text
+        for operation in methods.values():
+            assert f'id="{operation["operationId"]}"' in text
+    for name in document["components"]["schemas"]:
+        assert f'id="schema-{name}"' in text
+
+
+def test_status_tells_what_runs_and_what_failed(models: TestClient) -> None:
+    upload(models, "bad", b"not json\n", "jsonl")
+    models.post("/api/v1/jobs", json={"dataset": "foods", "model": "foods", "solver": "softmax"})
+    found = models.get("/api/v1/status").json()
+    assert found["jobs"]["queued"] == 1
+    assert [job["request"]["solver"] for job in found["queued"]] == ["softmax"]
+    assert found["queues"] == [{"name": "general", "processes": 0, "busy": 0, "waiting": 1}]
+    assert {fault["kind"] for fault in found["attention"]} >= {"dataset_failed", "no_workers"}
+    assert (found["n_datasets"], found["n_models"]) == (4, 3)
+    assert 0 < found["disk"]["free_bytes"] <= found["disk"]["total_bytes"]
+
+
+def test_nodes_are_found_by_a_part_of_their_name(client: TestClient) -> None:
+    tree = b"science.Physics\nscience.physical_chemistry\nart\n"
+    client.post("/api/v1/hierarchies", params={"name": "tree", "format": "paths"}, content=tree)
+    names = [
+        node["name"]
+        for node in client.get("/api/v1/hierarchies/tree/nodes", params={"search": "PHYSIC"}).json()["nodes"]
+    ]
+    assert len(names) == 2
+    assert client.get("/api/v1/hierarchies/tree/nodes", params={"search": "%"}).json()["n_nodes"] == 0
