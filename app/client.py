@@ -96,9 +96,10 @@ class Polymargin:
         alias: str | None = None,
         threshold: float | None = None,
         min_precision: float | None = None,
+        **options: Any,
     ) -> PredictResponse:
         """The same as ``models.predict``."""
-        return self.models.predict(model, instances, top_k, version, alias, threshold, min_precision)
+        return self.models.predict(model, instances, top_k, version, alias, threshold, min_precision, **options)
 
     def evaluate(self, model: str, dataset: str, **options: Any) -> Job:
         """Queue the evaluation of a version of a model; once it has succeeded, ``evaluations.get(job.id)`` has it.

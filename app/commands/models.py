@@ -11,7 +11,7 @@ import typer
 from app.client import Polymargin
 from app.commands.output import Json, console, number, print_json, table
 from app.remote.errors import ClientError
-from app.schemas.predictions import Prediction, PredictResponse, SubtreeNode
+from app.schemas.predictions import ExplainedTerm, Prediction, PredictResponse, SubtreeNode
 
 # The service's default limit of instances in one request.
 BATCH = 1000
@@ -116,6 +116,9 @@ def predict(
     min_precision: Annotated[
         float | None, typer.Option(help="Show what is surer than answers that were right so often on held-out rows.")
     ] = None,
+    include: Annotated[list[str] | None, typer.Option(help="Answer with this label alone, or another given.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Never answer with this label.")] = None,
+    explain: Annotated[int, typer.Option(help="Features to show for each label and against it.")] = 0,
     json: Json = False,
 ) -> None:
     """Classify instances with a model."""
@@ -124,7 +127,8 @@ def predict(
     answers: list[PredictResponse] = []
     with Polymargin() as client:
         for batch in _batches(iter(text) if text else _lines(file)):
-            answers.append(client.predict(model, batch, top_k, version, alias, threshold, min_precision))
+            options = {"include": include, "exclude": exclude, "explain": explain}
+            answers.append(client.predict(model, batch, top_k, version, alias, threshold, min_precision, **options))
             version, alias = answers[0].version, None  # a version published meanwhile must not answer the rest
     if not answers:
         raise ClientError("There is no instance to classify")
@@ -135,6 +139,9 @@ def predict(
         return
     shown = console(json)
     shown.print(table(["instance", "label", "score", "way", "probability", "sure"], _rows(every)))
+    if explain:
+        head = ["instance", "label", "against", "lead", "lifted by", "lowered by", "rest"]
+        shown.print(table(head, _explained(every)))
     if answer.sure_from is not None:
         found = answer.sure_from
         note = f"Sure from a probability of {found.threshold:.3f} on"
@@ -157,6 +164,17 @@ def _rows(predictions: list[Prediction]) -> Iterator[tuple[object, ...]]:
             sure = item.sure if place == 0 else None
             said = None if sure is None else f"{sure.label} {sure.probability:.3f}"
             yield row, best.label, _score(best.score), way or None, _score(best.probability), said
+
+
+def _explained(predictions: list[Prediction]) -> Iterator[tuple[object, ...]]:
+    for row, item in enumerate(predictions):
+        for step in item.explanation or []:
+            rest = f"{step.rest + step.intercept:+.4f}"
+            yield row, step.label, step.rival, f"{step.lead:.4f}", _terms(step.lifted_by), _terms(step.lowered_by), rest
+
+
+def _terms(terms: list[ExplainedTerm]) -> str:
+    return ", ".join(f"{one.feature} {one.part:+.3f}" for one in terms)
 
 
 def _score(value: float | None) -> str:

@@ -6,7 +6,7 @@ FitError (ValueError)        features cannot be learnt from these texts
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,6 +46,12 @@ class Features(Protocol):
 
     def names(self) -> list[str] | None:
         """Name of each feature, where they have names."""
+
+    def named(self, index: int) -> str | int:
+        """What a feature of a row is called: its name, or where features have none the index that instances have."""
+
+    def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
+        """Where features of a row stand in an instance that is a text: beginnings and ends, in characters."""
 
     def params_json(self) -> dict[str, Any]:
         """What load_features needs beside the arrays, as JSON values."""

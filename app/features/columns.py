@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,6 +63,15 @@ class SparseFeatures:
         if self._names is None or self._used is None:
             return self._names
         return [self._names[index] for index in self._used.tolist()]
+
+    def named(self, index: int) -> str | int:
+        """The name, or the index that instances have."""
+        given = index if self._used is None else int(self._used[index])
+        return given if self._names is None else self._names[given]
+
+    def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
+        """None: numbers stand in no text."""
+        return {}
 
     def params_json(self) -> dict[str, Any]:
         """The number of features."""

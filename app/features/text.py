@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +23,8 @@ from app.features.base import FitError, Instance, InstanceError, Row
 from app.features.names import pack_names, unpack_names
 from app.schemas.texts import TextRecipe
 
-_words = re.compile(r"\b\w\w+\b").findall
+_word = re.compile(r"\b\w\w+\b")
+_words = _word.findall
 
 
 class TextFeatures:
@@ -99,6 +100,23 @@ class TextFeatures:
         """The terms, sorted."""
         return self._vocabulary
 
+    def named(self, index: int) -> str | int:
+        """The term."""
+        return self._vocabulary[index]
+
+    def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
+        """Where terms stand in the instance's text: beginnings and ends, in characters, in the order of the text."""
+        wanted, found = set(indices), defaultdict(list)
+        assert isinstance(instance, Mapping)
+        text = instance["text"]
+        places = _places(text) if self.params.lowercase else None
+        for term, begin, end in _placed_terms(text, self.params):
+            index = self._ids.get(term)
+            if index in wanted:
+                at = (begin, end) if places is None else (places[begin], places[end - 1] + 1)
+                found[index].append(at)
+        return {index: sorted(set(spans)) for index, spans in found.items()}
+
     def params_json(self) -> dict[str, Any]:
         """The params as JSON values."""
         return self.params.model_dump(mode="json")
@@ -158,6 +176,36 @@ def _terms(text: str, params: TextRecipe) -> list[str]:
     if params.char_ngrams is not None:
         terms = terms + [run for word in words for run in _character_runs(word, *params.char_ngrams)]
     return terms
+
+
+def _placed_terms(text: str, params: TextRecipe) -> Iterator[tuple[str, int, int]]:
+    """The terms of :func:`_terms`, each with its beginning and end in the text or, if params say so, its lower case."""
+    words = [(match[0], *match.span()) for match in _word.finditer(text.lower() if params.lowercase else text)]
+    yield from words
+    for length in range(2, params.ngram_max + 1):
+        for start in range(len(words) - length + 1):
+            run = words[start : start + length]
+            yield " ".join(word for word, _, _ in run), run[0][1], run[-1][2]
+    for word, begin, end in words:
+        if params.prefix is not None and len(word) > params.prefix:
+            yield f"{word[: params.prefix]}*", begin, begin + params.prefix
+        if params.char_ngrams is not None:
+            for start, term in _placed_runs(word, *params.char_ngrams):
+                # the first and the last may be the blanks around the word
+                yield term, max(begin, begin + start - 1), min(end, begin + start - 1 + len(term) - 1)
+
+
+def _placed_runs(word: str, shortest: int, longest: int) -> Iterator[tuple[int, str]]:
+    n = len(word) + 2
+    starts = (start for length in range(shortest, longest + 1) for start in range(n - length + 1))
+    return zip(starts, _character_runs(word, shortest, longest), strict=True)
+
+
+def _places(text: str) -> list[int] | None:
+    """Which character of a text each one of its lower case comes from; None where that is its own."""
+    if len(text.lower()) == len(text):
+        return None
+    return [place for place, character in enumerate(text) for _ in character.lower()]
 
 
 def _character_runs(word: str, shortest: int, longest: int) -> list[str]:

@@ -66,6 +66,9 @@ class Models:
         alias: str | None = None,
         threshold: float | None = None,
         min_precision: float | None = None,
+        include: Sequence[str] | None = None,
+        exclude: Sequence[str] | None = None,
+        explain: int = 0,
     ) -> PredictResponse:
         """Labels and scores, one prediction an instance, in order.
 
@@ -80,6 +83,10 @@ class Models:
         threshold, min_precision : float or None
             One of them, of models with probabilities: each prediction's ``sure`` is then what is at least so probable,
             or from where on answers were right more often than this on rows held out, with a confidence of 95 %.
+        include, exclude : sequence of str or None
+            The only labels to answer with, and labels never to answer with; a node of a tree stands for all below it.
+        explain : int
+            Of linear machines: how many features each prediction's ``explanation`` names for the label, and against it.
 
         Raises
         ------
@@ -88,7 +95,8 @@ class Models:
         """
         wrapped = [{"text": instance} if isinstance(instance, str) else instance for instance in instances]
         request: dict[str, Any] = {"instances": wrapped, "top_k": top_k}
-        asked = {"threshold": threshold, "min_precision": min_precision}
+        asked: dict[str, Any] = {"threshold": threshold, "min_precision": min_precision, "explain": explain or None}
+        asked |= {"include": include and list(include), "exclude": exclude and list(exclude)}
         request |= {name: value for name, value in asked.items() if value is not None}
         path = f"/models/{model}/predict"
         return self._transport.post(PredictResponse, path, request, version=version, alias=alias)

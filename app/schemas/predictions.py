@@ -48,6 +48,22 @@ class PredictRequest(BaseModel):
         "held out, with a confidence of 95 %.",
     )
 
+    include: list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description="Answer with these labels alone; a node of a label tree stands for all below it.",
+    )
+    exclude: list[str] | None = Field(
+        default=None, min_length=1, description="Never answer with these labels, nor with what is below them."
+    )
+    explain: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="Of linear machines: how many features to name in `explanation` that lifted the label over the "
+        "runner-up, and how many that lowered it.",
+    )
+
 
 class ScoredLabel(BaseModel):
     label: str
@@ -97,6 +113,29 @@ class SubtreeNode(BaseModel):
     margin: float = Field(description="Positive; never larger than that of the parent.")
 
 
+class ExplainedTerm(BaseModel):
+    """What one feature brought."""
+
+    feature: str | int = Field(description="Its name or term, or its index where features have no names.")
+    value: float = Field(description="In the row that the model read.")
+    part: float = Field(description="Of the lead.")
+    spans: list[tuple[int, int]] | None = Field(
+        default=None, description="Of texts: where the term stands, from and to which character."
+    )
+
+
+class ExplainedStep(BaseModel):
+    """Why one label, or node, was preferred to its best rival: the parts and `intercept` and `rest` sum to `lead`."""
+
+    label: str
+    rival: str | None = Field(description="The runner-up; along a label tree the best sibling. Absent without any.")
+    lead: float = Field(description="The label's score less its rival's.")
+    intercept: float
+    lifted_by: list[ExplainedTerm] = Field(description="The largest part first.")
+    lowered_by: list[ExplainedTerm] = Field(description="The largest part first.")
+    rest: float = Field(description="The sum of all parts that are not listed.")
+
+
 class Prediction(BaseModel):
     """The answer for one instance."""
 
@@ -113,6 +152,10 @@ class Prediction(BaseModel):
     subtree: list[SubtreeNode] | None = Field(
         default=None,
         description="The predicted set of labels, parents before children, for models that predict sets; may be empty.",
+    )
+
+    explanation: list[ExplainedStep] | None = Field(
+        default=None, description="With `explain`: one step, or one for each level of a label tree."
     )
 
 

@@ -5,6 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,11 @@ class LoadedModel:
     model: Model
     features: Features
     nbytes: int
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The index of each label among the model's classes."""
+        return {label: index for index, label in enumerate(self.model.classes)}
 
 
 class ModelCache:

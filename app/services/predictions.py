@@ -2,20 +2,23 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.base import InstanceError
+from app.services.allowed_labels import Allowed, allowed_labels, best_allowed
+from app.services.explanations import MAX_TERMS, explanation
 from app.services.model_cache import LoadedModel
 from app.services.sure_answers import described, sure, used_threshold
 from solvers.metrics.confidence.reliability import Threshold
 
 MAX_TOP = 1000
 MAX_LABELS = 100_000
+MAX_EXPLAINED = 100
 
-_FIELDS = ("instances", "top_k", "threshold", "min_precision")
+_FIELDS = ("instances", "top_k", "threshold", "min_precision", "include", "exclude", "explain")
 _NUMBERS = frozenset({int, float})
 
 
@@ -42,12 +45,16 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
     InvalidInput
         A fault of the request, or up to 20 instances that the model cannot take, each with its pointer.
     """
-    instances, top_k = _check(document, max_instances)
+    instances, top_k, n_terms = _check(document, max_instances)
     used = used_threshold(loaded.model, document.get("threshold"), document.get("min_precision"))
+    allowed = allowed_labels(loaded, document.get("include"), document.get("exclude"))
+    if allowed is not None and used is not None and loaded.model.back_off is not None:
+        raise _fault("an ancestor that is sure cannot be told among chosen labels", "/include")
     rows = _rows(loaded, instances)
     version = loaded.version
     with np.errstate(over="ignore", invalid="ignore"):  # looked for in the scores themselves
-        predictions = [_prediction(loaded, row, top_k, used) for row in rows]
+        wanted = _Wanted(top_k, used, allowed, n_terms)
+        predictions = [_prediction(loaded, *given, wanted) for given in zip(instances, rows, strict=True)]
     answer = {
         "model": version.model,
         "version": version.version,
@@ -58,7 +65,7 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
     return answer if used is None else answer | {"sure_from": described(used)}
 
 
-def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int]:
+def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int, int]:
     if not document.keys() <= set(_FIELDS):
         raise _fault(f"unknown field; known are {', '.join(_FIELDS)}", "")
     instances = document.get("instances")
@@ -71,7 +78,12 @@ def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int
         raise _fault(f"an integer from 1 to {MAX_TOP} was expected", "/top_k")
     if len(instances) * top_k > MAX_LABELS:
         raise _fault(f"{top_k} labels of {len(instances)} instances; {MAX_LABELS} labels are given at most", "/top_k")
-    return instances, top_k
+    n_terms = document.get("explain", 0)
+    if type(n_terms) is not int or not 0 <= n_terms <= MAX_TERMS:
+        raise _fault(f"an integer from 0 to {MAX_TERMS} was expected", "/explain")
+    if len(instances) * n_terms > MAX_TERMS * MAX_EXPLAINED:
+        raise _fault(f"{n_terms} features of {len(instances)} instances; {MAX_EXPLAINED} can have all", "/explain")
+    return instances, top_k, n_terms
 
 
 def _rows(loaded: LoadedModel, instances: Sequence[Any]) -> list[tuple[Any, Any]]:
@@ -111,11 +123,22 @@ def _malformed(instance: Any) -> str | None:
     return "an instance is {text}, {features}, {indices, values} or a list of numbers"
 
 
-def _prediction(
-    loaded: LoadedModel, row: tuple[Any, Any], top_k: int, used: Threshold | float | None
-) -> dict[str, Any]:
+class _Wanted(NamedTuple):
+    """What a request wants of each of its instances."""
+
+    top_k: int
+    used: Threshold | float | None
+    allowed: Allowed | None
+    n_terms: int
+
+
+def _prediction(loaded: LoadedModel, instance: Any, row: tuple[Any, Any], wanted: _Wanted) -> dict[str, Any]:
     model = loaded.model
-    best, scores = model.top(*row, top_k)
+    if wanted.allowed is None and not wanted.n_terms:
+        best, scores = model.top(*row, wanted.top_k)
+    else:
+        ranked, worth = best_allowed(model, row, max(wanted.top_k, 2), wanted.allowed)
+        best, scores = ranked[: wanted.top_k], worth[: wanted.top_k]
     if not all(map(math.isfinite, scores.tolist())):
         raise InvalidInput("The scores of an instance are beyond the range of floats: its values are too large.")
     classes = model.classes
@@ -126,14 +149,17 @@ def _prediction(
         for label in top:
             label["probability"] = min(math.exp(label["score"]), 1.0)
     answer = {**top[0], "top": top, "path": None, "subtree": None}
-    if used is not None:
-        answer["sure"] = sure(model, row, top[0], used)
+    if wanted.used is not None:
+        answer["sure"] = sure(model, row, top[0], wanted.used)
     path, subtree = model.explain(*row, int(best[0]))
     # orjson writes the infinite margin of an only child as null
     if path is not None:
         answer["path"] = [{"label": label, "margin": margin} for label, margin in path]
     if subtree is not None:
         answer["subtree"] = [{"label": label, "parent": parent, "margin": margin} for label, parent, margin in subtree]
+    if wanted.n_terms:
+        rival = int(ranked[1]) if len(ranked) > 1 else None
+        answer["explanation"] = explanation(loaded, instance, row, int(best[0]), rival, wanted.n_terms)
     return answer
 
 

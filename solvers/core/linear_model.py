@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, LinearWeights, Model
+from solvers.core.model import Contributions, Floats, LinearWeights, Model
 
 
 class LinearModel(Model):
@@ -79,6 +79,21 @@ class LinearModel(Model):
             indices, values = at[known], values[known]
         scores = np.asarray(values.astype(self.W.dtype) @ self.W[indices])
         return scores if self.intercept is None else scores + self.intercept
+
+    def contributions(
+        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
+    ) -> Contributions:
+        at = np.searchsorted(self.features, indices)
+        known = at < len(self.features)
+        known[known] = self.features[at[known]] == indices[known]
+        parts = np.zeros(len(indices))
+        parts[known] = values[known] * self._lead(self.W[at[known]], best, rival)
+        return Contributions(parts, 0.0 if self.intercept is None else float(self._lead(self.intercept, best, rival)))
+
+    @staticmethod
+    def _lead(of_classes: Floats, best: int, rival: int | None) -> NDArray[np.float64]:
+        lead = of_classes[..., best].astype(np.float64)
+        return lead if rival is None else lead - of_classes[..., rival]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         arrays = {"features": self.features, "W": self.W}

@@ -39,6 +39,21 @@ class Explanation(NamedTuple):
     subtree: list[tuple[str, str | None, float]] | None = None
 
 
+class Contributions(NamedTuple):
+    """By how much a label's score leads a rival's, in parts that add up to it.
+
+    Attributes
+    ----------
+    parts : float64 array, shape (n_indices,)
+        Of the example's features, in their order.
+    intercept : float
+        What no feature brings.
+    """
+
+    parts: NDArray[np.float64]
+    intercept: float
+
+
 class OutputCode(NamedTuple):
     """The code of a model that has one: its matrix, shape (n_classes, n_columns), and how margins are decoded."""
 
@@ -160,6 +175,27 @@ class Model(ABC):
     def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
         """How the model comes to the prediction ``best`` of one sparse example."""
         return Explanation()
+
+    def contests(
+        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
+    ) -> list[tuple[int, int | None]]:
+        """The comparisons of classes that led to ``best``, each with the rival that it beat, None where there was none.
+
+        Parameters
+        ----------
+        best, rival : int
+            The answer and the runner-up, by which most models explain; those that go down a label tree have others.
+        """
+        return [(best, rival)]
+
+    def contributions(
+        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
+    ) -> Contributions | None:
+        """What each feature brings to the score of ``best`` less that of ``rival`` (None: less nothing).
+
+        None of models whose scores are no sums over features.
+        """
+        return None
 
     def linear_weights(self) -> LinearWeights | None:
         """The weights of the features, of models that are linear."""

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.core.linear_model import LinearModel
-from solvers.core.model import Floats, Model
+from solvers.core.model import Contributions, Floats, Model
 
 
 class ShardedLinearModel(Model):
@@ -82,6 +82,20 @@ class ShardedLinearModel(Model):
         for own, block in zip(self._own, self.blocks, strict=True):
             scores[own] = values @ block[indices] + self._intercept(block)
         return scores
+
+    def contributions(
+        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
+    ) -> Contributions:
+        at = np.searchsorted(self.features[: self._rows], indices)
+        known = at < self._rows
+        known[known] = self.features[at[known]] == indices[known]
+        parts, intercept = np.zeros(len(indices)), 0.0
+        for c, sign in [(best, 1.0)] if rival is None else [(best, 1.0), (rival, -1.0)]:
+            block = self.blocks[self.owner[c]]
+            column = int(np.searchsorted(self._own[self.owner[c]], c))
+            parts[known] += sign * values[known] * block[at[known], column]
+            intercept += sign * float(block[-1, column]) * self.bias if self.bias != 0 else 0.0
+        return Contributions(parts, intercept)
 
     def _intercept(self, block: Floats) -> Any:
         return block[-1] * block.dtype.type(self.bias) if self.bias != 0 else block.dtype.type(0)

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, LinearWeights, Model
+from solvers.core.model import Contributions, Floats, LinearWeights, Model
 
 
 class SparseLinearModel(Model):
@@ -55,6 +55,14 @@ class SparseLinearModel(Model):
         products = np.repeat(values, lengths) * W.data[at]
         scores = np.bincount(W.indices[at], products, len(self.classes)).astype(W.dtype)
         return scores if self.intercept is None else scores + self.intercept
+
+    def contributions(
+        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
+    ) -> Contributions:
+        classes = [best] if rival is None else [best, rival]
+        signs = np.array([1.0, -1.0][: len(classes)])
+        parts = values * (np.asarray(self.W[indices][:, classes].toarray(), np.float64) @ signs)
+        return Contributions(parts, 0.0 if self.intercept is None else float(self.intercept[classes] @ signs))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         arrays = {"indptr": self.W.indptr, "indices": self.W.indices, "data": self.W.data}

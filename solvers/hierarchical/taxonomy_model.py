@@ -123,6 +123,21 @@ class TaxonomyModel(LinearModel):
         margins = self.level_margins(indices, values, best).tolist()
         return Explanation(path=list(zip(self.path(best), margins, strict=True)))
 
+    def contests(
+        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
+    ) -> list[tuple[int, int | None]]:
+        """With the recursive rule, every node on the path to ``best`` against the best of its siblings."""
+        if self.candidates is not None:
+            return [(best, rival)]
+        rows, factors = self._rows(indices, values)
+        found: list[tuple[int, int | None]] = []
+        for i in self.tree.path(best).tolist():
+            group = self.tree.children(int(self.tree.parent[i]))
+            scores = self._group_scores(rows, factors, group)
+            scores[i - group.start] = -np.inf
+            found.append((i, group.start + int(scores.argmax()) if len(group) > 1 else None))
+        return found
+
     def top(
         self, indices: NDArray[np.int32], values: NDArray[np.float64], k: int = 1
     ) -> tuple[NDArray[np.int64], Floats]:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Floats, LinearWeights, Model
+from solvers.core.model import Contributions, Floats, LinearWeights, Model
 from solvers.core.stored_models import find_kind
 from solvers.metrics.confidence.back_off import BackOff
 from solvers.metrics.confidence.reliability import Reliability
@@ -53,6 +53,21 @@ class PoolModel(Model):
     def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
         scores = [member.score_one(indices, values)[None] for member in self.members]
         return np.asarray(log_softmax(pooled(scores, self.coefficients))[0])
+
+    def contributions(
+        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
+    ) -> Contributions | None:
+        """Of pools of linear members; what all scores are lessened by cancels against a rival, and counts without."""
+        parts, intercept = np.zeros(len(indices)), 0.0
+        for member, coefficient in zip(self.members, self.coefficients.tolist(), strict=True):
+            found = member.contributions(indices, values, best, rival)
+            if found is None:
+                return None
+            parts += coefficient * found.parts
+            intercept += coefficient * found.intercept
+        if rival is None:
+            intercept += float(self.score_one(indices, values)[best]) - intercept - parts.sum()
+        return Contributions(parts, intercept)
 
     def linear_weights(self) -> LinearWeights | None:
         return self.members[0].linear_weights() if len(self.members) == 1 else None

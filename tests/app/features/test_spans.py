@@ -1,0 +1,44 @@
+"""Where terms stand in a text."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.features.text import TextFeatures, _placed_terms, _places, _terms
+from app.schemas.texts import TextRecipe
+
+RECIPES = [
+    TextRecipe(),
+    TextRecipe(lowercase=False, ngram_max=3),
+    TextRecipe(prefix=3, char_ngrams=(2, 4), ngram_max=2),
+]
+TEXTS = st.text(st.sampled_from("aBcİßΣ ,-_9é"), max_size=30)
+
+
+@given(TEXTS, st.sampled_from(RECIPES))
+def test_the_terms_that_are_placed_are_those_that_are_counted(text: str, recipe: TextRecipe) -> None:
+    placed = list(_placed_terms(text, recipe))
+    assert sorted(term for term, _, _ in placed) == sorted(_terms(text, recipe))
+    n = len(text.lower() if recipe.lowercase else text)
+    assert all(0 <= begin < end <= n for _, begin, end in placed)
+
+
+@given(TEXTS)
+def test_every_character_of_the_lower_case_comes_from_one_of_the_text(text: str) -> None:
+    places = _places(text) or list(range(len(text)))
+    assert len(places) == len(text.lower())
+    assert places == sorted(places)
+
+
+def spans(text: str, recipe: TextRecipe) -> dict[str, list[str]]:
+    features, _ = TextFeatures.fit([text, text], recipe)
+    found = features.spans({"text": text}, range(features.n_features))
+    return {str(features.named(index)): [text[begin:end] for begin, end in at] for index, at in found.items()}
+
+
+def test_spans_are_cut_from_the_text_as_it_was_given() -> None:
+    assert spans("İstanbul, BLUE sea; blue", TextRecipe())["blue"] == ["BLUE", "blue"]
+    found = spans("A blue-green Sea", TextRecipe(ngram_max=2, prefix=2, char_ngrams=(3, 3)))
+    assert found["blue green"] == ["blue-green"]
+    assert found["gr*"] == ["gr"]
+    assert found["~ se"] == ["Se"]
+    assert found["~ea "] == ["ea"]

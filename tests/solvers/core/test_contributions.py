@@ -1,0 +1,76 @@
+"""What features bring to a score adds up to it, for every kind of model that is linear."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solvers.core.linear_model import LinearModel
+from solvers.core.model import Model
+from solvers.core.sharded_linear_model import ShardedLinearModel
+from solvers.core.sparse_linear_model import SparseLinearModel
+from solvers.hierarchical.learnt_trees.centroid_model import CentroidModel
+from solvers.hierarchical.taxonomy_model import TaxonomyModel
+from solvers.labels.taxonomy import Taxonomy
+from solvers.output_codes.linear_code_model import LinearCodeModel
+from solvers.selection.pool_model import PoolModel
+
+N, K = 9, 6
+TREE = Taxonomy.from_edges([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d"), ("b", "e"), ("d", "f")])
+
+
+def models(seed: int) -> list[Model]:
+    rng = np.random.default_rng(seed)
+    classes, some = tuple("abcdef"), np.array([0, 2, 3, 7])
+    W, b = rng.normal(size=(N, K)).astype(np.float32), rng.normal(size=K).astype(np.float32)
+    dense = LinearModel(classes, N, np.arange(N), W)
+    few = LinearModel(classes, N, some, W[some], b)
+    sparse = SparseLinearModel(classes, sp.csr_matrix(W * (W > 0)), b)
+    owner = np.array([1, 0, 1, 0, 0, 1], np.int32)
+    features = np.append(some, N)
+    blocks = [rng.normal(size=(len(features), 3)).astype(np.float32) for _ in range(2)]
+    sharded = ShardedLinearModel(classes, N, features, owner, blocks, 2.0)
+    code = LinearCodeModel(classes, N, np.arange(N), W, np.eye(K), b)
+    pool = PoolModel([dense, few, sparse], np.array([0.5, 1.5, 1.0]))
+    flat = TaxonomyModel(TREE, N, np.arange(N), W, b, np.arange(K, dtype=np.int32))
+    return [dense, few, sparse, sharded, code, pool, flat]
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10_000), st.lists(st.integers(0, N - 1), unique=True), *[st.integers(0, K - 1)] * 2)
+def test_parts_add_up_to_the_score_and_to_the_lead(seed: int, features: list[int], best: int, rival: int) -> None:
+    indices = np.array(sorted(features), np.int32)
+    values = np.random.default_rng(seed).normal(size=len(indices))
+    for model in models(seed):
+        scores = model.score_one(indices, values).astype(np.float64)
+        for other, expected in ((None, scores[best]), (rival, scores[best] - scores[rival])):
+            found = model.contributions(indices, values, best, other)
+            assert found is not None
+            assert found.parts.shape == indices.shape
+            assert found.parts.sum() + found.intercept == pytest.approx(expected, abs=1e-5)
+
+
+@given(st.integers(0, 10_000))
+def test_along_a_tree_the_parts_of_each_step_add_up_to_its_margin(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    nodes = len(TREE.names)
+    W, b = rng.normal(size=(N, nodes)).astype(np.float32), rng.normal(size=nodes).astype(np.float32)
+    model = TaxonomyModel(TREE, N, np.arange(N), W, b)
+    indices, values = np.arange(N, dtype=np.int32), rng.normal(size=N)
+    (best, *_), _ = model.top(indices, values, 2)
+    contests = model.contests(indices, values, int(best), None)
+    assert [model.classes[node] for node, _ in contests] == model.path(int(best))
+    for (node, rival), margin in zip(contests, model.level_margins(indices, values, int(best)), strict=True):
+        assert (rival is None) == np.isinf(margin)
+        if rival is not None:
+            assert TREE.parent[rival] == TREE.parent[node]
+            found = model.contributions(indices, values, node, rival)
+            assert found.parts.sum() + found.intercept == pytest.approx(margin, abs=1e-5)
+
+
+def test_a_model_whose_scores_are_no_sums_says_so() -> None:
+    model = CentroidModel(("a", "b"), sp.csr_matrix(np.eye(3, 2, dtype=np.float32)), 0.1)
+    indices, values = np.array([0], np.int32), np.array([1.0])
+    assert model.contributions(indices, values, 0, 1) is None
+    assert PoolModel([model], np.array([1.0])).contributions(indices, values, 0, 1) is None
