@@ -7,7 +7,8 @@ import typer
 from pydantic import BaseModel
 
 from app.client import Polymargin
-from app.commands import archives as archives  # its commands are those of models
+from app.commands import archives as archives  # their commands are those of models
+from app.commands import codes as codes
 from app.commands import service
 from app.commands.audit import audit
 from app.commands.datasets import datasets
@@ -77,6 +78,18 @@ def solvers(
         out = console(json)
         out.print(f"{found[0].title}\n{found[0].paper}\n\n{found[0].summary}\n", markup=False)
         out.print(table(["parameter", "default", "meaning"], rows))
+
+
+@cli.command()
+def ready(json: Json = False) -> None:
+    """Whether the service and each of its parts are there; status 1 where one is not."""
+    with Polymargin() as client:
+        health, found = client.health(), client.readiness()
+    if json:
+        print_json(found)
+    else:
+        rows = [("version", health.version), ("database", found.database), ("queue", found.queue)]
+        console(json).print(table(["service", client.url], [*rows, ("workers", found.workers)]))
 
 
 @cli.command()

@@ -78,7 +78,7 @@ class Polymargin:
             The solver's parameters, as its JSON schema describes them.
         **options
             The other fields of app.schemas.jobs.TrainRequest: hierarchy, path, shards, seed, threads, test_fraction,
-            unseen_labels, text.
+            unseen_labels, missing_parents, exchange, text.
 
         Raises
         ------
@@ -144,6 +144,10 @@ class Polymargin:
     def status(self) -> Status:
         """What goes on in the service now: running jobs with their curves, queues, room, what wants attention."""
         return self._transport.get(Status, "/status")
+
+    def solver(self, name: str) -> SolverInfo:
+        """One training method; raises NotFoundError."""
+        return self._transport.get(SolverInfo, f"/solvers/{name}")
 
     def health(self) -> Health:
         return self._transport.get(Health, f"{self.url}/healthz")

@@ -84,6 +84,27 @@ def show(dataset: Ref, json: Json = False) -> None:
 
 
 @datasets.command()
+def rows(
+    dataset: Ref,
+    offset: Annotated[int, typer.Option(help="The first row to show, from 0.")] = 0,
+    limit: Annotated[int, typer.Option(help="How many to show.")] = 20,
+    json: Json = False,
+) -> None:
+    """Rows of a dataset as the service has read them, shortened."""
+    with Polymargin() as client:
+        found = client.datasets.rows(dataset, offset, limit)
+    if json:
+        print_json(found)
+        return
+    shown = [
+        (each.row, each.label if each.labels is None else ", ".join(each.labels), each.split,
+         each.text or " ".join(f"{index}:{value:g}" for index, value in each.features or []))
+        for each in found.rows
+    ]  # fmt: skip
+    console(json).print(table(["row", "label", "part", "content"], shown))
+
+
+@datasets.command()
 def delete(
     dataset: Ref,
     force: Annotated[bool, typer.Option("--force", help="Even if models were trained on it.")] = False,

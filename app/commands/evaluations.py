@@ -5,7 +5,8 @@ from typing import Annotated, Any, cast
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, number, option, print_json, table
+from app.commands.output import Json, console, number, print_json, table
+from app.commands.request_fields import fields_of, request_of
 from app.commands.watching import watch as watch_job
 from app.schemas.evaluations import Comparison, EvaluateRequest, Evaluation, Measure, Part
 
@@ -15,23 +16,15 @@ Id = Annotated[str, typer.Argument(metavar="EVALUATION", help="Id: that of its j
 Level = Annotated[int | None, typer.Option(help="Only this level of the label tree.")]
 
 
+@fields_of(EvaluateRequest, arguments=["model", "dataset"], leave=["kind"])
 def evaluate(
-    model: Annotated[str, option(EvaluateRequest, "model", argument=True)],
-    dataset: Annotated[str, option(EvaluateRequest, "dataset", argument=True)],
-    version: Annotated[int | None, option(EvaluateRequest, "version")] = None,
-    alias: Annotated[str | None, option(EvaluateRequest, "alias")] = None,
-    part: Annotated[str | None, option(EvaluateRequest, "part", metavar="train|test|validation|all")] = None,
-    hierarchy: Annotated[str | None, option(EvaluateRequest, "hierarchy")] = None,
-    resamples: Annotated[int, option(EvaluateRequest, "resamples")] = 1000,
-    seed: Annotated[int, option(EvaluateRequest, "seed")] = 0,
     watch: Annotated[bool, typer.Option("--watch", help="Wait for the job, and show what it finds.")] = False,
     json: Json = False,
+    **given: Any,
 ) -> None:
     """Measure a version of a model on a dataset."""
-    given: dict[str, Any] = {"version": version, "alias": alias, "part": part, "hierarchy": hierarchy}
-    options = {name: value for name, value in given.items() if value is not None}
     with Polymargin() as client:
-        job = client.evaluate(model, dataset, resamples=resamples, seed=seed, **options)
+        job = client.jobs.submit(request_of(EvaluateRequest, given) | {"kind": "evaluate"})
         if watch:
             job = watch_job(job, console(json))
             _show(client.evaluations.get(job.id), json)

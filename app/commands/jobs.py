@@ -7,7 +7,8 @@ import orjson
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, number, option, print_json, table
+from app.commands.output import Json, console, number, print_json, table
+from app.commands.request_fields import fields_of, request_of
 from app.commands.watching import watch as watch_job
 from app.schemas.jobs import Job, JobResult, JobState, TrainRequest
 from app.schemas.models import ModelVersion
@@ -18,49 +19,29 @@ jobs = typer.Typer(help="Look after import and training jobs.", no_args_is_help=
 Id = Annotated[str, typer.Argument(metavar="JOB", help="Id.")]
 
 
+@fields_of(TrainRequest, arguments=["dataset"], leave=["kind", "params"])
 def train(
-    dataset: Annotated[str, typer.Argument(help="Name or id.")],
-    model: Annotated[str, option(TrainRequest, "model")],
-    solver: Annotated[str, typer.Option(help="See `polymargin solvers`.")] = "auto",
-    hierarchy: Annotated[str | None, option(TrainRequest, "hierarchy")] = None,
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A solver's parameter.")
     ] = None,
-    path: Annotated[
-        str | None,
-        typer.Option(metavar="C,C,...", help="A version for each of these C, each trained from the one before."),
-    ] = None,
-    shards: Annotated[int | None, option(TrainRequest, "shards", min=1)] = None,
-    exchange: Annotated[str | None, option(TrainRequest, "exchange", metavar="WHAT")] = None,
-    seed: Annotated[int, typer.Option(help="Of the split and of the solver; the same seed gives the same model.")] = 0,
-    threads: Annotated[int, typer.Option(help="Threads of the solver; they change no bit of the model.")] = 1,
-    test_fraction: Annotated[float, option(TrainRequest, "test_fraction")] = 0.2,
     watch: Annotated[bool, typer.Option("--watch", help="Show the progress until the job ends.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Show what the shards would take, and submit nothing.")] = False,
     json: Json = False,
+    **given: Any,
 ) -> None:
     """Train a model on a dataset."""
-    params = dict(_param(text) for text in param or ())
-    options: dict[str, Any] = {"seed": seed, "threads": threads, "test_fraction": test_fraction}
-    if hierarchy is not None:
-        options["hierarchy"] = hierarchy
-    if path is not None:
-        options["path"] = _numbers(path)
-    if shards is not None:
-        options["shards"] = shards
-    if exchange is not None:
-        options["exchange"] = exchange
+    request = request_of(TrainRequest, given) | {"kind": "train", "params": dict(_param(text) for text in param or ())}
     with Polymargin() as client:
         if plan:
-            request = {"dataset": dataset, "model": model, "solver": solver, "params": params, **options}
             _show_plan(client.jobs.plan(request), json)
             return
-        job = client.train(dataset, model, solver, params, **options)
+        job = client.jobs.submit(request)
         if watch:
             job = watch_job(job, console(json))
             result = cast(JobResult, job.result)
             numbers = result.versions or [cast(int, result.version)]
-            _show_versions([client.models.version(model, number) for number in numbers], json)
+            versions = [client.models.version(str(given["model"]), number) for number in numbers]
+            _show_versions(versions, json)
     _show(job, json)
 
 
@@ -106,6 +87,26 @@ def retry(job: Id, json: Json = False) -> None:
         _show(client.jobs.get(job).retry(), json)
 
 
+@jobs.command()
+def steps(
+    job: Id,
+    after: Annotated[int, typer.Option(help="Only steps with a larger number.")] = -1,
+    limit: Annotated[int, typer.Option(help="How many to show.")] = 1000,
+    json: Json = False,
+) -> None:
+    """The convergence curve of a job."""
+    with Polymargin() as client:
+        found = client.jobs.get(job).steps(after, limit)
+    if json:
+        print_json(found)
+        return
+    rows = [
+        (each.number, each.epoch, number(each.primal), number(each.dual), number(each.gap), number(each.seconds))
+        for each in found.steps
+    ]
+    console(json).print(table(["step", "epoch", "primal", "dual", "gap", "seconds"], rows))
+
+
 def _show_versions(versions: list[ModelVersion], json: bool) -> None:
     columns = [_summary(version) for version in versions]
     names = list(dict.fromkeys(name for column in columns for name in column))
@@ -119,15 +120,6 @@ def _summary(version: ModelVersion) -> dict[str, object]:
         row["C"] = version.params["C"]
     row |= {"epochs": version.epochs, "gap": number(version.gap)}
     return row | {f"{part} {name}": value for part, all_ in version.metrics.items() for name, value in all_.items()}
-
-
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(
-            f"expected numbers with commas between, got {text[:80]!r}", param_hint="--path"
-        ) from None
 
 
 def _param(text: str) -> tuple[str, Any]:

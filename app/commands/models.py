@@ -96,6 +96,62 @@ def trials(
     out.print(table(["member", "parameters", "coefficient", "gap"], members))
 
 
+@models.command()
+def versions(model: Annotated[str, typer.Argument(help="Name or id.")], json: Json = False) -> None:
+    """The newest versions of a model."""
+    with Polymargin() as client:
+        page = client.models.versions(model)
+    if json:
+        print_json(page)
+        return
+    rows = [
+        (each.version, each.solver, number(each.gap), number(each.metrics.get("test", {}).get("error")),
+         ", ".join(each.aliases) or None, _tags(each.tags), f"{each.created_at:%F %T}")
+        for each in page.items
+    ]  # fmt: skip
+    console(json).print(table(["version", "solver", "gap", "test error", "aliases", "tags", "made (UTC)"], rows))
+
+
+@models.command()
+def alias(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    alias: Annotated[str, typer.Argument(help="As production.")],
+    version: Annotated[int, typer.Argument(help="The number of the version that it shall name.")],
+    revision: Annotated[
+        int | None, typer.Option(help="The revision that the alias has now; not given: it is new.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Let an alias name a version: promote, or roll back."""
+    with Polymargin() as client:
+        found = client.models.set_alias(model, alias, version, revision)
+    if json:
+        print_json(found)
+        return
+    rows = [("version", found.version), ("revision", found.revision)]
+    console(json).print(table(["alias", found.name], rows))
+
+
+@models.command()
+def unalias(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    alias: Annotated[str, typer.Argument(help="As production.")],
+    revision: Annotated[int | None, typer.Option(help="Refuse if it has another revision now.")] = None,
+    json: Json = False,
+) -> None:
+    """Remove an alias; its version stays."""
+    with Polymargin() as client:
+        client.models.delete_alias(model, alias, revision)
+    if json:
+        print_json({"deleted": alias})
+    else:
+        console(json).print(f"Removed {alias}", markup=False)
+
+
+def _tags(tags: dict[str, str]) -> str | None:
+    return ", ".join(f"{name}={value}" for name, value in tags.items()) or None
+
+
 def _settings(params: dict[str, Any]) -> str:
     return ", ".join(
         f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in params.items()

@@ -9,6 +9,7 @@ import orjson
 from app.remote.files import post_file, receive_file
 from app.remote.transport import Transport
 from app.schemas.archives import ExportFormat
+from app.schemas.codes import OutputCode
 from app.schemas.deletions import Deletion, Restored, Retention, RetentionRule
 from app.schemas.models import Alias, AliasTarget, Model, ModelVersion, Selection
 from app.schemas.pages import Page
@@ -29,6 +30,11 @@ class Models:
     def list(self, page_size: int = 50, page_token: str | None = None) -> Page[Model]:
         """One page, newest first."""
         return self._transport.get(Page[Model], "/models", page_size=page_size, page_token=page_token)
+
+    def versions(self, model: str, page_size: int = 50, page_token: str | None = None) -> Page[ModelVersion]:
+        """One page of a model's versions, newest first."""
+        place = f"/models/{model}/versions"
+        return self._transport.get(Page[ModelVersion], place, page_size=page_size, page_token=page_token)
 
     def version(self, model: str, version: int) -> ModelVersion:
         return self._transport.get(ModelVersion, f"/models/{model}/versions/{version}")
@@ -56,6 +62,46 @@ class Models:
         body = AliasTarget(version=version).model_dump_json().encode()
         response = self._transport.send("PUT", f"/models/{model}/aliases/{alias}", content=body, headers=headers)
         return Alias.model_validate_json(response.content)
+
+    def delete_alias(self, model: str, alias: str, revision: int | None = None) -> None:
+        """Remove an alias; its version stays.
+
+        Parameters
+        ----------
+        revision : int or None
+            The revision that the alias has now; None: whatever it has.
+
+        Raises
+        ------
+        PreconditionFailedError
+            Somebody else has moved the alias meanwhile.
+        """
+        headers = {} if revision is None else {"If-Match": f'"{revision}"'}
+        self._transport.send("DELETE", f"/models/{model}/aliases/{alias}", headers=headers)
+
+    def code(
+        self,
+        model: str,
+        version: int,
+        first_class: int = 0,
+        n_classes: int = 100,
+        first_column: int = 0,
+        n_columns: int = 100,
+    ) -> OutputCode:
+        """The output code of a version that has one, or a window of it."""
+        return self._transport.get(
+            OutputCode,
+            f"{_place(model, version)}/code",
+            first_class=first_class,
+            n_classes=n_classes,
+            first_column=first_column,
+            n_columns=n_columns,
+        )
+
+    def code_picture(self, model: str, version: int, format: str = "svg") -> bytes:
+        """The picture of a version's output code: plotly (JSON), svg or png."""
+        query = {"model": model, "version": version, "format": format}
+        return self._transport.send("GET", "/figures/code", params=query).content
 
     def predict(
         self,

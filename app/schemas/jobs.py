@@ -30,7 +30,9 @@ class TrainRequest(BaseModel):
     solver: str = Field(default="auto", max_length=64, description="See /solvers; auto chooses among them.")
     params: dict[str, Any] = Field(default_factory=dict, description="The solver's parameters; see its JSON schema.")
     model: Name = Field(description="The model gets a new version under this name.")
-    seed: int = Field(default=0, ge=0, lt=2**31)
+    seed: int = Field(
+        default=0, ge=0, lt=2**31, description="Of the split and of the solver; the same seed gives the same model."
+    )
     threads: int = Field(default=1, ge=1, le=256, description="Threads of the solver in its worker.")
     test_fraction: float = Field(
         default=0.2,

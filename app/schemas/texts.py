@@ -23,7 +23,7 @@ class TextRecipe(BaseModel):
     )
     max_features: int | None = Field(default=None, ge=1, description="Keep only the most frequent terms.")
     sublinear_tf: bool = Field(default=True, description="1 + log(count) in place of the count.")
-    lowercase: bool = True
+    lowercase: bool = Field(default=True, description="Capital letters are taken as small ones.")
 
     @field_validator("char_ngrams")
     @classmethod

@@ -1,0 +1,117 @@
+"""Options of commands that submit jobs: one for each field of the request's schema, so that none is ever missing."""
+
+import inspect
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import orjson
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+C = TypeVar("C", bound=Callable[..., None])
+
+
+def fields_of(schema: type[BaseModel], arguments: Sequence[str] = (), leave: Sequence[str] = ()) -> Callable[[C], C]:
+    """Give a command that takes ``**given`` an option for each field of a schema; what is not given is None.
+
+    Parameters
+    ----------
+    schema : type
+        The fields of a model within it are options, too: ``text.min_df`` is ``--text-min-df``.
+    arguments : sequence of str
+        Fields that are arguments instead.
+    leave : sequence of str
+        Fields that the command has its own way for.
+    """
+
+    def decorate(command: C) -> C:
+        own = inspect.signature(command, eval_str=True)
+        kept = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        first = [_parameter(name, schema.model_fields[name], argument=True) for name in arguments]
+        added = [
+            _parameter(name, info, argument=False)
+            for name, info in flat_fields(schema)
+            if name not in (*arguments, *leave)
+        ]
+        parameters = [*first, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in kept), *added]
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
+        return command
+
+    return decorate
+
+
+def request_of(schema: type[BaseModel], given: dict[str, Any]) -> dict[str, Any]:
+    """What was given as the request's JSON; the service is the one judge of values."""
+    request: dict[str, Any] = {}
+    for name, info in schema.model_fields.items():
+        inner = _plain(info.annotation)
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            nested = {
+                field: _read(f"{name}_{field}", inner.model_fields[field], given[f"{name}_{field}"])
+                for field in inner.model_fields
+                if given.get(f"{name}_{field}") is not None
+            }
+            if nested:
+                request[name] = nested
+        elif given.get(name) is not None:
+            request[name] = _read(name, info, given[name])
+    return request
+
+
+def flat_fields(schema: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    """The fields of a schema by the names of their options, those of models within it included."""
+    for name, info in schema.model_fields.items():
+        inner = _plain(info.annotation)
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from ((f"{name}_{field}", of_field) for field, of_field in inner.model_fields.items())
+        else:
+            yield name, info
+
+
+def _parameter(name: str, info: FieldInfo, *, argument: bool) -> inspect.Parameter:
+    plain = _plain(info.annotation)
+    kind = {bool: bool, int: int, float: float}.get(plain, str)
+    if argument:
+        return inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, typer.Argument(help=info.description)]
+        )
+    described = info.description or ""
+    if info.default is not None and not info.is_required() and kind is not bool:
+        described += f" Default: {info.default}."
+    settings: dict[str, Any] = {"help": described}
+    if get_origin(plain) is Literal:
+        settings["metavar"] = "|".join(map(str, get_args(plain)))
+    elif get_origin(plain) in (list, tuple):
+        settings["metavar"] = "A,B,..."
+    elif kind is bool:
+        settings["show_default"] = False
+    if info.is_required():
+        return inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, typer.Option(**settings)]
+        )
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, typer.Option(**settings)]
+    )
+
+
+def _plain(annotation: Any) -> Any:
+    """A type without the None that may stand in its place, and without what is said about it."""
+    if get_origin(annotation) is Annotated:
+        return _plain(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        others = [each for each in get_args(annotation) if each is not type(None)]
+        return _plain(others[0]) if len(others) == 1 else annotation
+    return annotation
+
+
+def _read(name: str, info: FieldInfo, value: Any) -> Any:
+    if get_origin(_plain(info.annotation)) not in (list, tuple):
+        return value
+    try:
+        return [orjson.loads(part) for part in value.split(",")]
+    except orjson.JSONDecodeError:
+        hint = f"--{name.replace('_', '-')}"
+        raise typer.BadParameter(f"expected numbers with commas between, got {value[:80]!r}", param_hint=hint) from None

@@ -1,0 +1,88 @@
+"""The remote classifier trains and predicts in a service as scikit-learn's own do in a process."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from asking import TestClient
+from fastapi import FastAPI
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from working import run
+
+from app.remote import transport
+from app.remote.errors import JobFailedError
+from app.remote_classifier import RemoteClassifier
+from app.services import jobs
+from app.store.db import sessions
+
+TEXTS = ["red round apple", "green long leek", "blue deep sea"] * 8
+LABELS = ["fruit", "herb", "water"] * 8
+
+
+@pytest.fixture
+def make(app: FastAPI, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., RemoteClassifier]:
+    """A classifier whose service is the application in this process, and whose worker is each moment of waiting."""
+
+    def http(*, base_url: str, headers: dict[str, str], timeout: float) -> TestClient:
+        return TestClient(app, base_url=base_url, headers=headers)
+
+    def work(_seconds: float) -> None:
+        with sessions()() as session:
+            waiting = jobs.page(session, state="queued").items
+        for job in waiting:
+            run(job.id)
+
+    monkeypatch.setattr(transport.httpx, "Client", http)
+    monkeypatch.setattr("app.remote.jobs.time.sleep", work)
+
+    def classifier(**given: Any) -> RemoteClassifier:
+        url, key = "http://127.0.0.1", secrets["editor"]
+        return RemoteClassifier("m", **{"solver": "weston_watkins", "url": url, "api_key": key, **given})
+
+    return classifier
+
+
+def test_texts_are_learnt_and_predicted(make: Callable[..., RemoteClassifier], client: TestClient) -> None:
+    classifier = make().fit(TEXTS, LABELS)
+    assert classifier.predict(["a deep blue sea", "an apple"]).tolist() == ["water", "fruit"]
+    assert classifier.score(TEXTS, LABELS) == 1.0
+    scores = classifier.decision_function(TEXTS[:4])
+    assert (classifier.classes_[scores.argmax(axis=1)] == LABELS[:4]).all()
+    with pytest.raises(AttributeError, match="has no probability"):
+        classifier.predict_proba(TEXTS[:1])
+    assert client.get("/api/v1/datasets").json()["items"] == []
+    assert client.get("/api/v1/models/m").json()["latest"]["params"]["C"] == 1.0
+
+
+def test_probabilities_are_those_of_the_service_and_sum_to_one(make: Callable[..., RemoteClassifier]) -> None:
+    candidates = {"candidates": [{"solver": "softmax"}]}
+    classifier = make(solver="auto", params=candidates).fit(TEXTS, LABELS)
+    chances = classifier.predict_proba(TEXTS[:4])
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-5)
+    assert (classifier.classes_[chances.argmax(axis=1)] == LABELS[:4]).all()
+
+
+def test_matrices_and_labels_keep_their_kind(make: Callable[..., RemoteClassifier], client: TestClient) -> None:
+    X = csr_matrix(np.hstack([np.eye(3)[np.arange(24) % 3], np.zeros((24, 2))]))
+    y = np.arange(24) % 3 + 7
+    classifier = make(keep_dataset=True).fit(X, y)
+    assert classifier.n_features_in_ == 5
+    assert classifier.predict(X).tolist() == y.tolist()
+    assert classifier.predict(np.array([[0.0, 2.0, 0.0, 1.0, 1.0]])).tolist() == [8]
+    assert len(client.get("/api/v1/datasets").json()["items"]) == 1
+
+
+def test_tools_of_scikit_learn_work_with_it(make: Callable[..., RemoteClassifier]) -> None:
+    classifier = clone(make(params={"C": 2.0}, options={"seed": 3}))
+    assert classifier.get_params()["params"] == {"C": 2.0}
+    assert cross_val_score(classifier, np.array(TEXTS, object), LABELS, cv=2).tolist() == [1.0, 1.0]
+
+
+def test_faults_are_told(make: Callable[..., RemoteClassifier]) -> None:
+    with pytest.raises(ValueError, match="24 rows and y 23"):
+        make().fit(TEXTS, LABELS[1:])
+    with pytest.raises(JobFailedError):
+        make(options={"text": {"min_df": 1000}}).fit(TEXTS, LABELS)

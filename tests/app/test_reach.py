@@ -1,0 +1,221 @@
+"""Every route and every field of a request is within reach of the Python client and of the command line."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from canned import Canned
+from pydantic import BaseModel
+
+from app.cli import main
+from app.client import Polymargin
+from app.commands.request_fields import flat_fields
+from app.remote.errors import ClientError
+from app.schemas.datasets import ImportOptions
+from app.schemas.deletions import RetentionRule, VersionPatch
+from app.schemas.evaluations import EvaluateRequest
+from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.jobs import TrainRequest
+from app.schemas.keys import KeyRequest
+from app.schemas.models import AliasTarget
+from app.schemas.predictions import PredictRequest
+from docs_site import commands
+
+DOCUMENT = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())
+ROUTES = {
+    f"{method.upper()} {path.removeprefix('/api/v1')}": operation
+    for path, item in DOCUMENT["paths"].items()
+    for method, operation in item.items()
+    if path.startswith("/api/v1/") or path in ("/healthz", "/readyz")  # the others speak to other programs
+}
+FILE = __file__
+JOB = {
+    "id": "j", "kind": "train", "state": "queued", "dataset": None, "request": {}, "attempt": 0, "worker": None,
+    "progress": None, "result": None, "error": None, "created_at": "2025-01-02T03:04:05Z", "started_at": None,
+    "finished_at": None,
+}  # fmt: skip
+TRAIN = {"kind": "train", "dataset": "d", "model": "m"}
+
+Call = Callable[[Polymargin], Any]
+# How each route is reached. A new one belongs here, with its way in both.
+REACH: dict[str, tuple[Call, list[str]]] = {
+    "GET /datasets": (lambda c: c.datasets.list(), ["datasets", "list"]),
+    "POST /datasets": (lambda c: c.datasets.upload(FILE, "d", "csv"), ["datasets", "upload", FILE, "--format", "csv"]),
+    "GET /datasets/{ref}": (lambda c: c.datasets.get("x"), ["datasets", "show", "x"]),
+    "GET /datasets/{ref}/errors": (lambda c: c.datasets.error_report("x"), ["datasets", "errors", "x"]),
+    "GET /datasets/{ref}/rows": (lambda c: c.datasets.rows("x"), ["datasets", "rows", "x"]),
+    "GET /datasets/{ref}/statistics": (lambda c: c.datasets.statistics("x"), []),
+    "DELETE /datasets/{ref}": (lambda c: c.datasets.delete("x"), ["datasets", "delete", "x"]),
+    "GET /hierarchies": (lambda c: c.hierarchies.list(), ["hierarchies", "list"]),
+    "POST /hierarchies": (
+        lambda c: c.hierarchies.upload(FILE, "d", "csv"),
+        ["hierarchies", "upload", FILE, "--format", "csv"],
+    ),
+    "GET /hierarchies/{ref}": (lambda c: c.hierarchies.get("x"), ["hierarchies", "show", "x"]),
+    "GET /hierarchies/{ref}/nodes": (
+        lambda c: c.hierarchies.nodes("x"),
+        ["hierarchies", "show", "x", "--parent", "root"],
+    ),
+    "GET /hierarchies/{ref}/retired": (lambda c: c.hierarchies.retired("x"), ["hierarchies", "retired", "x"]),
+    "DELETE /hierarchies/{ref}": (lambda c: c.hierarchies.delete("x"), ["hierarchies", "delete", "x"]),
+    "GET /solvers": (lambda c: c.solvers(), ["solvers"]),
+    "GET /solvers/{name}": (lambda c: c.solver("x"), []),
+    "GET /jobs": (lambda c: c.jobs.list(), ["jobs", "list"]),
+    "POST /jobs": (lambda c: c.train("d", "m"), ["train", "d", "--model", "m"]),
+    "POST /jobs/plan": (lambda c: c.jobs.plan(TRAIN), ["train", "d", "--model", "m", "--plan"]),
+    "GET /jobs/{id}": (lambda c: c.jobs.get("x"), ["jobs", "show", "x"]),
+    "POST /jobs/{id}/cancel": (lambda c: c.jobs.get("j").cancel(), ["jobs", "cancel", "j"]),
+    "POST /jobs/{id}/retry": (lambda c: c.jobs.get("j").retry(), ["jobs", "retry", "j"]),
+    "GET /jobs/{id}/steps": (lambda c: c.jobs.get("j").steps(), ["jobs", "steps", "j"]),
+    "GET /jobs/{id}/events": (lambda c: list(c.jobs.get("j").events()), ["jobs", "watch", "j"]),
+    "GET /models": (lambda c: c.models.list(), ["models", "list"]),
+    "GET /models/{ref}": (lambda c: c.models.get("x"), ["models", "show", "x"]),
+    "DELETE /models/{ref}": (lambda c: c.models.delete("x"), ["models", "delete", "x"]),
+    "POST /models/{ref}/restore": (lambda c: c.models.restore("x"), ["models", "restore", "x"]),
+    "GET /models/{ref}/versions": (lambda c: c.models.versions("x"), ["models", "versions", "x"]),
+    "GET /models/{ref}/versions/{number}": (
+        lambda c: c.models.version("x", 1),
+        ["models", "show", "x", "--version", "1"],
+    ),
+    "PATCH /models/{ref}/versions/{number}": (
+        lambda c: c.models.change("x", 1, notes="n"),
+        ["models", "tag", "x", "1", "--notes", "n"],
+    ),
+    "DELETE /models/{ref}/versions/{number}": (
+        lambda c: c.models.delete("x", 1),
+        ["models", "delete", "x", "--version", "1"],
+    ),
+    "POST /models/{ref}/versions/{number}/restore": (
+        lambda c: c.models.restore("x", 1),
+        ["models", "restore", "x", "--version", "1"],
+    ),
+    "GET /models/{ref}/versions/{number}/selection": (
+        lambda c: c.models.selection("x", 1),
+        ["models", "trials", "x", "--version", "1"],
+    ),
+    "GET /models/{ref}/versions/{number}/code": (lambda c: c.models.code("x", 1), ["models", "code", "x", "1"]),
+    "GET /figures/code": (
+        lambda c: c.models.code_picture("x", 1),
+        ["models", "code", "x", "1", "--picture", "/dev/null"],
+    ),
+    "GET /models/{ref}/versions/{number}/export": (
+        lambda c: c.models.export("x", 1, Path("none.npz")),
+        ["models", "export", "x", "--version", "1"],
+    ),
+    "POST /models/import": (lambda c: c.models.import_archive(FILE), ["models", "import", FILE]),
+    "GET /models/{ref}/retention": (lambda c: c.models.retention("x"), ["models", "retention", "x"]),
+    "PUT /models/{ref}/retention": (
+        lambda c: c.models.set_retention("x", 1),
+        ["models", "retention", "x", "--keep-last", "1"],
+    ),
+    "PUT /models/{ref}/aliases/{alias}": (
+        lambda c: c.models.set_alias("x", "a", 1),
+        ["models", "alias", "x", "a", "1"],
+    ),
+    "DELETE /models/{ref}/aliases/{alias}": (
+        lambda c: c.models.delete_alias("x", "a"),
+        ["models", "unalias", "x", "a"],
+    ),
+    "GET /models/{ref}/compare": (lambda c: c.compare("x", 1, 2), ["compare", "x", "1", "2"]),
+    "POST /models/{ref}/predict": (lambda c: c.predict("x", ["t"]), ["predict", "x", "--text", "t"]),
+    "GET /evaluations": (lambda c: c.evaluations.list(), ["evaluations", "list"]),
+    "GET /evaluations/{id}": (lambda c: c.evaluations.get("x"), ["evaluations", "show", "x"]),
+    "GET /evaluations/{id}/labels": (lambda c: c.evaluations.labels("x"), ["evaluations", "labels", "x"]),
+    "GET /evaluations/{id}/confusions": (
+        lambda c: c.evaluations.confusions("x"),
+        ["evaluations", "confusions", "x"],
+    ),
+    "GET /keys": (lambda c: c.keys.list(), ["keys", "list"]),
+    "POST /keys": (lambda c: c.keys.create("k"), ["keys", "create", "k"]),
+    "DELETE /keys/{id}": (lambda c: c.keys.revoke("x"), ["keys", "revoke", "x"]),
+    "GET /storage": (lambda c: c.storage.report(), ["storage", "show"]),
+    "POST /storage/collect": (lambda c: c.storage.collect(), ["storage", "collect"]),
+    "GET /audit": (lambda c: c.audit.list(), ["audit"]),
+    "GET /usage": (lambda c: c.usage(), ["usage"]),
+    "GET /status": (lambda c: c.status(), ["status"]),
+    "GET /healthz": (lambda c: c.health(), ["ready"]),
+    "GET /readyz": (lambda c: c.readiness(), []),
+}
+
+# Where each field of a request is an option or an argument; by another name, or None where it has none to give.
+FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
+    TrainRequest: ("train", {"kind": None, "params": "param"}),
+    EvaluateRequest: ("evaluate", {"kind": None}),
+    PredictRequest: ("predict", {"instances": "file"}),
+    ImportOptions: ("datasets upload", {}),
+    HierarchyOptions: ("hierarchies upload", dict.fromkeys(HierarchyOptions.model_fields, "option_")),
+    KeyRequest: ("keys create", {"expires_at": "days"}),
+    AliasTarget: ("models alias", {}),
+    VersionPatch: ("models tag", {"tags": "set_"}),
+    RetentionRule: ("models retention", {}),
+}
+COMMANDS = {name.removeprefix("polymargin "): command for name, command in commands.walk()}
+
+
+@pytest.fixture
+def service(canned: Canned) -> Canned:
+    """Answers 404 to all but what others are asked by way of."""
+    canned.answer("GET /jobs/j", JOB)
+    return canned
+
+
+def _asked(service: Canned, route: str) -> bool:
+    method, path = route.split()
+    pattern = [None if part.startswith("{") else part for part in path.split("/")]
+    for each in service.asked:
+        parts = each.path.split("/")
+        same = len(parts) == len(pattern) and all(a in (None, b) for a, b in zip(pattern, parts, strict=True))
+        if each.method == method and same:
+            return True
+    return False
+
+
+def test_every_route_has_its_way() -> None:
+    assert REACH.keys() == ROUTES.keys()
+
+
+@pytest.mark.parametrize("route", REACH)
+def test_the_client_reaches_every_route(route: str, service: Canned) -> None:
+    with Polymargin(attempts=1) as client, pytest.raises(ClientError):
+        REACH[route][0](client)
+    assert _asked(service, route), [(each.method, each.path) for each in service.asked]
+
+
+@pytest.mark.parametrize("route", [route for route, (_, arguments) in REACH.items() if arguments])
+def test_the_command_line_reaches_every_route(
+    route: str, service: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["polymargin", *REACH[route][1]])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert _asked(service, route), [(each.method, each.path) for each in service.asked]
+
+
+def test_routes_without_a_command_are_shown_by_another() -> None:
+    assert {route for route, (_, arguments) in REACH.items() if not arguments} == {
+        "GET /datasets/{ref}/statistics",  # datasets show
+        "GET /solvers/{name}",  # solvers NAME
+        "GET /readyz",  # ready
+    }
+
+
+@pytest.mark.parametrize("schema", FIELDS, ids=lambda schema: schema.__name__)
+def test_every_field_of_a_request_is_an_option(schema: type[BaseModel]) -> None:
+    command, others = FIELDS[schema]
+    known = {parameter.name for parameter in COMMANDS[command].params}
+    for field, _ in flat_fields(schema):
+        name = others.get(field, field)
+        assert name is None or name in known, f"{command} has no option for {field}"
+
+
+def test_every_schema_of_a_body_is_looked_at() -> None:
+    bodies = set()
+    for operation in ROUTES.values():
+        schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+        bodies |= {one["$ref"].rpartition("/")[2] for one in schema.get("anyOf", [schema]) if "$ref" in one}
+    assert bodies == {schema.__name__ for schema in FIELDS} - {"ImportOptions", "HierarchyOptions"}
