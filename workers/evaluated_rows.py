@@ -21,6 +21,7 @@ from app.schemas.models import ModelVersion
 from app.services import hierarchies, models
 from app.services.label_checks import named
 from app.services.model_cache import LoadedModel, load_version
+from app.services.version_labels import VersionLabels
 from app.store import tables
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
@@ -96,11 +97,11 @@ def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) 
         raise Conflict("the dataset was deleted")
     version = context.read(lambda session: models.version(session, request.model, request.version))
     loaded = context.read(lambda session: load_version(session, version))
-    corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
-    trained = _trained_on(context, store, version, loaded.model)
+    corpus, _ = loaded.labels.mapped(open_corpus(local_copy(store, dataset.path), dataset.path))
+    trained = _trained_on(context, store, version, loaded)
     rows = _part(request, corpus, trained.split if trained and version.dataset == dataset.id else None)
     labels = _labels(context, loaded.model)
-    labels, truth, n_unknown = labelled(corpus, rows, labels)
+    labels, truth, n_unknown = labelled(corpus, rows, labels, loaded.labels)
     inverse = None
     if trained is not None:
         counts = np.array([trained.counts.get(name, 0) for name in labels.names])
@@ -109,7 +110,9 @@ def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) 
     return EvaluatedRows(dataset, loaded, corpus, rows, labels, truth, n_unknown, inverse, n_train)
 
 
-def labelled(corpus: Corpus, rows: NDArray[np.int64], labels: Labels) -> tuple[Labels, Truth, int]:
+def labelled(
+    corpus: Corpus, rows: NDArray[np.int64], labels: Labels, told: VersionLabels | None = None
+) -> tuple[Labels, Truth, int]:
     """The labels of some rows of a dataset in those of a model, which are told with all that it does not have.
 
     Returns
@@ -139,6 +142,7 @@ def labelled(corpus: Corpus, rows: NDArray[np.int64], labels: Labels) -> tuple[L
     if labels.tree is not None:
         own = sets[:, : labels.n_known]
         complete, _ = closed(labels.tree, own.indptr, own.indices)
+        complete = complete if told is None else told.closed(labels.tree, complete)
         sets = sp.csr_matrix(sp.hstack([complete, sets[:, labels.n_known :]], format="csr"), dtype=bool)
     sets.sum_duplicates()
     return more, Truth(sets), n_unknown
@@ -152,7 +156,7 @@ class _Trained:
     counts: Mapping[str, int]
 
 
-def _trained_on(context: JobContext, store: Files, version: ModelVersion, model: Model) -> _Trained | None:
+def _trained_on(context: JobContext, store: Files, version: ModelVersion, loaded: LoadedModel) -> _Trained | None:
     """None where the dataset is gone, or was split in a way that is not known here."""
     if version.dataset is None:
         return None
@@ -163,10 +167,11 @@ def _trained_on(context: JobContext, store: Files, version: ModelVersion, model:
         request = stored_request(version.request).model_copy(update={"unseen_labels": "count"})
     except ValidationError:
         return None
-    corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
+    model = loaded.model
+    corpus, _ = loaded.labels.mapped(open_corpus(local_copy(store, dataset.path), dataset.path))
     if corpus.label_indptr is not None and model.tree is None:
         return None
-    split = split_rows(corpus, request, model.tree)
+    split = split_rows(corpus, request, model.tree, loaded.labels)
     if isinstance(split.truth_train, csr_matrix):
         counts = np.asarray(split.truth_train.sum(axis=0)).ravel()
     else:

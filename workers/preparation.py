@@ -6,7 +6,7 @@ alone: the same in every process that prepares a job.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from app.schemas.jobs import TrainRequest
 from app.schemas.texts import TextRecipe
 from app.services import hierarchies
 from app.services.label_checks import named
+from app.services.version_labels import VersionLabels, of_hierarchy
 from app.store import tables
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
@@ -103,6 +104,7 @@ class Prepared:
     rows: Rows
     data: Featured
     problem: Problem
+    labels: VersionLabels = field(default_factory=VersionLabels)
 
 
 def prepare(
@@ -122,10 +124,14 @@ def prepare(
     if dataset is None or dataset.path is None:
         raise Conflict("the dataset is not ready, or was deleted")
     corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
-    rows = split_rows(corpus, request, label_tree(heartbeat, job_id, request))
+    tree, labels = vocabulary(heartbeat, job_id, request)
+    corpus, n_mapped = labels.mapped(corpus)
+    rows = split_rows(corpus, request, tree, labels)
+    if n_mapped:
+        rows = replace(rows, report={**rows.report, "labels_mapped": float(n_mapped)})
     heartbeat.phase("features")
     data = featured(corpus, rows, request.text)
-    return Prepared(dataset, rows, data, rows.problem(data.X_train))
+    return Prepared(dataset, rows, data, rows.problem(data.X_train), labels)
 
 
 def digest(problem: Problem) -> NDArray[np.uint8]:
@@ -136,15 +142,18 @@ def digest(problem: Problem) -> NDArray[np.uint8]:
     return np.frombuffer(sha256.digest(), np.uint8)
 
 
-def label_tree(heartbeat: LeaseHeartbeat, job_id: str, request: TrainRequest) -> Taxonomy | None:
-    """The tree of the job's hierarchy, None where it names none; raises Conflict where that was deleted."""
+def vocabulary(heartbeat: LeaseHeartbeat, job_id: str, request: TrainRequest) -> tuple[Taxonomy | None, VersionLabels]:
+    """The tree of the job's hierarchy, and what it says of the labels; raises Conflict where that was deleted.
+
+    None, and nothing, where the job names no hierarchy.
+    """
     if request.hierarchy is None:
-        return None
+        return None, VersionLabels()
     id = heartbeat.read(lambda session: hierarchy_id(session, job_id))
     tree = None if id is None else heartbeat.read(lambda session: hierarchies.taxonomy(session, id))
-    if tree is None:
+    if id is None or tree is None:
         raise Conflict("the hierarchy was deleted")
-    return tree
+    return tree, heartbeat.read(lambda session: of_hierarchy(session, id))
 
 
 def hierarchy_id(session: Session, job_id: str) -> str | None:
@@ -153,8 +162,12 @@ def hierarchy_id(session: Session, job_id: str) -> str | None:
         return session.scalars(select(tables.Job.hierarchy_id).where(tables.Job.id == job_id)).one()
 
 
-def split_rows(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = None) -> Rows:
+def split_rows(
+    corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = None, known: VersionLabels | None = None
+) -> Rows:
     """Split by the dataset's own split, or else by class at random from the request's seed.
+
+    Sets of labels are closed upwards along the tree, and along the other parents of its nodes that are ``known``.
 
     Raises
     ------
@@ -164,7 +177,7 @@ def split_rows(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = No
         parents which the request wants to be there.
     """
     if corpus.label_indptr is not None:
-        return _split_sets(corpus, request, tree)
+        return _split_sets(corpus, request, tree, known or VersionLabels())
     y = np.asarray(corpus.y)
     if corpus.split is None:
         train, test = _parted(stratified(y, request.test_fraction, request.seed))
@@ -217,7 +230,7 @@ def _used(X: csr_matrix) -> NDArray[np.int32]:
     return np.asarray(used if len(used) else [0], np.int32)
 
 
-def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None) -> Rows:
+def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None, known: VersionLabels) -> Rows:
     """As :func:`split_rows` of rows with sets of labels, label by label or, in requests of earlier versions, at random.
 
     Without a hierarchy all labels are children of the top.
@@ -226,7 +239,8 @@ def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None) ->
     try:
         tree = tree or Taxonomy.flat(corpus.labels)
         nodes = tree.find(corpus.labels)[np.asarray(corpus.y)]
-        labels, orphans = closed(tree, np.asarray(corpus.label_indptr), nodes, request.missing_parents)
+        along, orphans = closed(tree, np.asarray(corpus.label_indptr), nodes, request.missing_parents)
+        labels = known.closed(tree, along)
     except TaxonomyError as error:
         raise InvalidInput(str(error)) from None
     if corpus.split is not None:
@@ -236,7 +250,8 @@ def _split_sets(corpus: Corpus, request: TrainRequest, tree: Taxonomy | None) ->
     else:
         train, test = _parted(stratified(np.zeros(corpus.n_rows, np.int32), request.test_fraction, request.seed))
     weights = None if corpus.weights is None else np.asarray(corpus.weights)[train]
-    report = {"labels_added": float(orphans.n_added), "rows_completed": float(len(np.unique(orphans.rows)))}
+    n_added = orphans.n_added + labels.nnz - along.nnz
+    report = {"labels_added": float(n_added), "rows_completed": float(len(np.unique(orphans.rows)))}
     none = np.empty(0, np.int32)
     return Rows(train, test, list(tree.names), none, labels[train], labels[test], tree, weights, report)
 

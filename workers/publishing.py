@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.schemas.jobs import TrainRequest
 from app.services import versions
+from app.services.version_labels import KEPT
 from app.store.files import Files
 from app.version import VERSION
 from solvers.core.base import Params
@@ -99,6 +100,7 @@ class Publisher:
             "dual": reached.dual,
             "gap": reached.gap,
             "features_sha256": features_sha256,
+            KEPT: self._labels(model),
             **more,
         }
         sha256 = save(self.store.path(f"{path}/model"), lineage)
@@ -131,6 +133,12 @@ class Publisher:
             sha256=sha256,
             size_bytes=sum(file.stat().st_size for file in self.store.path(path).rglob("*") if file.is_file()),
         )
+
+    def _labels(self, model: Model) -> dict[str, Any]:
+        """What the version keeps of the hierarchy's labels: those of all nodes, if its answers may name any."""
+        tree = self.prepared.rows.tree
+        every = tree is not None and not (model.tree is None and model.back_off is None)
+        return self.prepared.labels.kept(tree.names if tree is not None and every else model.classes)
 
 
 def _require_finite(model: Model) -> None:

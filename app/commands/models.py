@@ -11,7 +11,7 @@ import typer
 from app.client import Polymargin
 from app.commands.output import Json, console, number, print_json, table
 from app.remote.errors import ClientError
-from app.schemas.predictions import ExplainedTerm, Prediction, PredictResponse, SubtreeNode
+from app.schemas.predictions import ExplainedTerm, NamedLabel, Prediction, PredictResponse, SubtreeNode
 
 # The service's default limit of instances in one request.
 BATCH = 1000
@@ -194,7 +194,9 @@ def predict(
         print_json(answer)
         return
     shown = console(json)
-    shown.print(table(["instance", "label", "score", "way", "probability", "sure"], _rows(every)))
+    languages = sorted({language for item in every for language in _named(item)})
+    titles = ["instance", "label", *languages, "score", "way", "probability", "sure"]
+    shown.print(table(titles, _rows(every, languages)))
     if explain:
         head = ["instance", "label", "against", "lead", "lifted by", "lowered by", "rest"]
         shown.print(table(head, _explained(every)))
@@ -209,17 +211,31 @@ def predict(
         shown.print(note)
 
 
-def _rows(predictions: list[Prediction]) -> Iterator[tuple[object, ...]]:
+def _named(item: Prediction) -> set[str]:
+    """The languages in which labels of a prediction have names."""
+    labels: list[NamedLabel] = [*item.top, *(item.subtree or [])]
+    return {language for label in labels for language in label.names or {}}
+
+
+def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple[object, ...]]:
     for row, item in enumerate(predictions):
         if item.subtree is not None:
             nodes = item.subtree or [_NOTHING]
-            yield from ((row, node.label, _score(node.margin), node.parent, None, None) for node in nodes)
+            yield from (
+                (row, node.label, *_names(node, languages), _score(node.margin), node.parent, None, None)
+                for node in nodes
+            )
             continue
         for place, best in enumerate(item.top):
             way = " > ".join(f"{step.label} {_score(step.margin)}" for step in item.path or []) if place == 0 else None
             sure = item.sure if place == 0 else None
             said = None if sure is None else f"{sure.label} {sure.probability:.3f}"
-            yield row, best.label, _score(best.score), way or None, _score(best.probability), said
+            named = (best.label, *_names(best, languages))
+            yield row, *named, _score(best.score), way or None, _score(best.probability), said
+
+
+def _names(label: NamedLabel, languages: list[str]) -> list[str | None]:
+    return [(label.names or {}).get(language) for language in languages]
 
 
 def _explained(predictions: list[Prediction]) -> Iterator[tuple[object, ...]]:

@@ -98,7 +98,10 @@ def _worth(entry: dict[str, Any]) -> float:
 
 
 def _subject(entry: dict[str, Any], worth: float) -> dict[str, Any]:
-    return {"uri": entry["label"], "label": entry["label"], "notation": None, "score": worth}
+    names = entry.get("names") or {}
+    name = names.get("en") or next(iter(names.values()), entry["label"])
+    uri = entry.get("id", entry["label"])
+    return {"uri": uri, "label": name, "notation": entry.get("notation"), "score": worth}
 
 
 def _form(content: bytes) -> dict[str, str]:

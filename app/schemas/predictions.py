@@ -65,8 +65,19 @@ class PredictRequest(BaseModel):
     )
 
 
-class ScoredLabel(BaseModel):
+class NamedLabel(BaseModel):
+    """A label, with what the hierarchy that the version was trained along told of it."""
+
     label: str
+    id: str | None = Field(default=None, description="Its URI or code, where the label is something else.")
+    notation: str | None = Field(default=None, description="The code by which people know it.")
+    names: dict[str, str] | None = Field(default=None, description="The preferred name by language.")
+    deprecated: bool = Field(default=False, description="The vocabulary asks not to use it any more.")
+
+
+class ScoredLabel(NamedLabel):
+    """A label and how sure it is."""
+
     probability: float | None = Field(default=None, description="Of models with probabilities, as `auto` makes them.")
     score: float | None = Field(
         description="Larger is surer; of models with probabilities their logarithm. Models that go down a label tree "
@@ -75,7 +86,7 @@ class ScoredLabel(BaseModel):
     )
 
 
-class SureAnswer(BaseModel):
+class SureAnswer(NamedLabel):
     """What is sure enough."""
 
     label: str = Field(description="The predicted label, or along a label tree the deepest node that is sure enough.")
@@ -96,19 +107,17 @@ class UsedThreshold(BaseModel):
     depth: float | None = Field(default=None, description="Mean level of those answers in the label tree, from 1.")
 
 
-class PathStep(BaseModel):
+class PathStep(NamedLabel):
     """One node on the way from the top of a label tree."""
 
-    label: str
     margin: float | None = Field(
         description="Its score less that of the best of its siblings; absent for an only child."
     )
 
 
-class SubtreeNode(BaseModel):
+class SubtreeNode(NamedLabel):
     """One label of a predicted set."""
 
-    label: str
     parent: str | None = Field(description="Also in the set; absent below the top.")
     margin: float = Field(description="Positive; never larger than that of the parent.")
 
@@ -136,10 +145,9 @@ class ExplainedStep(BaseModel):
     rest: float = Field(description="The sum of all parts that are not listed.")
 
 
-class Prediction(BaseModel):
+class Prediction(NamedLabel):
     """The answer for one instance."""
 
-    label: str
     score: float | None = Field(description="Absent where the label has no rival.")
     probability: float | None = Field(default=None, description="Of models with probabilities.")
     sure: SureAnswer | None = Field(

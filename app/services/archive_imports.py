@@ -169,7 +169,7 @@ def _require_whole(work: Path, contents: ArchiveContents) -> None:
         if named != came:
             raise _refused("the arrays that it names are not those that came", f"{part}/{MANIFEST}")
     try:
-        model, features, _ = load_folder(work)
+        model, features, _, _ = load_folder(work)
     except PolymarginError as error:
         raise _refused(error.detail) from None
     except Exception as error:  # the arrays are somebody's: whatever their shapes break, they are at fault

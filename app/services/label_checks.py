@@ -1,6 +1,6 @@
 """Whether the labels of a dataset, a label tree and a method fit one another."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
 from app.schemas.jobs import TrainRequest
+from app.services.version_labels import replacements
 from app.store import tables
 from app.store.corpus import ClassCounts
 from solvers.core.base import Solver
@@ -46,12 +47,15 @@ def check_labels(
         nodes = select(tables.HierarchyNode.name).where(tables.HierarchyNode.hierarchy_id == hierarchy.id)
         known = set(session.scalars(nodes))
         strange = [label for label in counts.named((counts.train > 0) | sets) if label not in known]
+        retired = replacements(session, hierarchy.id) if strange or unseen else {}
+        mapped = {label for label, nodes_ in retired.items() if len(nodes_) == 1}
+        strange = [label for label in strange if label not in mapped]
         if strange:
             whose = "" if sets else " of training rows"
             detail = f"{hierarchy.name} has no node for {len(strange)} label(s){whose}: {named(strange)}"
-            detail += _lists_of_nodes(strange, known)
+            detail += _lists_of_nodes(strange, known) + _retired(strange, retired)
             raise InvalidInput("labels are not in the hierarchy", [Item(detail, "/hierarchy")])
-        unseen, what = [label for label in unseen if label not in known], f"{hierarchy.name} has no node for"
+        unseen, what = [label for label in unseen if label not in known | mapped], f"{hierarchy.name} has no node for"
     if unseen and request.unseen_labels == "refuse":
         detail = f"{len(unseen)} such label(s), as {named(unseen)}; unseen_labels='count' counts their rows as errors"
         raise InvalidInput(f"the test part has labels that {what}", [Item(detail, "/unseen_labels")])
@@ -65,6 +69,16 @@ def _lists_of_nodes(labels: Sequence[str], known: Set[str]) -> str:
             if len(parts) > 1 and all(part.strip() in known for part in parts):
                 return f"; {label!r:.80} is a list of nodes: upload the dataset with label_separator={separator!r}"
     return ""
+
+
+def _retired(labels: Sequence[str], retired: Mapping[str, Sequence[str]]) -> str:
+    """What there is to say of labels that the vocabulary has retired, and that no one label replaces."""
+    gone = [label for label in labels if label in retired]
+    if not gone:
+        return ""
+    several = next((label for label in gone if retired[label]), None)
+    more = "" if several is None else f" ({several!r:.80}: one of {named(retired[several])})"
+    return f"; {len(gone)} of them are retired, as {named(gone[:1])}, and not replaced by one label: relabel rows{more}"
 
 
 def _check_sets(solver: Solver[Any], n_trained: int, counts: ClassCounts, hierarchy: tables.Hierarchy | None) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from app.schemas.models import ModelVersion
 from app.services import models
 from app.services.remembered import Remembered
 from app.services.sure_answers import prepare
+from app.services.version_labels import VersionLabels, of_details
 from app.store import tables
 from app.store.db import reading
 from app.store.failures import FAILURES
@@ -34,12 +35,13 @@ Reference = tuple[str, str, int | None, str | None]
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A version with its arrays mapped into memory."""
+    """A version with its arrays mapped into memory; ``labels`` is what it knows of them beside that."""
 
     version: ModelVersion
     model: Model
     features: Features
     nbytes: int
+    labels: VersionLabels = field(default_factory=VersionLabels)
 
     @cached_property
     def places(self) -> Mapping[str, int]:
@@ -171,25 +173,26 @@ def load_version(session: Session, version: ModelVersion) -> LoadedModel:
     """A version with its arrays mapped into memory; raises NotFound and Unavailable."""
     folder = models.artefact(session, version.id)
     try:
-        model, features, nbytes = load_folder(folder)
+        model, features, nbytes, labels = load_folder(folder)
     except (ModelError, OSError, ValueError) as error:
         raise Unavailable(f"The files of version {version.version} cannot be read.") from error
     prepare(model)
-    return LoadedModel(version, model, features, nbytes)
+    return LoadedModel(version, model, features, nbytes, labels)
 
 
-def load_folder(folder: Path) -> tuple[Model, Features, int]:
-    """The model and the features of an artefact, mapped into memory, and their bytes.
+def load_folder(folder: Path) -> tuple[Model, Features, int, VersionLabels]:
+    """The model and the features of an artefact, mapped into memory, their bytes, and what is told of the labels.
 
     Raises
     ------
     ModelError, OSError, ValueError
         They cannot be read.
     """
-    model, _ = load_model(folder / "model", mmap=True)
+    model, details = load_model(folder / "model", mmap=True)
     arrays, manifest = Files(folder).load_arrays("features")
     features = load_features(manifest["kind"], manifest["params"], _plain(arrays))
-    return model, features, model.nbytes + sum(array.nbytes for array in arrays.values())
+    nbytes = model.nbytes + sum(array.nbytes for array in arrays.values())
+    return model, features, nbytes, of_details(details)
 
 
 def _plain(arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ MAX_LABELS = 100_000
 MAX_EXPLAINED = 100
 
 _FIELDS = ("instances", "top_k", "threshold", "min_precision", "include", "exclude", "explain")
+_NOTHING: dict[str, Any] = {}
 _NUMBERS = frozenset({int, float})
 
 
@@ -145,18 +146,27 @@ def _prediction(loaded: LoadedModel, instance: Any, row: tuple[Any, Any], wanted
     top: list[dict[str, Any]] = [
         {"label": classes[index], "score": score} for index, score in zip(best.tolist(), scores.tolist(), strict=True)
     ]
+    told = loaded.labels.shown
+    if told:
+        for label in top:
+            label.update(told.get(label["label"], _NOTHING))
     if model.reliability is not None:
         for label in top:
             label["probability"] = min(math.exp(label["score"]), 1.0)
     answer = {**top[0], "top": top, "path": None, "subtree": None}
     if wanted.used is not None:
-        answer["sure"] = sure(model, row, top[0], wanted.used)
+        answer["sure"] = found = sure(model, row, top[0], wanted.used)
+        if found is not None:
+            found.update(told.get(found["label"], _NOTHING))
     path, subtree = model.explain(*row, int(best[0]))
     # orjson writes the infinite margin of an only child as null
     if path is not None:
-        answer["path"] = [{"label": label, "margin": margin} for label, margin in path]
+        answer["path"] = [{"label": label, "margin": margin, **told.get(label, _NOTHING)} for label, margin in path]
     if subtree is not None:
-        answer["subtree"] = [{"label": label, "parent": parent, "margin": margin} for label, parent, margin in subtree]
+        answer["subtree"] = [
+            {"label": label, "parent": parent, "margin": margin, **told.get(label, _NOTHING)}
+            for label, parent, margin in subtree
+        ]
     if wanted.n_terms:
         rival = int(ranked[1]) if len(ranked) > 1 else None
         answer["explanation"] = explanation(loaded, instance, row, int(best[0]), rival, wanted.n_terms)

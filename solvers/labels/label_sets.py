@@ -84,6 +84,36 @@ def closed(
     return sp.csr_matrix((np.ones(len(complete), bool), complete, begin), shape=shape), orphans
 
 
+def with_ancestors(
+    tree: Taxonomy, labels: sp.csr_matrix, children: Sequence[int], parents: Sequence[int]
+) -> sp.csr_matrix:
+    """Sets closed along the tree and along further edges, which with the tree's own are no cycle.
+
+    Parameters
+    ----------
+    tree : Taxonomy
+    labels : csr_matrix of bool, shape (n_samples, n_nodes)
+    children, parents : sequences of int
+        The further edges, by number of node.
+
+    Returns
+    -------
+    csr_matrix of bool, shape (n_samples, n_nodes)
+    """
+    n = tree.n_nodes
+    own = np.flatnonzero(tree.parent >= 0)
+    below, above = np.concatenate([own, children]), np.concatenate([tree.parent[own], parents])
+    up = sp.csr_matrix((np.ones(len(below), bool), (below, above)), shape=(n, n))
+    everything = sp.csr_matrix(sp.identity(n, dtype=bool, format="csr"))
+    n_before = 0
+    while everything.nnz > n_before:  # as often as the longest way up has steps
+        n_before = everything.nnz
+        everything = sp.csr_matrix(sp.identity(n, dtype=bool, format="csr") + everything @ up)
+    found = sp.csr_matrix(labels @ everything)
+    found.sort_indices()
+    return found
+
+
 def of_names(
     tree: Taxonomy, sets: Sequence[Iterable[str]], missing_parents: MissingParents = "add"
 ) -> tuple[sp.csr_matrix, Orphans]:

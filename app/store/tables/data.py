@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, Integer, String, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, Integer, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.store.tables.base import Owned, Table
@@ -62,7 +62,7 @@ class HierarchyNode(Table):
     number: Mapped[int] = mapped_column(Integer, primary_key=True)
     parent: Mapped[int] = mapped_column(Integer)
     name: Mapped[str] = mapped_column(String(1000))
-    facts: Mapped[dict[str, Any] | None]
+    facts: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
 class RetiredLabel(Table):
