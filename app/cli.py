@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from app.client import Polymargin
 from app.commands import archives as archives  # their commands are those of models
 from app.commands import codes as codes
-from app.commands import service
+from app.commands import operation, service
 from app.commands.audit import audit
 from app.commands.datasets import datasets
 from app.commands.deletions import storage
@@ -56,6 +56,9 @@ cli.command()(status)
 cli.add_typer(service.corpus, name="corpus")
 cli.command()(service.worker)
 cli.command()(service.migrate)
+cli.command()(operation.backup)
+cli.command()(operation.restore)
+cli.command()(operation.doctor)
 
 
 @cli.command()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, make_url, text
 
 import migrations
@@ -25,6 +27,23 @@ def upgrade(url: str, revision: str = "head") -> None:
             config.attributes["connection"] = connection
             command.upgrade(config, revision)
             connection.commit()
+    finally:
+        engine.dispose()
+
+
+def newest() -> str:
+    """The revision of the schema that this version of the program has."""
+    head = ScriptDirectory.from_config(_config()).get_current_head()
+    assert head is not None
+    return head
+
+
+def current(url: str) -> str | None:
+    """The revision that the database at ``url`` is at; None of one without tables."""
+    engine = make_engine(url)
+    try:
+        with engine.connect() as connection:
+            return MigrationContext.configure(connection).get_current_revision()
     finally:
         engine.dispose()
 

@@ -1,0 +1,204 @@
+"""A backup of a running service is restored into another one that gives the same answers, on either database."""
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+from sqlalchemy.orm import Session, sessionmaker
+
+from app import doctor
+from app.backup import BackupError, backup, restore
+from app.cli import main
+from app.config import settings
+from app.schemas.jobs import TrainRequest
+from app.services import datasets, jobs, leases, models, predictions
+from app.services.model_cache import ModelCache
+from app.store import db, tables
+from app.store.db import writing
+from app.store.files import files
+from app.store.scope import DEFAULT
+from workers.tasks import run
+
+ASKED = {"instances": [[0.5, 1.0, -0.5, 0.0, 2.0], [1.0, 0.0, 0.0, 0.0, 0.0]], "top_k": 3}
+
+
+def _quiet(_line: str) -> None:
+    pass
+
+
+def _submit(database: sessionmaker[Session], model: str = "m") -> str:
+    with database() as session:
+        return jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model=model)).id
+
+
+def _answer() -> Any:
+    loaded = ModelCache(db.sessions(), 1 << 30).get((DEFAULT, "m", None, None))
+    return predictions.predict(loaded, ASKED, 10)
+
+
+@pytest.fixture
+def service(database: sessionmaker[Session], dataset: Callable[..., str]) -> sessionmaker[Session]:
+    """A service with a dataset, a model, and a job that a worker has begun."""
+    dataset()
+    run(_submit(database))
+    waiting = _submit(database, "other")
+    with database() as session:
+        assert leases.claim(session, waiting, "worker-of-then") is not None
+    settings().admin_key_file.write_text("pm_secret")
+    return database
+
+
+def _moved(configure: Callable[..., None], home: Path, url: str = "") -> None:
+    db.dispose()
+    configure(home=home, database_url=url)
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_what_was_there_is_there_again(
+    link: bool, service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
+) -> None:
+    before = _answer()
+    told = backup(tmp_path / "copy", link, _quiet)
+    assert told["rows"] == {"datasets": 1, "models": 1, "model_versions": 1, "jobs": 3}
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    _moved(configure, tmp_path / "restored")
+    restore(tmp_path / "copy", _quiet)
+    assert _answer() == before
+    assert settings().admin_key_file.read_text() == "pm_secret"
+    assert (tmp_path / "restored").stat().st_mode & 0o077 == 0
+    with db.sessions()() as session:
+        assert datasets.get(session, "digits").state == "ready"
+        (job,) = jobs.page(session, state="queued").items
+        assert job.worker is None
+    run(job.id)
+    with db.sessions()() as session:
+        assert jobs.get(session, job.id).state == "succeeded"
+    assert {each.state for each in doctor.examine(hashes=True) if each.part in ("files", "database")} == {"ok"}
+
+
+def test_a_backup_goes_into_an_empty_postgresql_and_into_no_other(
+    service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path, postgres_url: str
+) -> None:
+    before = _answer()
+    backup(tmp_path / "copy", False, _quiet)
+    _moved(configure, tmp_path / "restored", postgres_url)
+    restore(tmp_path / "copy", _quiet)
+    assert _answer() == before
+    assert not (tmp_path / "restored/polymargin.db").exists()
+    _moved(configure, tmp_path / "again", postgres_url)
+    with pytest.raises(BackupError, match="restore into an empty one"):
+        restore(tmp_path / "copy", _quiet)
+
+
+def test_a_backup_that_is_damaged_cut_off_or_of_a_later_version_is_refused(
+    service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
+) -> None:
+    backup(tmp_path / "copy", False, _quiet)
+    with pytest.raises(BackupError, match="is there already"):
+        backup(tmp_path / "copy", False, _quiet)
+    with pytest.raises(BackupError, match="is not empty"):
+        restore(tmp_path / "copy", _quiet)
+    _moved(configure, tmp_path / "restored")
+    contents = tmp_path / "copy/backup.json"
+    text = contents.read_text()
+    W = next((tmp_path / "copy").rglob("W.npy"))
+    whole = W.read_bytes()
+    W.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(BackupError, match="is not what was written"):
+        restore(tmp_path / "copy", _quiet)
+    W.write_bytes(whole)
+    contents.write_text(json.dumps(json.loads(text) | {"schema": "9999"}))
+    with pytest.raises(BackupError, match="made by version"):
+        restore(tmp_path / "copy", _quiet)
+    contents.unlink()
+    with pytest.raises(BackupError, match="no whole backup"):
+        restore(tmp_path / "copy", _quiet)
+    assert not (tmp_path / "restored").exists()
+
+
+def test_a_backup_under_load_is_consistent(
+    service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
+) -> None:
+    configure(checkpoint_seconds=0)
+    stop = threading.Event()
+
+    def train() -> None:
+        while not stop.is_set():
+            run(_submit(service))
+
+    threads = [threading.Thread(target=train) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(3):
+            backup(tmp_path / f"copy{number}", bool(number % 2), _quiet)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    with service() as session:
+        made = models.get(session, "m").versions[0]
+    for number in range(3):
+        _moved(configure, tmp_path / f"restored{number}")
+        restore(tmp_path / f"copy{number}", _quiet)
+        found = [each for each in doctor.examine(hashes=True) if each.part in ("files", "database")]
+        assert {each.state for each in found} == {"ok"}, found
+        with db.sessions()() as session:
+            assert models.get(session, "m").versions[0] <= made
+
+
+def test_the_doctor_finds_what_is_wrong(service: sessionmaker[Session]) -> None:
+    found = {each.part: each for each in doctor.examine(hashes=True)}
+    assert {part for part, each in found.items() if each.state == "ok"} >= {"database", "files", "clock", "disk"}
+    assert (found["queue"].state, found["workers"].state) == ("fault", "warning")
+    with service() as session:
+        path = files().path(models.version_row(session, "m").path)
+    W = path / "model/W.npy"
+    whole = W.read_bytes()
+    os.chmod(W, 0o600)
+    W.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert all(each.state == "ok" for each in doctor.examine(hashes=False) if each.part == "files")
+    (fault,) = [each for each in doctor.examine(hashes=True) if each.part == "files"]
+    assert "array W of" in fault.detail
+    W.unlink()
+    (fault,) = [each for each in doctor.examine(hashes=False) if each.part == "files"]
+    assert "model m version 1: array W" in fault.detail
+    with service() as session, writing(session):
+        session.execute(update(tables.ModelVersion).values(path="models/none"))
+    (fault,) = [each for each in doctor.examine(hashes=False) if each.part == "files"]
+    assert "models/none is not there" in fault.detail
+
+
+def test_the_doctor_looks_at_an_installation_that_is_not_there(home: Path) -> None:
+    found = {each.part: each.state for each in doctor.examine(hashes=False)}
+    assert found == {"data folder": "fault", "database": "fault", "queue": "fault"}
+
+
+def test_the_commands_tell_what_they_did_and_fail_with_a_reason(
+    service: sessionmaker[Session],
+    configure: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def call(*arguments: str) -> tuple[int, dict[str, Any]]:
+        monkeypatch.setattr("sys.argv", ["polymargin", *arguments, "--json"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    copy = str(tmp_path / "copy")
+    assert call("backup", copy)[1]["rows"]["models"] == 1
+    assert call("backup", copy)[0] == 1
+    status, found = call("doctor", "--hashes")
+    assert status == 1, "no Redis is there"
+    assert ("files", "ok") in {(each["part"], each["state"]) for each in found["findings"]}
+    _moved(configure, tmp_path / "restored")
+    assert call("restore", copy)[1]["rows"]["models"] == 1
+    status, found = call("restore", copy)
+    assert "is not empty" in found["error"]["detail"]
