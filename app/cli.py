@@ -11,6 +11,7 @@ from app.commands import archives as archives  # their commands are those of mod
 from app.commands import codes as codes
 from app.commands import operation, service
 from app.commands.audit import audit
+from app.commands.batch_predictions import predict_dataset
 from app.commands.datasets import datasets
 from app.commands.deletions import storage
 from app.commands.evaluations import compare, evaluate, evaluations
@@ -45,6 +46,7 @@ cli.command()(train)
 cli.add_typer(jobs, name="jobs")
 cli.add_typer(models, name="models")
 cli.command()(predict)
+cli.command()(predict_dataset)
 cli.command()(evaluate)
 cli.command()(compare)
 cli.add_typer(evaluations, name="evaluations")

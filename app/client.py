@@ -101,6 +101,19 @@ class Polymargin:
         """The same as ``models.predict``."""
         return self.models.predict(model, instances, top_k, version, alias, threshold, min_precision, **options)
 
+    def predict_dataset(self, model: str, dataset: str, **options: Any) -> Job:
+        """Queue the prediction of all rows of a dataset; once it has succeeded, ``job.save_predictions(path)``.
+
+        Parameters
+        ----------
+        model, dataset : str
+            Ids or names.
+        **options
+            The other fields of app.schemas.batch_predictions.BatchPredictRequest: version or alias, part, format
+            (``parquet``, ``csv`` or ``jsonl``), top_k.
+        """
+        return self.jobs.submit({"kind": "predict", "model": model, "dataset": dataset, **options})
+
     def evaluate(self, model: str, dataset: str, **options: Any) -> Job:
         """Queue the evaluation of a version of a model; once it has succeeded, ``evaluations.get(job.id)`` has it.
 

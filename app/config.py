@@ -104,6 +104,11 @@ class Settings(BaseSettings):
         ge=0,
         description="A deleted version of a model can be brought back for so long; then its files are removed.",
     )
+    keep_predictions_seconds: float = Field(
+        default=30 * 86400.0,
+        ge=0,
+        description="The file that a prediction job has made is kept for so long.",
+    )
     model_cache_bytes: int = Field(
         default=4 << 30, gt=0, description="Memory for loaded models in one API process, in bytes."
     )

@@ -15,6 +15,7 @@ from app import logs
 from app.api import (
     archives,
     audit,
+    batch_predictions,
     codes,
     datasets,
     deletions,
@@ -81,6 +82,7 @@ TAGS = [
 _USES_SECONDS = 60.0
 
 PARTS = (
+    batch_predictions,
     datasets,
     hierarchies,
     solvers,

@@ -17,14 +17,14 @@ from solvers.core.linear_model import LinearModel
 NAME, FEATURES, CLASSES, NONZEROS = "large", 50_000, 1_000, 100
 
 
-def make(url: str, folder: str = "models/bench") -> str:
+def make(url: str, folder: str = "models/bench", n_features: int = FEATURES, n_classes: int = CLASSES) -> str:
     """Write the model into the home that the settings name; returns a viewer's secret."""
     upgrade(url)
     rng = np.random.default_rng(0)
-    W = rng.standard_normal((FEATURES, CLASSES), dtype=np.float32)
-    model = LinearModel([f"class-{c}" for c in range(CLASSES)], FEATURES, np.arange(FEATURES), W)
+    W = rng.standard_normal((n_features, n_classes), dtype=np.float32)
+    model = LinearModel([f"class-{c}" for c in range(n_classes)], n_features, np.arange(n_features), W)
     store = files()
-    features = SparseFeatures(FEATURES)
+    features = SparseFeatures(n_features)
     manifest = {"kind": features.kind, "params": features.params_json()}
     store.save_arrays(f"{folder}/features", features.arrays(), manifest)
     sha256 = model.save(store.path(f"{folder}/model"))
@@ -36,7 +36,7 @@ def make(url: str, folder: str = "models/bench") -> str:
             )  # fmt: skip
             session.add(job)
             session.flush()
-            versions.add(session, NAME, _facts(job.id, folder, sha256), {})
+            versions.add(session, NAME, _facts(job.id, folder, sha256, n_features, n_classes), {})
         return keys.create(session, "bench", "viewer").secret
 
 
@@ -55,10 +55,10 @@ def model_file(home: Path) -> Path:
     return home / "files" / "models" / "bench" / "model"
 
 
-def _facts(job_id: str, folder: str, sha256: str) -> versions.Facts:
+def _facts(job_id: str, folder: str, sha256: str, n_features: int, n_classes: int) -> versions.Facts:
     return versions.Facts(
         job_id=job_id, dataset_id=None, dataset_sha256="0" * 64, solver="weston_watkins", params={}, seed=0,
-        request={}, code_version="bench", n_classes=CLASSES, n_features=FEATURES, n_train=1, epochs=1, converged=True,
-        primal=1.0, dual=1.0, gap=0.0, violation=0.0, seconds=0.0, path=folder, sha256=sha256,
-        size_bytes=4 * FEATURES * CLASSES,
+        request={}, code_version="bench", n_classes=n_classes, n_features=n_features, n_train=1, epochs=1,
+        converged=True, primal=1.0, dual=1.0, gap=0.0, violation=0.0, seconds=0.0, path=folder, sha256=sha256,
+        size_bytes=4 * n_features * n_classes,
     )  # fmt: skip

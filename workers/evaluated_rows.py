@@ -11,9 +11,6 @@ from scipy.sparse import csr_matrix
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput
-from app.features.base import InstanceError
-from app.features.columns import SparseFeatures
-from app.features.text import TextFeatures
 from app.formats.labels import PARTS
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import stored_request
@@ -32,7 +29,8 @@ from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.evaluation import Labels, Truth
 from solvers.metrics.ranking import propensities
 from workers.job_context import JobContext
-from workers.preparation import ChosenTexts, Rows, hierarchy_id, node_numbers, split_rows
+from workers.model_rows import matrix
+from workers.preparation import Rows, hierarchy_id, node_numbers, split_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +66,7 @@ class EvaluatedRows:
 
     def matrix(self, begin: int, end: int) -> csr_matrix:
         """The features of some of the rows, as the model reads them; raises InvalidInput where it cannot."""
-        chosen, features = self.rows[begin:end], self.loaded.features
-        if isinstance(features, TextFeatures):
-            if self.corpus.texts is None:
-                raise InvalidInput("the model reads texts, and the dataset holds numbers")
-            return features.transform(ChosenTexts(self.corpus.texts, chosen))
-        if self.corpus.X is None or not isinstance(features, SparseFeatures):
-            raise InvalidInput("the model reads numbers, and the dataset holds texts")
-        try:
-            return features.transform(self.corpus.X[chosen], self.corpus.feature_names)
-        except InstanceError as error:
-            raise InvalidInput(f"the dataset does not fit the model: {error}") from None
+        return matrix(self.corpus, self.loaded.features, self.rows[begin:end])
 
 
 def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) -> EvaluatedRows:

@@ -16,9 +16,15 @@ from workers.failing import explain
 from workers.gang import Failed, Lost, Waiting
 from workers.importing import import_dataset
 from workers.job_context import Cancelled, Drained, JobContext
+from workers.predicting import predict
 from workers.training import train
 
-WORK: Mapping[str, Callable[[JobContext], None]] = {"import": import_dataset, "train": train, "evaluate": evaluate}
+WORK: Mapping[str, Callable[[JobContext], None]] = {
+    "import": import_dataset,
+    "train": train,
+    "evaluate": evaluate,
+    "predict": predict,
+}
 
 _log = structlog.get_logger("polymargin.worker")
 

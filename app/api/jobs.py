@@ -13,6 +13,7 @@ from app.api.events import MEDIA_TYPE, follow
 from app.api.parameters import Db, Id, Once, PageSize, PageToken, opened, point_to
 from app.api.paths import V1
 from app.api.problems import responses
+from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import Job, JobRequest, JobState, JobSteps, TrainRequest
 from app.schemas.pages import Page
@@ -24,7 +25,7 @@ from app.store import tables
 router = APIRouter(prefix=f"{V1}/jobs", tags=["jobs"])
 
 _train = JsonBody(TrainRequest)
-_any = KindBody(TrainRequest, {"evaluate": EvaluateRequest})
+_any = KindBody(TrainRequest, {"evaluate": EvaluateRequest, "predict": BatchPredictRequest})
 
 
 @router.post(
@@ -35,7 +36,8 @@ _any = KindBody(TrainRequest, {"evaluate": EvaluateRequest})
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
 def submit_job(session: Db, response: Response, token: Once, body: Annotated[JobRequest, Depends(_any)]) -> Job:
-    """Submit a job: `train` gives its model a new version when it has succeeded, `evaluate` measures a version."""
+    """Submit a job: `train` gives its model a new version when it has succeeded, `evaluate` measures a version, and
+    `predict` lets one answer to a dataset."""
     print_ = fingerprint("jobs", body.model_dump_json())
     job, replayed = once(session, token, print_, tables.Job, lambda: jobs.submit(session, body), jobs.get)
     point_to(response, f"{V1}/jobs/{job.id}", replayed)

@@ -7,6 +7,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import TrainRequest
@@ -18,6 +19,7 @@ from app.schemas.problems import ProblemDocument
 _BODIES: tuple[type[BaseModel], ...] = (
     TrainRequest,
     EvaluateRequest,
+    BatchPredictRequest,
     KeyRequest,
     AliasTarget,
     VersionPatch,

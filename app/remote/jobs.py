@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from pydantic import PrivateAttr
 
 from app.remote.errors import JobFailedError, TimedOutError
 from app.remote.events import Event, follow
+from app.remote.files import receive_file
 from app.remote.transport import Transport
 from app.schemas.jobs import FINAL_STATES, JobRequest, JobState, JobSteps, TrainRequest
 from app.schemas.jobs import Job as JobBody
@@ -54,6 +56,10 @@ class Job(JobBody):
     def events(self, after: str | None = None) -> Iterator[Event]:
         """What happens until the job ends, as it happens; the past first, or only what follows event id ``after``."""
         return follow(self._transport, f"/jobs/{self.id}/events", _is_last, after)
+
+    def save_predictions(self, path: str | Path) -> int:
+        """Write the file that a prediction job has made to ``path``, which appears whole or not at all; its bytes."""
+        return receive_file(self._transport, f"/jobs/{self.id}/predictions", Path(path), {})
 
     def steps(self, after: int = -1, limit: int = 1000) -> JobSteps:
         """The convergence curve so far, from after step number ``after`` on."""

@@ -5,13 +5,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
 
+from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.names import Name
 from app.schemas.problems import ProblemDocument
 from app.schemas.texts import TextRecipe
 
 JobState = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
-JobKind = Literal["import", "train", "evaluate"]
+JobKind = Literal["import", "train", "evaluate", "predict"]
 FINAL_STATES: frozenset[str] = frozenset({"cancelled", "succeeded", "failed"})
 
 
@@ -84,7 +85,7 @@ class TrainRequest(BaseModel):
         return path
 
 
-JobRequest = TrainRequest | EvaluateRequest
+JobRequest = TrainRequest | EvaluateRequest | BatchPredictRequest
 
 
 def stored_request(stored: Mapping[str, Any]) -> TrainRequest:
@@ -113,6 +114,11 @@ class JobResult(BaseModel):
     versions: list[int] = Field(default=[], description="All versions that the job has published so far, by rising C.")
     dataset: str | None = None
     evaluation: str | None = Field(default=None, description="Id of the evaluation that the job has made.")
+    predictions: str | None = Field(
+        default=None,
+        description="Id of the job whose predictions are to be had, for a time, at `/jobs/{id}/predictions`.",
+    )
+    n_rows: int | None = Field(default=None, description="Of the predictions.")
 
 
 class Job(BaseModel):

@@ -6,6 +6,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput
+from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import (
     FINAL_STATES,
@@ -21,6 +22,7 @@ from app.schemas.jobs import (
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
 from app.services import audit, job_queue, quotas, slots
+from app.services.batch_predictions import resolve_batch
 from app.services.evaluation_requests import resolve_evaluation
 from app.services.lookup import by_id, moment, moment_or_none, newest
 from app.services.training_requests import resolve
@@ -49,12 +51,21 @@ def submit(session: Session, request: JobRequest) -> Job:
         if not isinstance(request, EvaluateRequest):
             quotas.require_room(session, 1)
         # Locked, so that neither can be deleted between this check and the job's row.
-        row = _evaluate(session, request) if isinstance(request, EvaluateRequest) else _train(session, request)
+        row = _queued(session, request)
         session.flush()
         session.refresh(row)
         job = show(row)
     job_queue.notify(session, job.id, row.queue)
     return job
+
+
+def _queued(session: Session, request: JobRequest) -> tables.Job:
+    if isinstance(request, EvaluateRequest):
+        return _evaluate(session, request)
+    if isinstance(request, BatchPredictRequest):
+        dataset, meant = resolve_batch(session, request)
+        return job_queue.enqueue(session, "predict", dataset.id, meant.model_dump(mode="json"))
+    return _train(session, request)
 
 
 def _train(session: Session, request: TrainRequest) -> tables.Job:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.schemas.jobs import FINAL_STATES
-from app.services import slots
+from app.services import batch_predictions, slots
 from app.services.jobs import fail_import, worker_lost
 from app.store import tables
 from app.store.db import db_now, reading, writing
@@ -60,6 +60,7 @@ def orphans(session: Session, files: Files) -> list[str]:
         ("models", _models),
         ("evaluations", _evaluations),
         ("jobs", _jobs),
+        (batch_predictions.FOLDER, _predictions),
         ("datasets", _datasets),
     ):
         present = sorted(path.name for path in files.path(folder).glob("*"))
@@ -171,6 +172,16 @@ def _jobs(session: Session, _present: list[str]) -> set[str]:
         (J.state != "succeeded") & (J.finished_at > db_now() - settings().keep_checkpoints_seconds),
     )
     return set(session.scalars(select(J.id).where(recent)))
+
+
+def _predictions(session: Session, present: list[str]) -> set[str]:
+    # called <job id>.<format>
+    recent = or_(
+        J.state.not_in(sorted(FINAL_STATES)),
+        (J.state == "succeeded") & (J.finished_at > db_now() - settings().keep_predictions_seconds),
+    )
+    kept = set(session.scalars(select(J.id).where(J.kind == "predict", recent)))
+    return {name for name in present if name.lstrip(".").split(".")[0] in kept}
 
 
 def _datasets(session: Session, _present: list[str]) -> set[str]:

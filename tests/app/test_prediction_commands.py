@@ -1,0 +1,71 @@
+"""``predict-dataset`` and its client method, against canned answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+from canned import Canned
+
+from app.cli import main
+from app.client import Polymargin
+
+JOB = {
+    "id": "p1",
+    "kind": "predict",
+    "state": "queued",
+    "dataset": "d1",
+    "request": {},
+    "attempt": 1,
+    "worker": None,
+    "progress": None,
+    "result": None,
+    "error": None,
+    "created_at": "2026-01-01T00:00:00Z",
+    "started_at": None,
+    "finished_at": None,
+}
+DONE = JOB | {"state": "succeeded", "result": {"model": "topics", "version": 3, "predictions": "p1", "n_rows": 2}}
+FILE = b"row,label\n0,a\n1,b\n"
+
+
+@pytest.fixture
+def job(canned: Canned) -> Canned:
+    canned.answer("POST /jobs", JOB)
+    canned.answer("GET /jobs/p1", DONE)
+    canned.answer("GET /jobs/p1/events", f"event: state\ndata: {json.dumps(DONE)}\n\n".encode())
+    canned.answer("GET /jobs/p1/predictions", FILE)
+    return canned
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["polymargin", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_a_dataset_is_predicted_into_a_file(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "answers.csv"
+    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--top-k", "3", "--version", "3") == 0
+    assert file.read_bytes() == FILE
+    assert "2 rows" in capsys.readouterr().out
+    asked = json.loads(job.asked[0].body)
+    assert {name: asked[name] for name in ("kind", "format", "top_k", "version")} == {
+        "kind": "predict", "format": "csv", "top_k": 3, "version": 3
+    }  # fmt: skip
+    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["result"]["predictions"] == "p1"
+
+
+def test_a_file_of_another_format_is_not_begun(job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(tmp_path / "answers.xlsx")) != 0
+    assert not job.asked
+
+
+def test_the_client_saves_what_the_job_has_made(job: Canned, tmp_path: Path) -> None:
+    with Polymargin() as client:
+        done = client.predict_dataset("topics", "papers", format="csv").wait()
+        assert done.save_predictions(tmp_path / "answers.csv") == len(FILE)
+    assert (tmp_path / "answers.csv").read_bytes() == FILE
