@@ -82,7 +82,7 @@ class Auto(Solver[AutoParams]):
         folds = folds_of(problem, params.folds, params.held_out, self.seed)
         budget = params.budget_seconds
         measure = params.measure or ("accuracy" if problem.labels is None else "micro_f1")
-        options = Options(measure, params.most_members, budget, params.tol, params.max_epochs)
+        options = Options(measure, params.most_members, budget, params.tol, params.max_epochs, leaves_out=given is None)
         search = Search(problem, families, folds, options, seed=self.seed, threads=self.threads)
         if measure not in search.task.measures:
             raise ProblemError(f"{measure} is no measure of such labels: {', '.join(search.task.measures)} are")

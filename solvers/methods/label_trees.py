@@ -65,6 +65,7 @@ class LabelTrees(Machine[LabelTreesParams]):
     Params = LabelTreesParams
     # the weights of each node are sparse, and its dual variables are not kept
     has_path = False
+    _learnt: tuple[Problem, _Forest] | None = None
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         def check(n_bytes: int) -> None:
@@ -79,6 +80,12 @@ class LabelTrees(Machine[LabelTreesParams]):
         return method(params, seed=self.seed, threads=self.threads)
 
     def _forest(self, problem: Problem) -> _Forest:
+        # training and the model made of it ask for the same
+        if self._learnt is None or self._learnt[0] is not problem:
+            self._learnt = problem, self._learn(problem)
+        return self._learnt[1]
+
+    def _learn(self, problem: Problem) -> _Forest:
         params, k = self.params, problem.n_classes
         # of sets of few classes all trees would be the same
         n_trees = params.trees if k > params.most_leaves else 1

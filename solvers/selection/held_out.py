@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from solvers.core.problem import Problem
 from solvers.metrics.flat import flat, top_k_accuracy
 from solvers.metrics.ranking import first, places
-from solvers.selection.pooling import fit_pool
+from solvers.selection.pooling import fit_temperature
 from solvers.selection.splits import stratified, stratified_folds
 
 Measure = Literal["accuracy", "top_5", "macro_f1", "ndcg", "log_loss", "micro_f1", "average_precision"]
@@ -96,7 +96,7 @@ def measured(scores: NDArray[np.float32], y: NDArray[np.int32], log_loss: float 
         If it is known; left out, that of the softmax of the scores at their best temperature.
     """
     where = places(scores, np.arange(len(y) + 1), y)
-    loss = fit_pool([scores], y, (0,)).log_loss if log_loss is None else log_loss
+    loss = fit_temperature(scores, y).log_loss if log_loss is None else log_loss
     return {
         "accuracy": top_k_accuracy(where, 1),
         "top_5": top_k_accuracy(where, 5),

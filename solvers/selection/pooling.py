@@ -19,6 +19,8 @@ NEWTON_STEPS = 50
 NEGLIGIBLE = np.float32(18.0)
 # rows by which members are chosen; their coefficients are fitted on all
 CHOICE_ENTRIES = 1 << 21
+# scores by which the one coefficient of a single model is fitted
+TEMPERATURE_ENTRIES = 1 << 19
 
 
 class Pool(NamedTuple):
@@ -90,6 +92,13 @@ def fit_pool(scores: Sequence[NDArray[np.float32]], y: NDArray[np.int32], member
             break
         b, (value, gradient, hessian) = moved, trial
     return Pool(members, b, value)
+
+
+def fit_temperature(scores: NDArray[np.float32], y: NDArray[np.int32]) -> Pool:
+    """As :func:`fit_pool` of one model, fitted on some of the rows where there are many, and measured on all."""
+    rows = slice(None, None, -(-scores.size // TEMPERATURE_ENTRIES))
+    b = fit_pool([scores[rows]], y[rows], (0,)).coefficients
+    return Pool((0,), b, _measure((scores,), y, b)[0])
 
 
 def pooled(scores: Sequence[NDArray[Any]], coefficients: NDArray[np.float64]) -> NDArray[np.float32]:

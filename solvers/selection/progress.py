@@ -61,7 +61,9 @@ class Progress:
     scores : dict of int to float32 array, shape (n_held_out, n_classes)
         Held-out scores of the trials that may be chosen yet, by their numbers.
     warm : dict of int to mapping
-        For each fold the last state of the trial before, if that has the same family.
+        For each fold the last state of the last trial, if that has the same family.
+    warm_from : dict of int to int
+        For each fold the number of that trial.
     trial, fold : int
         Under way.
     seconds, epochs : float, int
@@ -82,6 +84,7 @@ class Progress:
     scores: dict[int, Scores] = field(default_factory=dict)
     partial: list[Scores] = field(default_factory=list)
     warm: dict[int, State] = field(default_factory=dict)
+    warm_from: dict[int, int] = field(default_factory=dict)
     trial: int = -1
     fold: int = 0
     seconds: float = 0.0
@@ -103,6 +106,7 @@ class Progress:
             "measured": np.array([self.seconds, self.trial_seconds, self.violation]),
             "outcomes": np.array(self.outcomes, np.float64).reshape(-1, len(Outcome._fields)),
         }
+        now["warm_from"] = np.array([self.warm_from.get(fold, -1) for fold in range(1 + max(self.warm, default=-1))])
         parts: dict[str, State] = {"now": now, "inner": inner or {}}
         parts["scores"] = {str(number): scores for number, scores in self.scores.items()}
         parts["partial"] = {str(fold): scores for fold, scores in enumerate(self.partial)}
@@ -134,6 +138,7 @@ class Progress:
         partial = part_of(state, "partial")
         found.partial = [partial[str(fold)] for fold in range(len(partial))]
         found.warm = {int(name[4:]): part_of(state, name) for name in names if name.startswith("warm")}
+        found.warm_from = {fold: int(now["warm_from"][fold]) for fold in found.warm}
         found.final = {int(name[5:]): part_of(state, name) for name in names if name.startswith("final")}
         if pool:
             members = tuple(int(member) for member in pool["members"])

@@ -1,10 +1,10 @@
 """The search: trials on rows held out, then the pool of the best or the best one, trained on all rows.
 
-Families of trials are taken in turn. In each the values of C ascend, every solution being the start of the next, and
-end where two in a row have led to nothing better. Trials are solved loosely, as a certificate of the wrong C helps
-nobody; what is chosen is trained on all rows to the tolerance that was asked for. The objectives of a pool's members
-share nothing, so the sums of their primal and dual values bound the optimum of the whole; if one has no certificate,
-nor has the whole.
+Families of trials are taken in turn. In each the values of C go up from the first as long as that is better, and then
+down from there if it was not clearly so, every solution being the start of the next. Trials are solved loosely, as a
+certificate of the wrong C helps nobody; what is chosen is trained on all rows to the tolerance that was asked for. The
+objectives of a pool's members share nothing, so the sums of their primal and dual values bound the optimum of the
+whole; if one has no certificate, nor has the whole.
 """
 
 import time
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvers.core.base import Solver, State, Step
+from solvers.core.memory import TooLargeError
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.selection.candidates import Family
@@ -23,8 +24,8 @@ from solvers.selection.progress import Outcome, Progress, bounds_of
 from solvers.selection.tasks import task_of
 
 LOOSE_TOL = 0.05
-# trials in a row that lead to nothing better end a path
-PATIENCE = 2
+# part of the log loss; where a larger C has gained so much, no smaller one is tried
+CLEARLY = 0.002
 
 
 class Options(NamedTuple):
@@ -40,6 +41,8 @@ class Options(NamedTuple):
         No trial is begun later; at least one is made.
     tol, max_epochs : float, int
         For the training on all rows, of methods that have them.
+    leaves_out : bool
+        Whether trials that do not fit into memory are left out; else they end the search.
     """
 
     measure: Measure
@@ -47,6 +50,7 @@ class Options(NamedTuple):
     budget_seconds: float | None
     tol: float
     max_epochs: int
+    leaves_out: bool
 
 
 class Trial(NamedTuple):
@@ -95,12 +99,17 @@ class Search:
             progress, inner = Progress.resumed(state)
         while progress.pool is None:
             if not self.folds:
-                progress.pool = self._unmeasured()
+                # no row can be held out
+                progress.pool = Pool((0,), np.ones(1), 0.0)
                 break
-            if inner is None and not self._advance(progress):
+            if inner is None and not self.advance(progress):
                 self._choose(progress)
                 break
-            yield from self._try(progress, inner)
+            try:
+                yield from self._try(progress, inner)
+            except TooLargeError:
+                if not self.options.leaves_out or not self._may_do_without(progress):
+                    raise
             inner = None
         assert progress.pool is not None
         for place in range(len(progress.final), len(progress.pool.members)):
@@ -146,29 +155,55 @@ class Search:
             )
         return found
 
-    def _advance(self, progress: Progress) -> bool:
+    def advance(self, progress: Progress) -> bool:
         """Go to the next trial; False if there is none, or no time is left."""
         budget = self.options.budget_seconds
         if progress.trial >= 0 and budget is not None and progress.seconds >= budget:
             return False
         for trial in self.trials[progress.trial + 1 :]:
-            if not self._has_fallen(progress, trial):
-                if trial.place == 0 or progress.trial != trial.number - 1:
+            if self._fits(trial) and self._is_due(progress, trial):
+                if trial.place == 0:
                     progress.warm = {}
                 progress.trial, progress.fold, progress.partial = trial.number, 0, []
                 progress.trial_seconds, progress.trial_epochs = 0.0, 0
                 return True
+        if np.isnan(progress.results[:, 0]).all():
+            # nothing fits: the first says how much it needs
+            progress.trial = progress.fold = 0
+            return True
         return False
 
-    def _has_fallen(self, progress: Progress, trial: Trial) -> bool:
-        """Whether the trials just before, in the same family, have led to nothing better."""
-        before = progress.results[trial.number - trial.place : trial.number]
-        columns = [self.results.index(self.options.measure), self.results.index("log_loss")]
-        if trial.place <= PATIENCE:
-            return False
-        if np.isnan(before[:, 0]).any():
+    def _may_do_without(self, progress: Progress) -> bool:
+        """Leave out the trial that has turned out too large; False if it was the last hope."""
+        progress.partial, progress.fold = [], 0
+        made, more = np.isfinite(progress.results[:, 0]).any(), self.trials[progress.trial + 1 :]
+        return bool(made or any(self._fits(trial) for trial in more if trial.place == 0))
+
+    def _fits(self, trial: Trial) -> bool:
+        if not self.options.leaves_out:
             return True
-        return bool((before[:-PATIENCE, columns].max(axis=0) >= before[-PATIENCE:, columns].max(axis=0)).all())
+        problem = self.problem
+        n_classes = problem.n_classes if problem.labels is None else problem.labels.shape[1]
+        try:
+            self._solver(trial).check_memory(*problem.X.shape, n_classes)
+        except TooLargeError:
+            return False
+        return True
+
+    def _is_due(self, progress: Progress, trial: Trial) -> bool:
+        """Whether a trial may lead to something better, by the measure or the log loss, than those of its family."""
+        if trial.place == 0:
+            return True
+        columns = [self.results.index(self.options.measure), self.results.index("log_loss")]
+        before = progress.results[trial.number - trial.place : trial.number, columns]
+        if np.isnan(before[0, 0]):
+            # left out
+            return False
+        first, last, C = trial.family.Cs[0], trial.family.Cs[trial.place - 1], trial.family.Cs[trial.place]
+        if C < first <= last:
+            best = np.nanmax(before, axis=0)
+            return not bool(best[0] > before[0, 0] and best[1] > (1.0 - CLEARLY) * before[0, 1])
+        return trial.place == 1 or bool((before[-1] > np.nanmax(before[:-1], axis=0)).any())
 
     def _try(self, progress: Progress, inner: State | None) -> Iterator[Step]:
         """One trial, from the fold it stands at."""
@@ -179,7 +214,7 @@ class Search:
             solver = self._solver(trial, loosely=True)
             start = inner
             if inner is None and fold in progress.warm:
-                before = self._solver(self.trials[trial.number - 1], loosely=True)
+                before = self._solver(self.trials[progress.warm_from[fold]], loosely=True)
                 start = solver.rescaled(problem, progress.warm[fold], before.params.C)
             inner, last = None, None
             began = time.perf_counter()
@@ -192,6 +227,7 @@ class Search:
             progress.trial_epochs += last.epoch
             if trial.family.Cs and solver.has_path:
                 progress.warm[fold] = {name: np.asarray(last.state[name]) for name in last.state}
+                progress.warm_from[fold] = trial.number
             X = self.problem.X[self.folds[fold].held_out]
             progress.partial.append(np.asarray(self.task.scores(solver.model(problem, last.state), X), np.float32))
             progress.trial_seconds += time.perf_counter() - began
@@ -221,11 +257,6 @@ class Search:
         choice = self.task.choose(progress.scores, best, options.measure, options.most_members)
         progress.pool, progress.found, progress.kept = choice
         progress.scores, progress.warm, progress.trial_epochs = {}, {}, 0
-
-    def _unmeasured(self) -> Pool:
-        """What is taken where no row can be held out: the first trial at C = 1."""
-        usual = [trial.number for trial in self.trials if trial.family.Cs and trial.family.Cs[trial.place] == 1.0]
-        return Pool(((usual or [0])[0],), np.ones(1), 0.0)
 
     def _train(self, progress: Progress, place: int, start: State | None) -> Iterator[Step]:
         """Train a member on all rows."""

@@ -7,10 +7,13 @@ from scipy.special import logsumexp
 
 import solvers.linear.ascent
 from solvers.core.base import ParamsError
+from solvers.core.memory import TooLargeError, allowing
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
 from solvers.registry import make
-from solvers.selection.progress import Outcome, bounds_of
+from solvers.selection.candidates import Family, default_families
+from solvers.selection.progress import Outcome, Progress, bounds_of
+from solvers.selection.search import Options, Search
 
 CANDIDATES = [
     {"solver": "one_vs_rest", "params": {"loss": "squared_hinge"}, "grid": {"C": [0.1, 1.0]}},
@@ -153,12 +156,57 @@ def test_after_the_budget_no_trial_is_begun():
     assert len(model.record["trials"]) == 1
 
 
-def test_a_path_ends_where_it_leads_to_nothing_better():
-    Cs = [10.0**k for k in range(-4, 8)]
-    *_, model = run(texts(), candidates=[{"solver": "crammer_singer", "params": {"max_epochs": 5}, "grid": {"C": Cs}}])
-    tried = sorted(trial["params"]["C"] for trial in model.record["trials"])
-    assert tried == Cs[: len(tried)]
-    assert len(tried) < len(Cs)
+def path_of(losses: dict[float, float], *Cs: float) -> list[float]:
+    """The values of C that are tried where the trials have such log losses, and accuracies that go with them."""
+    family = Family.path("crammer_singer", {}, Cs)
+    options = Options("accuracy", 4, None, 0.01, 10, leaves_out=False)
+    search = Search(texts(n=30), [family], [], options, seed=0, threads=1)
+    progress = Progress(np.full((len(search.trials), len(search.results)), np.nan))
+    accuracy, loss = search.results.index("accuracy"), search.results.index("log_loss")
+    tried = []
+    while search.advance(progress):
+        C = family.Cs[search.trials[progress.trial].place]
+        progress.results[progress.trial, [accuracy, loss]] = 1.0 - losses[C] / 10, -losses[C]
+        progress.results[progress.trial, 0] = 1.0 - losses[C] / 10
+        tried.append(C)
+    return tried
+
+
+@pytest.mark.parametrize(
+    ("losses", "tried"),
+    [
+        # clearly better upwards, and then no more
+        ({0.1: 3.0, 0.3: 2.5, 1.0: 2.0, 3.0: 1.5, 10.0: 1.6, 30.0: 1.4}, [1.0, 3.0, 10.0]),
+        # worse upwards: down until that is worse, too
+        ({0.1: 1.6, 0.3: 1.5, 1.0: 2.0, 3.0: 2.1, 10.0: 1.0, 30.0: 1.0}, [1.0, 3.0, 0.3, 0.1]),
+        # hardly better upwards: both ways
+        ({0.1: 1.0, 0.3: 1.5, 1.0: 2.0, 3.0: 1.999, 10.0: 2.0, 30.0: 2.0}, [1.0, 3.0, 10.0, 0.3, 0.1]),
+        # a plain
+        ({0.1: 2.0, 0.3: 2.0, 1.0: 2.0, 3.0: 2.0, 10.0: 2.0, 30.0: 2.0}, [1.0, 3.0, 0.3]),
+    ],
+)
+def test_a_path_goes_on_as_long_as_that_is_better(losses, tried):
+    assert path_of(losses, 1.0, 30.0, 10.0, 0.1, 3.0, 0.3) == tried
+
+
+def test_what_suits_the_data_does_not_depend_on_the_length_of_the_rows():
+    problem = texts()
+    longer = Problem.check(10.0 * problem.X, problem.y)
+    usual, scaled = default_families(problem), default_families(longer)
+    assert [family.method for family in usual] == [family.method for family in scaled]
+    for family, other in zip(usual, scaled, strict=True):
+        np.testing.assert_allclose([100 * C for C in other.Cs], family.Cs)
+
+
+def test_what_does_not_fit_into_memory_is_left_out_unless_it_was_asked_for():
+    with allowing(10_000):
+        *_, model = run(texts())
+        assert {trial["solver"] for trial in model.record["trials"]} == {"centroids"}
+        with pytest.raises(TooLargeError):
+            run(texts(), candidates=[{"solver": "crammer_singer"}, {"solver": "centroids"}])
+    dense = Problem.check(np.random.default_rng(0).standard_normal((300, 60)), np.arange(300) % 6)
+    with allowing(10_000), pytest.raises(TooLargeError):
+        run(dense)
 
 
 @pytest.mark.parametrize(
