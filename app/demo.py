@@ -75,7 +75,7 @@ def demonstrate(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
         _report(version, say)
         majority, linear = _majority(train, test), _linear_svc(train, test)
         error = version.metrics["test"]["error"]
-        say(f"Test error {error:.2%}; scikit-learn's LinearSVC on the same rows and TF-IDF settings {linear:.2%}; "
+        say(f"Test error {error:.2%}; scikit-learn's LinearSVC on the same rows, TF-IDF of words, {linear:.2%}; "
             f"always the largest class {majority:.2%}")  # fmt: skip
         examples = _examples(client, test, say)
         say(f"Go on      POLYMARGIN_HOME={folder} make serve, then open the link that it prints; "

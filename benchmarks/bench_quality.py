@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import sets
 from benchmarks.processes import within
-from benchmarks.quality_programs import PROGRAMS, Fitted, Program, Scores, Setting
+from benchmarks.quality_grid import PROGRAMS
+from benchmarks.quality_programs import Fitted, Program, Scores, Setting
 from benchmarks.results import FOLDER, write
 from benchmarks.sets import Rows
 from solvers.metrics.calibration import expected_calibration_error, log_losses
@@ -120,7 +121,7 @@ def warm(program: Program, train: Rows, n_classes: int) -> bool:
     chosen = np.zeros(len(train.y), bool)
     chosen[np.random.default_rng(SEED).permutation(len(train.y))[:few]] = True
     rows = train.chosen(chosen)
-    setting = program.grid[0] | ({"folds": 1} if program.name == "auto" else {"max_epochs": 5})
+    setting = program.grid[0] | ({"folds": 1} if program.name.startswith("auto") else {"max_epochs": 5})
     program.fit(setting, rows, n_classes).scores(rows)
     return True
 
@@ -168,8 +169,9 @@ def tell(name: str, rows: list[Row], train: Rows, test: Rows, n_classes: int) ->
         f"{n:,} training and {len(test.y):,} test rows, {d:,} features, {n_classes:,} classes. P@1, top-5 and macro F1 "
         "in percent; log loss and expected calibration error (15 bins) where there are probabilities. Processor "
         "seconds of one thread. Settings are compared on a fifth of the training rows; a program that takes longer "
-        "than the remark says is ended. fastText reads the texts, all others the same features; Omikuji lists ten "
-        "classes a row, and draws its trees anew in each run, which moves its P@1 by some tenths. `auto` searches by "
+        "than the remark says is ended. Features are the same, of words, for all but fastText and the programs that "
+        "read texts, and then take what the service makes of them. Omikuji lists ten classes a row, and draws its "
+        "trees anew in each run, which moves its P@1 by some tenths. `auto` searches by "
         "itself, which is in its time; the column says whom it took. Rows of programs that the command does not name "
         "are of earlier runs."
     )

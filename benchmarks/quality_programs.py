@@ -1,7 +1,4 @@
-"""The programs that are asked who answers best: what each tries on rows held out, and how it is called.
-
-One thread each. Features are the same for all but fastText, which reads the texts.
-"""
+"""How the programs that are asked who answers best are trained, and asked for scores; one thread each."""
 
 import os
 import re
@@ -11,26 +8,23 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.naive_bayes import ComplementNB
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC
 
+from app.features.text import TextFeatures
+from app.schemas.texts import default_recipe
 from benchmarks.sets import Rows
 from solvers.estimator import PolymarginClassifier
 
 Setting = dict[str, Any]
 Scores = NDArray[np.floating[Any]]
 
-MOST_CLASSES_OF_LOGISTIC = 100
 BUCKETS = 200_000
 LISTED = 10
 
@@ -81,7 +75,7 @@ def _timed() -> Iterator[_Clock]:
     clock.seconds = time.process_time() - began
 
 
-def _ours(method: str, setting: Setting, rows: Rows, n_classes: int) -> Fitted:
+def polymargin(method: str, setting: Setting, rows: Rows, n_classes: int) -> Fitted:
     with _timed() as clock:
         classifier = PolymarginClassifier(method, **setting).fit(rows.X, rows.y)
     model = classifier.model_
@@ -102,7 +96,7 @@ def _described(member: dict[str, Any]) -> str:
     return member["solver"] + (f" ({', '.join(shown)})" if shown else "")
 
 
-def _sklearn(make: Callable[..., Any], dense: bool, setting: Setting, rows: Rows, n_classes: int) -> Fitted:
+def scikit_learn(make: Callable[..., Any], dense: bool, setting: Setting, rows: Rows, n_classes: int) -> Fitted:
     model = make(**setting)
     X = rows.X.toarray() if dense else rows.X
     with _timed() as clock:
@@ -130,7 +124,7 @@ def _sklearn_bytes(model: Any) -> int:
     return sum(each.data.nbytes + each.indices.nbytes if sp.issparse(each) else each.nbytes for each in found)
 
 
-def _omikuji(fixed: Setting, setting: Setting, rows: Rows, n_classes: int) -> Fitted:
+def omikuji_model(fixed: Setting, setting: Setting, rows: Rows, n_classes: int) -> Fitted:
     import omikuji
 
     params = omikuji.Model.default_hyper_param()
@@ -185,7 +179,7 @@ def _pairs(X: sp.csr_matrix) -> Iterator[list[tuple[int, float]]]:
         yield list(zip(X.indices[begin:end].tolist(), X.data[begin:end].tolist(), strict=True))
 
 
-def _fasttext(setting: Setting, rows: Rows, n_classes: int) -> Fitted:
+def fasttext_model(setting: Setting, rows: Rows, n_classes: int) -> Fitted:
     import fasttext
 
     fasttext.FastText.eprint = lambda *_: None
@@ -226,93 +220,30 @@ def _spread(found: Scores, classes: NDArray[Any], n_classes: int, otherwise: flo
     return scores
 
 
-def _lightgbm(**setting: Any) -> Any:
+def lightgbm_model(**setting: Any) -> Any:
     from lightgbm import LGBMClassifier
 
     return LGBMClassifier(n_jobs=1, verbose=-1, random_state=0, **setting)
 
 
-def _grid(name: str, *values: Any, **others: Any) -> list[Setting]:
-    return [{name: value} | others for value in values]
+def from_texts(program: Program) -> Program:
+    """The same program on the features that the service makes of texts where ``auto`` is not told how."""
+
+    def fit(setting: Setting, rows: Rows, n_classes: int) -> Fitted:
+        assert rows.texts is not None
+        with _timed() as clock:
+            features, X = TextFeatures.fit(rows.texts, default_recipe("auto", n_classes))
+        fitted = program.fit(setting, Rows(sp.csr_matrix(X), rows.y), n_classes)
+
+        def scores(asked: Rows) -> Scores:
+            assert asked.texts is not None
+            return fitted.scores(Rows(sp.csr_matrix(features.transform(asked.texts)), asked.y))
+
+        return fitted._replace(seconds=clock.seconds + fitted.seconds, scores=scores)
+
+    return program._replace(name=f"{program.name}, from texts", fit=fit, refused=texts_only)
 
 
-def _texts_only(rows: Rows, n_classes: int) -> str:
+def texts_only(rows: Rows, n_classes: int) -> str:
+    """Why a program is left out that reads texts."""
     return "" if rows.texts is not None else "of texts only"
-
-
-def _dense_only(rows: Rows, n_classes: int) -> str:
-    return "" if rows.texts is None else "of dense features only"
-
-
-def _few_classes(rows: Rows, n_classes: int) -> str:
-    return "" if n_classes <= MOST_CLASSES_OF_LOGISTIC else f"more than {MOST_CLASSES_OF_LOGISTIC} classes"
-
-
-def _own(name: str, grid: list[Setting], method: str) -> Program:
-    return Program(name, grid, partial(_ours, method), ours=True)
-
-
-def _peer(name: str, grid: list[Setting], make: Callable[..., Any], *refused: Any, dense: bool = False) -> Program:
-    return Program(name, grid, partial(_sklearn, make, dense), *refused)
-
-
-# the middle first: where time is short, that has been tried
-SQUARED = {"loss": "squared_hinge", "bias": 1.0}
-PROGRAMS = [
-    _own("auto", [{}], "auto"),
-    _own("weston_watkins, C = 1", [{"C": 1.0}], "weston_watkins"),
-    _own("crammer_singer", _grid("C", 1.0, 0.3, 3.0, 0.1, 10.0, bias=1.0), "crammer_singer"),
-    _own("one_vs_rest, squared hinge", _grid("C", 0.3, 1.0, 0.1, 3.0, 0.03, **SQUARED), "one_vs_rest"),
-    _own("label_trees", _grid("C", 1.0, 0.3, 3.0), "label_trees"),
-    _peer("LinearSVC", _grid("C", 0.3, 1.0, 0.1, 3.0, 0.03), partial(LinearSVC, random_state=0)),
-    _peer(
-        "LogisticRegression",
-        _grid("C", 10.0, 100.0, 1.0),
-        partial(LogisticRegression, max_iter=300),
-        _few_classes,
-    ),
-    _peer("SGD, log loss", _grid("alpha", 1e-5, 1e-6, 1e-4), partial(SGDClassifier, loss="log_loss", random_state=0)),
-    _peer("SGD, hinge", _grid("alpha", 1e-5, 1e-6, 1e-4), partial(SGDClassifier, loss="hinge", random_state=0)),
-    _peer("ComplementNB", _grid("alpha", 0.1, 0.3, 0.03, 1.0, 0.01), ComplementNB, _texts_only),
-    Program("Omikuji, Parabel", _grid("linear_c", 1.0, 0.3, 3.0), partial(_omikuji, {})),
-    Program(
-        "Omikuji, Bonsai",
-        _grid("linear_c", 1.0, 0.3, 3.0),
-        partial(_omikuji, {"cluster_balanced": False, "cluster_k": 100, "max_depth": 3}),
-    ),
-    Program(
-        "fastText",
-        [
-            {"lr": 0.5, "epoch": 50, "wordNgrams": 1},
-            {"lr": 1.0, "epoch": 50, "wordNgrams": 1},
-            {"lr": 1.0, "epoch": 50, "wordNgrams": 2},
-        ],
-        _fasttext,
-        _texts_only,
-    ),
-    _peer(
-        "RandomForest",
-        _grid("max_features", "sqrt", 0.3, n_estimators=300),
-        partial(RandomForestClassifier, n_jobs=1, random_state=0),
-        _dense_only,
-        dense=True,
-    ),
-    _peer(
-        "LightGBM",
-        [
-            {"n_estimators": 100, "learning_rate": 0.1, "num_leaves": 31},
-            {"n_estimators": 300, "learning_rate": 0.05, "num_leaves": 31},
-            {"n_estimators": 200, "learning_rate": 0.1, "num_leaves": 15},
-        ],
-        _lightgbm,
-        _dense_only,
-        dense=True,
-    ),
-    _peer(
-        "SVC, RBF kernel",
-        [{"C": C, "gamma": gamma} for gamma in ("scale", 0.1, 0.03, 0.3) for C in (10.0, 1.0)],
-        SVC,
-        _dense_only,
-        dense=True,
-    ),
-]

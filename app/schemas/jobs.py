@@ -56,7 +56,11 @@ class TrainRequest(BaseModel):
         description="Rows with sets of labels that have a label and not the one above it: add that, and report how "
         "many were added, or refuse the job.",
     )
-    text: TextRecipe = TextRecipe()
+    text: TextRecipe | None = Field(
+        default=None,
+        description="How texts become features. Left out, words, or for auto words, pairs of words and runs of three "
+        "characters; the job shows which.",
+    )
     shards: int | None = Field(
         default=None,
         ge=1,

@@ -21,6 +21,7 @@ from app.schemas.jobs import (
 )
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
+from app.schemas.texts import default_recipe
 from app.services import audit, job_queue, quotas, slots
 from app.services.batch_predictions import resolve_batch
 from app.services.evaluation_requests import resolve_evaluation
@@ -71,6 +72,8 @@ def _queued(session: Session, request: JobRequest) -> tables.Job:
 def _train(session: Session, request: TrainRequest) -> tables.Job:
     resolved = resolve(session, request, lock=True)
     _check_pools(session, request)
+    if resolved.dataset.kind == "text" and request.text is None:
+        request = request.model_copy(update={"text": default_recipe(request.solver, len(resolved.counts.labels))})
     row = job_queue.enqueue(session, "train", resolved.dataset.id, request.model_dump(mode="json"))
     row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id
     return row

@@ -138,7 +138,7 @@ def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) 
         solver.check_request(Outline(trained, max(len(trained), int(statistics.n_train * part)), n_nodes))
     except ParamsError as error:
         raise InvalidInput("the parameters do not fit the dataset", _items(error)) from None
-    if resolved.dataset.kind != "text" and "text" in request.model_fields_set:
+    if resolved.dataset.kind != "text" and request.text is not None:
         raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, InvalidInput, NotFound
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
-from app.schemas.texts import TextRecipe
+from app.schemas.texts import TextRecipe, default_recipe
 from app.services import datasets, hierarchies, jobs
 from app.store import tables
 from app.store.files import files
@@ -56,6 +56,25 @@ def test_weights_of_labels_that_the_dataset_does_not_have_are_refused_by_name(
     assert item.pointer == "/params/class_weight"
     assert "1 label(s) that no training row has: 'rose'" in item.detail
     assert jobs.submit(session, _request(params={"class_weight": {"class1": 2.0}})).state == "queued"
+
+
+def test_the_recipe_that_is_left_out_stands_in_the_job(session: Session, dataset: Callable[..., str]) -> None:
+    dataset(CSV, format="csv")
+    words, of_auto = TextRecipe(), TextRecipe(ngram_max=2, char_ngrams=(3, 3), max_features=200_000)
+    own = TextRecipe(prefix=4)
+    for changes, recipe in (
+        ({}, words),
+        ({"solver": "auto"}, of_auto),
+        ({"solver": "auto", "text": own}, own),
+        ({"text": own}, own),
+    ):
+        row = session.get_one(tables.Job, jobs.submit(session, _request(**changes)).id)
+        assert row.request["text"] == recipe.model_dump(mode="json")
+
+
+@pytest.mark.parametrize(("n_labels", "most"), [(2, 200_000), (1000, 200_000), (5000, 40_000), (10**6, 20_000)])
+def test_the_more_labels_the_fewer_terms(n_labels: int, most: int) -> None:
+    assert default_recipe("auto", n_labels).max_features == most
 
 
 def test_a_job_whose_dual_variables_exceed_the_memory_allowed_is_refused_with_an_estimate(

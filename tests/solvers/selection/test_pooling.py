@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 from solvers.metrics.confidence.reliability import Reliability
-from solvers.selection.pooling import choose_pool, fit_pool, pooled
+from solvers.selection.pooling import choose_pool, fit_pool, fit_temperature, pooled
 
 
 def scored(n=400, k=7, seed=0):
@@ -34,6 +34,17 @@ def test_the_coefficients_are_those_of_a_general_minimiser(members):
     assert pool.log_loss == pytest.approx(found.fun, abs=1e-5)
     np.testing.assert_allclose(pool.coefficients, found.x, atol=2e-3)
     assert pool.log_loss == pytest.approx(loss(pool.coefficients, stack, y), abs=1e-5)
+
+
+def test_the_temperature_of_many_scores_is_fitted_on_some_of_the_rows_and_measured_on_all(monkeypatch):
+    [good, *_], y = scored(n=4000)
+    exact = fit_pool([good], y, (0,))
+    assert fit_temperature(good, y) == exact
+    monkeypatch.setattr("solvers.selection.pooling.TEMPERATURE_ENTRIES", good.size // 4)
+    found = fit_temperature(good, y)
+    assert found.coefficients == fit_pool([good[::4]], y[::4], (0,)).coefficients
+    assert found.log_loss == pytest.approx(loss(found.coefficients, [good], y), abs=1e-5)
+    assert exact.log_loss < found.log_loss < 1.01 * exact.log_loss
 
 
 def test_members_join_as_long_as_they_lower_the_loss():
