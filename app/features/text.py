@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 
 from app.features.base import FitError, Instance, InstanceError, Row
 from app.features.names import pack_names, unpack_names
@@ -25,6 +25,8 @@ from app.schemas.texts import TextRecipe
 
 _word = re.compile(r"\b\w\w+\b")
 _words = _word.findall
+# words whose terms are remembered, and columns that are summed at a time
+_MOST_WORDS, _BLOCK = 100_000, 1 << 22
 
 
 class TextFeatures:
@@ -37,6 +39,7 @@ class TextFeatures:
         self._vocabulary = vocabulary
         self._idf = idf
         self._ids = {term: index for index, term in enumerate(vocabulary)}
+        self._columns = _Columns(params, self._ids.get)
 
     @classmethod
     def fit(cls, texts: Iterable[str], params: TextRecipe) -> tuple[TextFeatures, csr_matrix[np.float64]]:
@@ -62,7 +65,7 @@ class TextFeatures:
         """
         ids: defaultdict[str, int] = defaultdict()
         ids.default_factory = ids.__len__
-        counts = _count(texts, params, ids.__getitem__)
+        counts = _count(texts, _Columns(params, ids.__getitem__))
         terms = sorted(ids)
         order = np.fromiter((ids[term] for term in terms), dtype=np.int64, count=len(terms))
         n_texts = counts.shape[0]
@@ -139,8 +142,7 @@ class TextFeatures:
 
     def text_row(self, text: str) -> Row:
         """Indices (k,), increasing, and values (k,) of one text."""
-        ids = self._ids
-        found = {ids[term]: count for term, count in Counter(_terms(text, self.params)).items() if term in ids}
+        found = Counter(self._columns.of(text))
         indices = np.array(sorted(found), dtype=np.int32)
         values = np.array([found[index] for index in indices.tolist()], dtype=np.float64)
         if self.params.sublinear_tf:
@@ -152,7 +154,7 @@ class TextFeatures:
 
     def transform(self, texts: Iterable[str]) -> csr_matrix[np.float64]:
         """Rows of texts, shape (n_texts, n_features); a text without a known term is a row of zeros."""
-        return self._weigh(_select(_count(texts, self.params, self._ids.get), np.arange(self.n_features)))
+        return self._weigh(_select(_count(texts, self._columns), np.arange(self.n_features)))
 
     def _weigh(self, counts: csr_matrix[np.float64]) -> csr_matrix[np.float64]:
         """Counts become weights, in place."""
@@ -166,20 +168,8 @@ class TextFeatures:
         return counts
 
 
-def _terms(text: str, params: TextRecipe) -> list[str]:
-    """Words, then runs of two words, then of three, then beginnings and runs of characters, as far as the params go."""
-    words: list[str] = _words(text.lower() if params.lowercase else text)
-    terms = words if params.ngram_max == 1 else words + _word_runs(words, params)
-    if params.prefix is not None:
-        length = params.prefix
-        terms = terms + [f"{word[:length]}*" for word in words if len(word) > length]
-    if params.char_ngrams is not None:
-        terms = terms + [run for word in words for run in _character_runs(word, *params.char_ngrams)]
-    return terms
-
-
 def _placed_terms(text: str, params: TextRecipe) -> Iterator[tuple[str, int, int]]:
-    """The terms of :func:`_terms`, each with its beginning and end in the text or, if params say so, its lower case."""
+    """The terms of a text, each with its beginning and end in the text or, if params say so, its lower case."""
     words = [(match[0], *match.span()) for match in _word.finditer(text.lower() if params.lowercase else text)]
     yield from words
     for length in range(2, params.ngram_max + 1):
@@ -226,22 +216,75 @@ def _word_runs(words: list[str], params: TextRecipe) -> list[str]:
     ]
 
 
-def _count(texts: Iterable[str], params: TextRecipe, find: Callable[[str], int | None]) -> csr_matrix[np.float64]:
-    """How often each term is in each text; `find` gives a term's column, or None to leave it out."""
-    lengths, indices, counts = array("q"), array("i"), array("d")
+class _Columns:
+    """The columns of the terms of texts; words come again and again, so theirs are remembered.
+
+    Parameters
+    ----------
+    params : TextRecipe
+    find : callable
+        A term's column, or None to leave it out.
+    """
+
+    def __init__(self, params: TextRecipe, find: Callable[[str], int | None]) -> None:
+        self._params, self._find = params, find
+        self._of_word: dict[str, list[int]] = {}
+
+    def of(self, text: str) -> list[int]:
+        """One for each time that a term is there."""
+        params, find, of_word = self._params, self._find, self._of_word
+        words: list[str] = _words(text.lower() if params.lowercase else text)
+        columns: list[int] = []
+        for word in words:
+            found = of_word.get(word)
+            if found is None:
+                found = [column for term in _parts(word, params) if (column := find(term)) is not None]
+                if len(of_word) >= _MOST_WORDS:
+                    of_word.clear()
+                of_word[word] = found
+            columns += found
+        if params.ngram_max > 1:
+            columns += [column for run in _word_runs(words, params) if (column := find(run)) is not None]
+        return columns
+
+
+def _count(texts: Iterable[str], columns: _Columns) -> csr_matrix[np.float64]:
+    """How often each column is in each text."""
+    ends, found = array("q", [0]), array("i")
+    blocks: list[csr_matrix[np.float64]] = []
     for text in texts:
-        before = len(indices)
-        for term, count in Counter(_terms(text, params)).items():
-            index = find(term)
-            if index is not None:
-                indices.append(index)
-                counts.append(count)
-        lengths.append(len(indices) - before)
-    indptr = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(np.frombuffer(lengths, dtype=np.int64), out=indptr[1:])
-    columns = np.frombuffer(indices, dtype=np.int32)
-    n_columns = int(columns.max()) + 1 if len(columns) else 0
-    return csr_matrix((np.frombuffer(counts), columns, indptr), shape=(len(lengths), n_columns))
+        found.extend(columns.of(text))
+        ends.append(len(found))
+        if len(found) > _BLOCK:
+            blocks.append(_summed(ends, found))
+            ends, found = array("q", [0]), array("i")
+    blocks.append(_summed(ends, found))
+    if len(blocks) == 1:
+        return blocks[0]
+    n_columns = max(block.shape[1] for block in blocks)
+    widened = [csr_matrix((b.data, b.indices, b.indptr), shape=(b.shape[0], n_columns)) for b in blocks]
+    return csr_matrix(vstack(widened, format="csr"))
+
+
+def _summed(ends: array[int], columns: array[int]) -> csr_matrix[np.float64]:
+    """Of the columns of each text, one after the other, how often each is there."""
+    indices = np.frombuffer(columns, np.int32)
+    n_columns = int(indices.max()) + 1 if len(indices) else 0
+    found = csr_matrix(
+        (np.ones(len(indices)), indices, np.frombuffer(ends, np.int64)), shape=(len(ends) - 1, n_columns)
+    )
+    found.sum_duplicates()
+    return found
+
+
+def _parts(word: str, params: TextRecipe) -> list[str]:
+    """The terms that a word brings wherever it stands: itself, its beginning, and runs of its characters."""
+    terms = [word]
+    if params.prefix is not None and len(word) > params.prefix:
+        terms.append(f"{word[: params.prefix]}*")
+    if params.char_ngrams is not None:
+        terms += _character_runs(word, *params.char_ngrams)
+    return terms
 
 
 def _select(counts: csr_matrix[np.float64], columns: npt.NDArray[np.int64]) -> csr_matrix[np.float64]:

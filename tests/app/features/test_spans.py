@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.text import TextFeatures, _placed_terms, _places, _terms
+from app.features.text import TextFeatures, _Columns, _placed_terms, _places
 from app.schemas.texts import TextRecipe
 
 RECIPES = [
@@ -17,7 +17,14 @@ TEXTS = st.text(st.sampled_from("aBcİßΣ ,-_9é"), max_size=30)
 @given(TEXTS, st.sampled_from(RECIPES))
 def test_the_terms_that_are_placed_are_those_that_are_counted(text: str, recipe: TextRecipe) -> None:
     placed = list(_placed_terms(text, recipe))
-    assert sorted(term for term, _, _ in placed) == sorted(_terms(text, recipe))
+    counted: list[str] = []
+    _Columns(recipe, lambda term: counted.append(term) or len(counted)).of(text)  # type: ignore[func-returns-value]
+    # a word that is there again is not asked for again
+    assert set(counted) == {term for term, _, _ in placed}
+    numbers = {term: number for number, term in enumerate(sorted(set(counted)))}
+    columns = _Columns(recipe, numbers.get)
+    for _ in range(2):
+        assert sorted(columns.of(text)) == sorted(numbers[term] for term, _, _ in placed)
     n = len(text.lower() if recipe.lowercase else text)
     assert all(0 <= begin < end <= n for _, begin, end in placed)
 

@@ -140,3 +140,19 @@ def test_beginnings_and_runs_of_characters_are_terms_of_their_own():
 def test_lengths_of_runs_ascend():
     with pytest.raises(ValidationError, match="the shorter length comes first"):
         TextRecipe(char_ngrams=(5, 3))
+
+
+def test_what_is_remembered_and_what_is_summed_at_a_time_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = TextRecipe(min_df=1, ngram_max=2, char_ngrams=(2, 3))
+    texts = [*TEXTS, "one two one", "", "two"]
+    features, X = TextFeatures.fit(texts, recipe)
+    monkeypatch.setattr("app.features.text._MOST_WORDS", 2)
+    monkeypatch.setattr("app.features.text._BLOCK", 3)
+    others, Z = TextFeatures.fit(texts, recipe)
+    assert X.shape == Z.shape
+    assert (X != Z).nnz == 0
+    assert (others.transform(texts) != X).nnz == 0
+    for text, row in zip(texts, X, strict=True):
+        indices, values = features.row({"text": text})
+        np.testing.assert_array_equal(indices, row.indices)
+        np.testing.assert_allclose(values, row.data)
