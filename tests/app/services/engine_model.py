@@ -1,0 +1,279 @@
+"""The job engine's protocol as a model small enough to enumerate: beside each step, the function that takes it.
+
+A state is what SQL, Redis and the workers know of a few jobs. Time is a step of its own, which ends a lease; a crash is
+one that empties a worker. Messages are delivered in any order, again, or never.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+MAX_LOSSES = 2  # settings().max_attempts
+HELD = ("running", "cancelling")
+OVER = ("cancelled", "succeeded", "failed")
+WRITES = ("heartbeat", "succeed", "fail", "give_back", "lose", "end_cancelled")
+ASKED_FOR = ("submit", "cancel", "retry")
+
+
+class Job(NamedTuple):
+    """A job's row, and what Redis and the table of versions have of it."""
+
+    state: str = "none"
+    attempt: int = 0
+    losses: int = 0
+    lease: str = "none"  # none, valid or past
+    message: bool = False
+    versions: int = 0
+    retries: int = 0
+
+
+Worker = tuple[int, int] | None  # the job and the attempt that it believes to hold
+
+
+class State(NamedTuple):
+    jobs: tuple[Job, ...]
+    workers: tuple[Worker, ...]
+
+
+class Step(NamedTuple):
+    """``who`` is the number of a job or of a worker."""
+
+    name: str
+    who: int
+    to: State
+
+
+class Engine:
+    """The protocol, and the bounds within which it is enumerated; subclasses break it.
+
+    Parameters
+    ----------
+    most_attempts, most_retries : int
+        A job that has had so many is not given back, or tried again, any more.
+    """
+
+    def __init__(self, most_attempts: int = 3, most_retries: int = 1) -> None:
+        self._most_attempts = most_attempts
+        self._most_retries = most_retries
+
+    def steps(self, state: State) -> Iterator[Step]:
+        """All that may happen next."""
+        for j, job in enumerate(state.jobs):
+            for name, act in (
+                ("submit", self.submit), ("cancel", self.cancel), ("retry", self.retry), ("notify", self.notify),
+                ("expire", self.expire), ("lose_message", self.lose_message),
+            ):  # fmt: skip
+                after = act(job)
+                if after is not None and after != job:
+                    yield Step(name, j, _with_job(state, j, after))
+        swept = tuple(self.sweep(job) for job in state.jobs)
+        if swept != state.jobs:
+            yield Step("sweep", 0, state._replace(jobs=swept))
+        for w, worker in enumerate(state.workers):
+            if worker is None:
+                for j, job in enumerate(state.jobs):
+                    if job.message:
+                        yield from self._deliver(state, w, j)
+                continue
+            yield Step("crash", w, _with_worker(state, w, None))
+            for name in WRITES:
+                write: Callable[[Job], Job | None] = getattr(self, name)
+                yield from self._write(state, w, worker, name, write)
+
+    # what users ask for
+
+    def submit(self, job: Job) -> Job | None:
+        """app.services.jobs.submit: the row is committed; then job_queue.notify, if Redis is there."""
+        return job._replace(state="queued") if job.state == "none" else None
+
+    def cancel(self, job: Job) -> Job | None:
+        """app.services.jobs.cancel"""
+        to = {"queued": "cancelled", "running": "cancelling"}.get(job.state)
+        return None if to is None else job._replace(state=to)
+
+    def retry(self, job: Job) -> Job | None:
+        """app.services.jobs.retry"""
+        if job.state not in ("failed", "cancelled") or job.retries >= self._most_retries:
+            return None
+        return job._replace(state="queued", losses=0, lease="none", retries=job.retries + 1)
+
+    # what any worker does now and then, and what befalls
+
+    def notify(self, job: Job) -> Job | None:
+        """app.services.job_queue.notify, and app.services.sweeping._notify"""
+        return job._replace(message=True) if job.state == "queued" else None
+
+    def sweep(self, job: Job) -> Job:
+        """app.services.sweeping._expire"""
+        if job.state not in HELD or job.lease != "past":
+            return job
+        job = job._replace(lease="none", losses=job.losses + 1)
+        if job.state == "cancelling":
+            return job._replace(state="cancelled")
+        return job._replace(state="failed" if job.losses >= MAX_LOSSES else "queued")
+
+    def expire(self, job: Job) -> Job | None:
+        """Time goes by, and no heartbeat comes."""
+        return job._replace(lease="past") if job.lease == "valid" else None
+
+    def lose_message(self, job: Job) -> Job | None:
+        """Redis is flushed, or a process dies with the message that it took."""
+        return job._replace(message=False) if job.message else None
+
+    # what workers do
+
+    def claim(self, job: Job) -> Job | None:
+        """app.services.leases.claim: one conditional UPDATE; None where it hits no row."""
+        if job.state != "queued":
+            return None
+        return job._replace(state="running", attempt=job.attempt + 1, lease="valid")
+
+    def mine(self, job: Job, attempt: int) -> bool:
+        """app.services.leases.fenced"""
+        return job.attempt == attempt and job.state in HELD
+
+    def heartbeat(self, job: Job) -> Job | None:
+        """app.services.leases.heartbeat, record and save_checkpoint"""
+        return job._replace(lease="valid")
+
+    def succeed(self, job: Job) -> Job | None:
+        """app.services.versions.add and leases.end, in one transaction; also where it is being cancelled"""
+        return job._replace(state="succeeded", lease="none", versions=job.versions + 1)
+
+    def fail(self, job: Job) -> Job | None:
+        """app.services.leases.end: failed"""
+        return job._replace(state="failed", lease="none")
+
+    def end_cancelled(self, job: Job) -> Job | None:
+        """app.services.leases.end: cancelled"""
+        return job._replace(state="cancelled", lease="none") if job.state == "cancelling" else None
+
+    def give_back(self, job: Job) -> Job | None:
+        """app.services.leases.give_back"""
+        if job.state == "cancelling":
+            return job._replace(state="cancelled", lease="none")
+        return job._replace(state="queued", lease="none") if job.attempt < self._most_attempts else None
+
+    def lose(self, job: Job) -> Job | None:
+        """app.services.leases.lose"""
+        if job.state == "cancelling":
+            return job._replace(state="cancelled", lease="none")
+        losses = job.losses + 1
+        return job._replace(state="failed" if losses >= MAX_LOSSES else "queued", lease="none", losses=losses)
+
+    def _deliver(self, state: State, w: int, j: int) -> Iterator[Step]:
+        for again in (False, True):  # a message may come once more
+            job = state.jobs[j]._replace(message=again)
+            claimed = self.claim(job)
+            worker = None if claimed is None else (j, claimed.attempt)
+            to = _with_worker(_with_job(state, j, claimed or job), w, worker)
+            if to != state:
+                yield Step("claim", w, to)
+
+    def _write(
+        self, state: State, w: int, worker: tuple[int, int], name: str, write: Callable[[Job], Job | None]
+    ) -> Iterator[Step]:
+        j, attempt = worker
+        job = state.jobs[j]
+        if not self.mine(job, attempt):
+            yield Step(name, w, _with_worker(state, w, None))  # Fenced: it leaves
+            return
+        after = write(job)
+        if after is not None:
+            yield Step(name, w, _with_worker(_with_job(state, j, after), w, worker if name == "heartbeat" else None))
+
+
+def explore(engine: Engine, n_jobs: int, n_workers: int) -> tuple[list[State], set[str]]:
+    """Every state that can come about, and which promises some of them, or some step, does not keep.
+
+    States that differ by the numbering of jobs and workers alone count once.
+    """
+    known: dict[Job, Job] = {}
+    first = State((Job(),) * n_jobs, (None,) * n_workers)
+    number = {first: 0}
+    states = [first]
+    before: list[array[int]] = [array("i")]  # by steps that nobody has to ask for
+    broken: set[str] = set()
+    for at, state in enumerate(states):  # which grows meanwhile
+        broken |= {name for name, holds in STATES.items() if not holds(state)}
+        for step in engine.steps(state):
+            broken |= {name for name, holds in STEPS.items() if not holds(state, step)}
+            to = _numbered(step.to)
+            place = number.get(to)
+            if place is None:
+                to = to._replace(jobs=tuple(known.setdefault(job, job) for job in to.jobs))
+                place = number[to] = len(states)
+                states.append(to)
+                before.append(array("i"))
+            if step.name not in ASKED_FOR:
+                before[place].append(at)
+    if not _can_all_end(states, before):
+        broken.add("every job can come to its end")
+    return states, broken
+
+
+def _one_holder(state: State) -> bool:
+    return all(sum(worker == (j, job.attempt) for worker in state.workers) <= 1 for j, job in enumerate(state.jobs))
+
+
+def _stale_writes_nothing(before: State, step: Step) -> bool:
+    worker = before.workers[step.who] if step.name in WRITES else None
+    if worker is None:
+        return True
+    job = before.jobs[worker[0]]
+    holds = job.state in HELD and job.attempt == worker[1]
+    return holds or sorted(before.jobs) == sorted(step.to.jobs)
+
+
+def _n_succeeded(state: State) -> int:
+    return sum(job.state == "succeeded" for job in state.jobs)
+
+
+STATES: dict[str, Callable[[State], bool]] = {
+    "a job has at most one version": lambda state: all(job.versions <= 1 for job in state.jobs),
+    "a job has a version exactly if it has succeeded": lambda state: all(
+        (job.versions == 1) == (job.state == "succeeded") for job in state.jobs
+    ),
+    "a job has a lease exactly while it is held": lambda state: all(
+        (job.lease != "none") == (job.state in HELD) for job in state.jobs
+    ),
+    "at most one worker holds a job's attempt": _one_holder,
+    "a job loses no more workers than it may": lambda state: all(job.losses <= MAX_LOSSES for job in state.jobs),
+}
+STEPS: dict[str, Callable[[State, Step], bool]] = {
+    "what has succeeded stays so": lambda before, step: _n_succeeded(before) <= _n_succeeded(step.to),
+    "attempts only grow": lambda before, step: (
+        sum(job.attempt for job in before.jobs) <= sum(job.attempt for job in step.to.jobs)
+    ),
+    "a worker that has lost its job changes nothing": _stale_writes_nothing,
+}
+
+
+def _can_all_end(states: list[State], before: list["array[int]"]) -> bool:
+    """Whether from every state all that was submitted may come to its end, although nobody asks for anything more."""
+    waiting = [at for at, state in enumerate(states) if all(job.state in ("none", *OVER) for job in state.jobs)]
+    good = set(waiting)
+    while waiting:
+        for at in before[waiting.pop()]:
+            if at not in good:
+                good.add(at)
+                waiting.append(at)
+    return len(good) == len(states)
+
+
+def _with_job(state: State, j: int, job: Job) -> State:
+    return state._replace(jobs=(*state.jobs[:j], job, *state.jobs[j + 1 :]))
+
+
+def _with_worker(state: State, w: int, worker: Worker) -> State:
+    return state._replace(workers=(*state.workers[:w], worker, *state.workers[w + 1 :]))
+
+
+def _numbered(state: State) -> State:
+    """The same state with jobs and workers in order."""
+    order = sorted(
+        range(len(state.jobs)), key=lambda j: (state.jobs[j], sorted(w[1] for w in state.workers if w and w[0] == j))
+    )
+    place = {j: at for at, j in enumerate(order)}
+    workers = sorted(((place[w[0]], w[1]) if w else (-1, -1)) for w in state.workers)
+    return State(tuple(state.jobs[j] for j in order), tuple(None if w[0] < 0 else w for w in workers))
