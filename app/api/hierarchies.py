@@ -11,9 +11,11 @@ from app.api.parameters import Db, Once, PageSize, PageToken, Ref, point_to
 from app.api.paths import HIERARCHIES
 from app.api.problems import responses
 from app.api.uploads import Check
+from app.schemas.editions import Change, Changes
 from app.schemas.hierarchies import Hierarchy, HierarchyNodes, NewHierarchy, RetiredLabels
+from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
-from app.services import hierarchies
+from app.services import editions, hierarchies
 from app.services.idempotency import fingerprint, once
 from app.store import tables
 from app.store.files import Upload
@@ -91,6 +93,19 @@ def get_retired(
 ) -> RetiredLabels:
     """Deprecated labels without a place in the tree, and what replaces them."""
     return hierarchies.retired(session, ref, offset, limit)
+
+
+@router.get("/{ref}/changes", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_changes(
+    session: Db,
+    ref: Ref,
+    since: Annotated[str, Query(pattern=NAME_PATTERN, description="The earlier edition, by id or name.")],
+    change: Annotated[Change | None, Query(description="Only changes of this kind.")] = None,
+    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+) -> Changes:
+    """What is different from another edition of the same vocabulary, label by label, by id."""
+    return editions.changes(session, ref, since, change, offset, limit)
 
 
 @router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))

@@ -1,4 +1,4 @@
-"""``polymargin hierarchies``: upload, list, show, retired, delete."""
+"""``polymargin hierarchies``: upload, list, show, retired, changes, delete."""
 
 from pathlib import Path
 from typing import Annotated, cast
@@ -7,11 +7,13 @@ import typer
 
 from app.client import Polymargin
 from app.commands.output import Json, console, option, print_json, table
+from app.schemas.editions import Change, LabelChange
 from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyOptions
 
 hierarchies = typer.Typer(help="Upload and look after label trees and vocabularies.", no_args_is_help=True)
 
 _DROPPED = 5
+ROOT = "root"
 
 Ref = Annotated[str, typer.Argument(metavar="HIERARCHY", help="Name or id.")]
 
@@ -107,6 +109,30 @@ def retired(
 
 
 @hierarchies.command()
+def changes(
+    hierarchy: Ref,
+    since: Annotated[str, typer.Option(help="The earlier edition, by name or id.")],
+    change: Annotated[
+        str | None, typer.Option(help="Only what appeared, went, moved, was renamed or deprecated: one of these words.")
+    ] = None,
+    offset: Annotated[int, typer.Option(help="Leave out so many.")] = 0,
+    limit: Annotated[int, typer.Option(help="Show at most so many.")] = 100,
+    json: Json = False,
+) -> None:
+    """What is different from an earlier edition of the same vocabulary, by id."""
+    with Polymargin() as client:
+        found = client.hierarchies.changes(hierarchy, since, cast(Change | None, change), offset, limit)
+    if json:
+        print_json(found)
+        return
+    out = console(json)
+    counts = ", ".join(f"{number} {kind}" for kind, number in found.counts.items())
+    out.print(f"{counts}; {found.n_same} as they were", markup=False)
+    rows = [(each.change, each.label, *_difference(each)) for each in found.changes]
+    out.print(table(["change", "label", "before", "now", "replaced by"], rows))
+
+
+@hierarchies.command()
 def delete(
     hierarchy: Ref,
     force: Annotated[bool, typer.Option("--force", help="Even if models were trained on it.")] = False,
@@ -119,6 +145,20 @@ def delete(
         print_json({"deleted": hierarchy})
     else:
         console(json).print(f"Deleted {hierarchy}", markup=False)
+
+
+def _difference(change: LabelChange) -> tuple[str | None, str | None, str | None]:
+    """What was, what is, and what is used instead."""
+    replaced = ", ".join(change.replaced_by) or None
+    if change.change == "renamed":
+        return (
+            ", ".join((change.names_before or {}).values()) or None,
+            ", ".join(change.names.values()) or None,
+            replaced,
+        )
+    top = ROOT if change.change == "moved" else None
+    before = (change.parent_before or ROOT) if change.change == "went" else change.parent_before or top
+    return before, (change.parent or ROOT) if change.change == "appeared" else change.parent or top, replaced
 
 
 def _option(text: str) -> tuple[str, str]:

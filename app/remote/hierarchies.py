@@ -5,6 +5,7 @@ from pathlib import Path
 from app.remote.errors import ClientError
 from app.remote.files import send_file
 from app.remote.transport import Transport
+from app.schemas.editions import Change, Changes
 from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNodes, HierarchyOptions, RetiredLabels
 from app.schemas.pages import Page
 
@@ -104,6 +105,13 @@ class Hierarchies:
     def retired(self, hierarchy: str, offset: int = 0, limit: int = 100) -> RetiredLabels:
         """Deprecated labels without a place in the tree, by name, and what replaces them."""
         return self._transport.get(RetiredLabels, f"/hierarchies/{hierarchy}/retired", offset=offset, limit=limit)
+
+    def changes(
+        self, hierarchy: str, since: str, change: Change | None = None, offset: int = 0, limit: int = 100
+    ) -> Changes:
+        """What is different from the edition ``since``, by kind: appeared, went, moved, renamed, deprecated."""
+        path = f"/hierarchies/{hierarchy}/changes"
+        return self._transport.get(Changes, path, since=since, change=change, offset=offset, limit=limit)
 
     def delete(self, hierarchy: str, force: bool = False) -> None:
         """Delete a hierarchy; one that a model was trained on only with ``force``."""

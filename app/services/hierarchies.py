@@ -162,7 +162,7 @@ def nodes(
     InvalidInput
         ``offset`` or ``limit`` is out of range.
     """
-    _check_range(offset, limit)
+    check_range(offset, limit)
     with reading(session):
         owner = by_ref(session, tables.Hierarchy, ref)
         of_owner = N.hierarchy_id == owner.id
@@ -204,7 +204,7 @@ def taxonomy(session: Session, id: str) -> Taxonomy | None:
 
 def retired(session: Session, ref: str, offset: int = 0, limit: int = 100) -> RetiredLabels:
     """Deprecated labels without a place in the tree, by name, ``offset`` to ``offset + limit``; raises as ``nodes``."""
-    _check_range(offset, limit)
+    check_range(offset, limit)
     R = tables.RetiredLabel
     with reading(session):
         owner = by_ref(session, tables.Hierarchy, ref)
@@ -216,6 +216,14 @@ def retired(session: Session, ref: str, offset: int = 0, limit: int = 100) -> Re
         for row in found
     ]
     return RetiredLabels(labels=labels, n_labels=n_labels)
+
+
+def check_range(offset: int, limit: int) -> None:
+    """Raise InvalidInput unless so many nodes can be asked for."""
+    if offset < 0 or not 1 <= limit <= MAX_NODES:
+        raise InvalidInput(
+            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_NODES}, were expected"
+        )
 
 
 def delete(session: Session, ref: str, force: bool = False) -> None:
@@ -236,13 +244,6 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
         in_use.refuse(session, "hierarchy", tables.Job.hierarchy_id, tables.ModelVersion.hierarchy_id, row.id, force)
         audit.changed(session, row, {"name": row.name, "sha256": row.sha256, "owner": row.owner}, None)
         session.execute(sql_delete(tables.Hierarchy).where(tables.Hierarchy.id == row.id))
-
-
-def _check_range(offset: int, limit: int) -> None:
-    if offset < 0 or not 1 <= limit <= MAX_NODES:
-        raise InvalidInput(
-            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_NODES}, were expected"
-        )
 
 
 def _report(vocabulary: Vocabulary) -> dict[str, Any]:

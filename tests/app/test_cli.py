@@ -96,6 +96,12 @@ USAGE = {
     "max_stored_bytes": None,
     "requests_per_second": 50.0,
 }
+RETIRED = {"labels": [{"name": "buns", "names": {"en": "Buns"}, "replaced_by": ["baking"]}], "n_labels": 1}
+CHANGES = {
+    "counts": {"appeared": 0, "went": 0, "moved": 1, "renamed": 0, "deprecated": 0},
+    "n_same": 3,
+    "changes": [{"change": "moved", "label": "weaving", "names": {}, "parent": "craft", "replaced_by": []}],
+}
 KEY = {"id": "k1", "name": "bob", "role": "editor", "created_at": "2025-01-02T03:04:05Z", "revoked": False}
 PREDICTION = {"label": "a", "score": 1.5, "top": [{"label": "a", "score": 1.5}, {"label": "b", "score": -1.0}]}
 ANSWER = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": 0.05, "predictions": [PREDICTION]}
@@ -122,6 +128,8 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     canned.answer("GET /hierarchies", {"items": [HIERARCHY]})
     canned.answer("GET /hierarchies/tree", HIERARCHY)
     canned.answer("GET /hierarchies/tree/nodes", NODES)
+    canned.answer("GET /hierarchies/tree/retired", RETIRED)
+    canned.answer("GET /hierarchies/tree/changes", CHANGES)
     canned.answer("DELETE /hierarchies/tree", b"", 204)
     canned.answer("POST /jobs", JOB, 202)
     canned.answer("GET /jobs", {"items": [JOB]})
@@ -222,6 +230,8 @@ COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("hierarchies", "list"), "csv", {"items": [HIERARCHY]}),
     (("hierarchies", "show", "tree"), "2, 5", HIERARCHY),
     (("hierarchies", "show", "tree", "--parent", "root"), "science", NODES),
+    (("hierarchies", "retired", "tree"), "Buns   baking", RETIRED),
+    (("hierarchies", "changes", "tree", "--since", "old"), "weaving  root    craft", CHANGES),
     (("hierarchies", "delete", "tree"), "tree", {"deleted": "tree"}),
     (("hierarchies", "show", "tree", "--search", "sci"), "science", NODES),
     (("status",), "1.0 of 4.0 GiB", STATUS),

@@ -93,3 +93,26 @@ def test_a_client_that_goes_away_ends_the_reading(
     headers = {**bearer(secrets["editor"]), "Transfer-Encoding": "chunked"}
     asyncio.run(call(app, url, headers, [b"a", b"", None]))
     assert ended.is_set()
+
+
+def test_a_vocabulary_is_shown_with_its_labels_and_compared_with_its_next_edition(client: TestClient) -> None:
+    params = {"name": "old", "format": "paths", "language": "en"}
+    old = client.post(URL, params=params, content=b"1 - Arts\n2 - Toys\n3 - Toys > Clay\n").json()
+    assert (old["languages"], old["read_as"]["id_separator"]) == ({"en": 3}, " - ")
+    (clay,) = client.get(f"{URL}/old/nodes", params={"parent": "2"}).json()["nodes"]
+    assert (clay["name"], clay["names"]) == ("3", {"en": "Clay"})
+    content = b"1 - Arts\n2 - Toys & games\n3 - Arts > Clay\n"
+    assert client.post(URL, params=params | {"name": "new"}, content=content).status_code == 201
+    found = client.get(f"{URL}/new/changes", params={"since": "old"}).json()
+    assert [(each["change"], each["label"]) for each in found["changes"]] == [("moved", "3"), ("renamed", "2")]
+    assert client.get(f"{URL}/new/retired").json() == {"labels": [], "n_labels": 0}
+    problem(client.get(f"{URL}/new/changes", params={"since": "none"}), 404, "not_found")
+
+
+def test_what_was_dropped_is_in_the_answer(client: TestClient) -> None:
+    content = b"child,parent\na,\nb,\nc,a\nc,b\n"
+    params = {"name": "t", "format": "csv", "tree": "first"}
+    answer = client.post(URL, params=params, content=content).json()
+    assert (answer["n_dropped"], answer["dropped"]) == (1, [{"label": "c", "parent": "b", "line": 5}])
+    (node,) = client.get(f"{URL}/t/nodes", params={"parent": "a"}).json()["nodes"]
+    assert node["other_parents"] == ["b"]
