@@ -30,6 +30,11 @@ def parse_obo(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabula
         raise row_error(error.lineno or 1, f"not OBO: {error.msg}") from None
     except ValueError as error:
         raise row_error(1, f"not OBO: {shorten(str(error))}") from None
+    except BaseException as error:
+        # some faults end in a panic of fastobo's, which is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise row_error(1, "not OBO: a line has no tag, or a value of the wrong form") from None
     lines = _lines(text)
     edges = Edges(ROOT, bounds, options.tree)
     labels: dict[str, Label] = {}

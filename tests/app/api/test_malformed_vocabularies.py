@@ -98,6 +98,7 @@ MALFORMED: list[tuple[str, dict[str, str], str, int, str]] = [
     ("obo", {}, OBO + "[Term]\nid: t:1\nis_a: t:2\n", 4, "'t:1' is below 't:2', which is no term of the file"),
     ("obo", {}, OBO + "[Term]\nid: t:1\n\n[Term]\nid: t:1\n", 4, "the term 't:1' is given twice"),
     ("obo", {}, OBO, 1, "the file has no edge of a label tree"),
+    ("obo", {}, "[Term]\nid: t:1\n! a comment alone\n", 1, "or a value of the wrong form"),
     ("claml", {}, CLAML % '<Class code="A">', 4, "not XML: mismatched tag"),
     ("claml", {}, CLAML % '<Class code="A"/><Class code="A"/>', 3, "the Class 'A' is given twice"),
     ("claml", {}, CLAML % '<Class kind="chapter"/>', 3, "a Class has no code"),
