@@ -154,6 +154,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.routes = [route for route in own if isinstance(route, Route)]
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
     app.add_middleware(predictions.Predictions, state=app.state, route=predicting)
+    uploads[f"{DATASETS}/*/rows"] = config.max_upload_bytes
     uploads[ARCHIVES] = config.max_upload_bytes
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, uploads=uploads)
     app.add_middleware(HostCheck, hosts=config.allowed_hosts, origins=config.allowed_origins)

@@ -15,7 +15,7 @@ from app.formats.labels import PARTS
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import stored_request
 from app.schemas.models import ModelVersion
-from app.services import hierarchies, models
+from app.services import dataset_versions, hierarchies, models
 from app.services.label_checks import named
 from app.services.model_cache import LoadedModel, load_version
 from app.services.version_labels import VersionLabels
@@ -54,7 +54,7 @@ class EvaluatedRows:
         Those training rows.
     """
 
-    dataset: tables.Dataset
+    dataset: tables.DatasetVersion
     loaded: LoadedModel
     corpus: Corpus
     rows: NDArray[np.int64]
@@ -80,14 +80,14 @@ def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) 
         The dataset has no such rows, or its labels and the tree do not fit the model.
     """
     lease = context.lease
-    dataset = context.read(lambda session: session.get(tables.Dataset, lease.dataset_id))
-    if dataset is None or dataset.path is None:
+    dataset = context.read(lambda session: dataset_versions.find(session, lease.dataset_id, request.dataset_version))
+    if dataset is None:
         raise Conflict("the dataset was deleted")
     version = context.read(lambda session: models.version(session, request.model, request.version))
     loaded = context.read(lambda session: load_version(session, version))
     corpus, _ = loaded.labels.mapped(open_corpus(local_copy(store, dataset.path), dataset.path))
     trained = _trained_on(context, store, version, loaded)
-    rows = _part(request, corpus, trained.split if trained and version.dataset == dataset.id else None)
+    rows = _part(request, corpus, trained.split if trained and _same(version, dataset) else None)
     labels = _labels(context, loaded.model)
     labels, truth, n_unknown = labelled(corpus, rows, labels, loaded.labels)
     inverse = None
@@ -136,6 +136,11 @@ def labelled(
     return more, Truth(sets), n_unknown
 
 
+def _same(version: ModelVersion, rows: tables.DatasetVersion) -> bool:
+    """Whether a model's version was trained on that version of the dataset."""
+    return (version.dataset, version.request.get("dataset_version") or 1) == (rows.dataset_id, rows.number)
+
+
 @dataclass(frozen=True, eq=False)
 class _Trained:
     """The rows that a version was trained on, and how many of them have each label."""
@@ -148,8 +153,9 @@ def _trained_on(context: JobContext, store: Files, version: ModelVersion, loaded
     """None where the dataset is gone, or was split in a way that is not known here."""
     if version.dataset is None:
         return None
-    dataset = context.read(lambda session: session.get(tables.Dataset, version.dataset))
-    if dataset is None or dataset.path is None:
+    number = version.request.get("dataset_version")
+    dataset = context.read(lambda session: dataset_versions.find(session, version.dataset, number))
+    if dataset is None:
         return None
     try:
         request = stored_request(version.request).model_copy(update={"unseen_labels": "count"})

@@ -2,6 +2,8 @@
 
 import csv
 import io
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import update
@@ -11,11 +13,12 @@ from app.config import settings
 from app.errors import InvalidInput, Item
 from app.formats.plain_file import MostUnpacked
 from app.formats.registry import parse
-from app.formats.table import FormatError
-from app.schemas.datasets import ImportOptions
+from app.formats.table import FormatError, Parsed
+from app.schemas.datasets import DatasetStatistics, ImportOptions
 from app.services.datasets import ERROR_REPORT
 from app.store import tables
 from app.store.corpus import save_corpus, statistics_of
+from app.store.db import db_now
 from app.store.files import Files, files
 from workers.job_context import JobContext
 
@@ -27,14 +30,9 @@ def import_dataset(context: JobContext) -> None:
     folder = f"datasets/{dataset_id}"
     context.phase("loading")
     try:
-        parsed = parse(
-            store.path(f"{folder}/source"),
-            lease.request["format"],
-            ImportOptions.model_validate(lease.request),
-            MostUnpacked(settings().max_unpacked_bytes, settings().max_unpacked_ratio),
-        )
+        parsed = parsed_file(store.path(f"{folder}/source"), lease.request)
     except FormatError as error:
-        raise _not_readable(store, folder, error) from error
+        raise not_readable(store, folder, error) from error
     most = settings().max_classes
     if len(parsed.labels) > most:
         raise InvalidInput(f"the file has {len(parsed.labels):,} classes; at most {most:,} are taken here")
@@ -45,20 +43,23 @@ def import_dataset(context: JobContext) -> None:
     save_corpus(store, path, parsed)
 
     def finish(session: Session) -> dict[str, Any]:
-        values = {
-            "state": "ready",
-            "path": path,
-            "kind": parsed.kind,
-            "n_rows": statistics.n_rows,
-            "n_train": statistics.n_train,
-            "n_classes": statistics.n_classes,
-            "n_features": statistics.n_features,
-            "nnz": statistics.nnz,
-            "statistics": statistics.model_dump(mode="json"),
-            "error": None,
-        }
-        session.execute(update(tables.Dataset).where(tables.Dataset.id == dataset_id).values(values))
-        return {"dataset": dataset_id}
+        D = tables.Dataset
+        values = {"state": "ready", "error": None, **summary(parsed.kind, path, statistics)}
+        sha256 = session.scalars(update(D).where(D.id == dataset_id).values(values).returning(D.sha256)).one()
+        session.add(
+            tables.DatasetVersion(
+                dataset_id=dataset_id,
+                number=1,
+                job_id=lease.job_id,
+                sha256=sha256,
+                path=path,
+                n_rows=statistics.n_rows,
+                n_train=statistics.n_train,
+                statistics=values["statistics"],
+                created_at=db_now(),
+            )
+        )
+        return {"dataset": dataset_id, "dataset_version": 1}
 
     context.succeed(finish)
     store.delete(f"{folder}/{ERROR_REPORT}")
@@ -67,7 +68,20 @@ def import_dataset(context: JobContext) -> None:
             store.delete(f"{folder}/{leftover.name}")
 
 
-def _not_readable(store: Files, folder: str, error: FormatError) -> InvalidInput:
+def parsed_file(path: Path, request: Mapping[str, Any]) -> Parsed:
+    """The rows of an uploaded file, read as a job's request says; raises FormatError."""
+    most = MostUnpacked(settings().max_unpacked_bytes, settings().max_unpacked_ratio)
+    return parse(path, request["format"], ImportOptions.model_validate(request), most)
+
+
+def summary(kind: str, path: str, statistics: DatasetStatistics) -> dict[str, Any]:
+    """What a dataset's row tells of its newest version."""
+    counts = ("n_rows", "n_train", "n_classes", "n_features", "nnz")
+    values = {name: getattr(statistics, name) for name in counts}
+    return {"kind": kind, "path": path, **values, "statistics": statistics.model_dump(mode="json")}
+
+
+def not_readable(store: Files, folder: str, error: FormatError) -> InvalidInput:
     """The error of the job, which lists the first faults; all go into a file beside the dataset's."""
     rows = [[fault.row, _harmless(fault.column or ""), fault.detail] for fault in error.report]
     report = io.StringIO()

@@ -12,9 +12,8 @@ from threadpoolctl import threadpool_limits
 from app.errors import Conflict, InvalidInput
 from app.formats.labels import PARTS
 from app.schemas.batch_predictions import BatchPredictRequest
-from app.services import batch_predictions, models
+from app.services import batch_predictions, dataset_versions, models
 from app.services.model_cache import LoadedModel, load_version
-from app.store import tables
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
 from app.store.files import Files, files
@@ -35,8 +34,8 @@ def predict(context: JobContext) -> None:
     store, lease = files(), context.lease
     request = BatchPredictRequest.model_validate(lease.request)
     context.phase("loading")
-    dataset = context.read(lambda session: session.get(tables.Dataset, lease.dataset_id))
-    if dataset is None or dataset.path is None:
+    dataset = context.read(lambda session: dataset_versions.find(session, lease.dataset_id, request.dataset_version))
+    if dataset is None:
         raise Conflict("the dataset was deleted")
     version = context.read(lambda session: models.version(session, request.model, request.version))
     loaded = context.read(lambda session: load_version(session, version))

@@ -22,7 +22,7 @@ from app.features.text import TextFeatures
 from app.formats.table import Texts
 from app.schemas.jobs import TrainRequest
 from app.schemas.texts import TextRecipe, default_recipe
-from app.services import hierarchies
+from app.services import dataset_versions, hierarchies
 from app.services.label_checks import named
 from app.services.version_labels import VersionLabels, of_hierarchy
 from app.store import tables
@@ -100,7 +100,7 @@ class Featured:
 class Prepared:
     """What is trained on, and what it is tested on."""
 
-    dataset: tables.Dataset
+    dataset: tables.DatasetVersion
     rows: Rows
     data: Featured
     problem: Problem
@@ -120,8 +120,8 @@ def prepare(
         The dataset cannot be trained on.
     """
     heartbeat.phase("loading")
-    dataset = heartbeat.read(lambda session: session.get(tables.Dataset, dataset_id))
-    if dataset is None or dataset.path is None:
+    dataset = heartbeat.read(lambda session: dataset_versions.find(session, dataset_id, request.dataset_version))
+    if dataset is None:
         raise Conflict("the dataset is not ready, or was deleted")
     corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
     tree, labels = vocabulary(heartbeat, job_id, request)
@@ -273,7 +273,7 @@ def node_numbers(tree: Taxonomy, labels: Sequence[str]) -> NDArray[np.int32]:
 class ChosenTexts:
     """The texts of some rows, decoded one at a time, as often as asked for."""
 
-    def __init__(self, texts: Texts, rows: NDArray[np.int64]) -> None:
+    def __init__(self, texts: Sequence[str] | Texts, rows: NDArray[np.int64]) -> None:
         self._texts = texts
         self._rows = rows
 

@@ -11,6 +11,7 @@ from app.services import leases
 from app.services.leases import Fenced
 from app.store.db import DATABASE_AWAY, sessions
 from workers import draining, job_memory
+from workers.appending import append_rows
 from workers.evaluating import evaluate
 from workers.failing import explain
 from workers.gang import Failed, Lost, Waiting
@@ -21,6 +22,7 @@ from workers.training import train
 
 WORK: Mapping[str, Callable[[JobContext], None]] = {
     "import": import_dataset,
+    "append": append_rows,
     "train": train,
     "evaluate": evaluate,
     "predict": predict,

@@ -8,12 +8,14 @@ from sqlalchemy.orm import Session
 from app.api import uploads
 from app.api.auth import EDITOR, VIEWER
 from app.api.parameters import Db, Once, PageSize, PageToken, Ref, point_to
-from app.api.paths import DATASETS
+from app.api.paths import DATASETS, V1
 from app.api.problems import responses
 from app.api.uploads import Check
-from app.schemas.datasets import Dataset, DatasetRows, DatasetStatistics, NewDataset
+from app.schemas.datasets import Dataset, DatasetRows, DatasetStatistics, DatasetVersion, NewDataset, NewRows
+from app.schemas.jobs import Job
 from app.schemas.pages import Page
-from app.services import datasets
+from app.services import dataset_versions, datasets, jobs
+from app.services.appending import append, check_append
 from app.services.idempotency import fingerprint, once
 from app.store import tables
 from app.store.files import Upload
@@ -42,6 +44,33 @@ async def upload_dataset(
     dataset, replayed = await uploads.take(request, token, lambda session: datasets.check_new(session, new), keep)
     point_to(response, f"{DATASETS}/{dataset.id}", replayed)
     return dataset
+
+
+@router.post(
+    "/{ref}/rows",
+    status_code=202,
+    dependencies=[EDITOR],
+    openapi_extra=uploads.SCHEMA,
+    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
+)
+async def append_rows(
+    request: Request, response: Response, token: Once, ref: Ref, new: Annotated[NewRows, Query()]
+) -> Job:
+    """Append a file's rows to a dataset; the job makes its next version, and the one before stays what it was."""
+
+    def keep(session: Session, upload: Upload, _check: Check) -> tuple[Job, bool]:
+        print_ = fingerprint("rows", ref, new.model_dump_json(), upload.sha256)
+        return once(session, token, print_, tables.Job, lambda: append(session, ref, new, upload), jobs.get)
+
+    job, replayed = await uploads.take(request, token, lambda session: check_append(session, ref, new), keep)
+    point_to(response, f"{V1}/jobs/{job.id}", replayed)
+    return job
+
+
+@router.get("/{ref}/versions", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def list_dataset_versions(session: Db, ref: Ref) -> list[DatasetVersion]:
+    """All versions of a dataset, newest first."""
+    return dataset_versions.listed(session, ref)
 
 
 @router.get("", dependencies=[VIEWER], responses=responses(401, 422))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,13 +25,14 @@ class BodyLimits:
     app : ASGI application
     max_body_bytes : int
     uploads : mapping of str to int
-        In place of ``max_body_bytes`` where files are posted, by the path of the route.
+        In place of ``max_body_bytes`` where files are posted, by the path of the route; ``*`` in it is any name.
     """
 
     def __init__(self, app: ASGIApp, max_body_bytes: int, uploads: Mapping[str, int]) -> None:
         self._app = app
         self._max_body_bytes = max_body_bytes
         self._uploads = uploads
+        self._patterns = {path: most for path, most in uploads.items() if "*" in path}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -44,8 +46,7 @@ class BodyLimits:
         if not claim and not chunked:
             await self._app(scope, receive, send)
             return
-        uploads = self._uploads if scope["method"] == "POST" else {}
-        body = _Body(receive, send, uploads.get(scope["path"], self._max_body_bytes))
+        body = _Body(receive, send, self._limit(scope["path"]) if scope["method"] == "POST" else self._max_body_bytes)
         request_id = scope.get("state", {}).get("request_id")
         if claim and not (claim.isascii() and claim.isdigit()):
             await problem(Malformed("The Content-Length is not a number."), request_id)(scope, receive, send)
@@ -55,6 +56,12 @@ class BodyLimits:
             await self._app(scope, body.receive, body.send)
         else:
             await self._app(scope, receive, send)
+
+    def _limit(self, path: str) -> int:
+        if path in self._uploads:
+            return self._uploads[path]
+        fitting = (most for pattern, most in self._patterns.items() if fnmatchcase(path, pattern))
+        return next(fitting, self._max_body_bytes)
 
 
 class _Body:

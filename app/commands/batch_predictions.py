@@ -19,6 +19,7 @@ def predict_dataset(
     output: Annotated[Path, typer.Argument(help="The file to write: .parquet, .csv or .jsonl.", dir_okay=False)],
     version: Annotated[int | None, option(BatchPredictRequest, "version")] = None,
     alias: Annotated[str | None, option(BatchPredictRequest, "alias")] = None,
+    dataset_version: Annotated[int | None, option(BatchPredictRequest, "dataset_version")] = None,
     part: Annotated[str | None, option(BatchPredictRequest, "part", metavar="train|test|validation|all")] = None,
     top_k: Annotated[int, option(BatchPredictRequest, "top_k")] = 1,
     json: Json = False,
@@ -27,7 +28,7 @@ def predict_dataset(
     format = _FORMATS.get(output.suffix)
     if format is None:
         raise typer.BadParameter(f"ends with none of {', '.join(_FORMATS)}", param_hint="output")
-    given: dict[str, Any] = {"version": version, "alias": alias, "part": part}
+    given: dict[str, Any] = {"version": version, "alias": alias, "dataset_version": dataset_version, "part": part}
     options = {name: value for name, value in given.items() if value is not None}
     with Polymargin() as client:
         job = client.predict_dataset(model, dataset, format=format, top_k=top_k, **options)

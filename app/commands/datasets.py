@@ -1,14 +1,14 @@
 """``polymargin datasets``: upload, list, show, delete."""
 
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, options_of, print_json, table
+from app.commands.output import Json, console, option, options_of, print_json, table
 from app.remote.datasets import plain_name
-from app.schemas.datasets import Dataset, DatasetFormat, ImportOptions
+from app.schemas.datasets import Dataset, DatasetFormat, ImportOptions, NewRows
 
 datasets = typer.Typer(help="Upload and look after datasets.", no_args_is_help=True)
 
@@ -36,6 +36,39 @@ def upload(
         if wait:
             dataset.wait()
     _show(dataset, json)
+
+
+@datasets.command()
+@options_of(NewRows, without=("part", "format"))
+def append(
+    dataset: Ref,
+    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A file of rows.")],
+    part: Annotated[str | None, option(NewRows, "part", metavar="train|test|validation")] = None,
+    format: Annotated[str | None, typer.Option(help=_FORMAT)] = None,
+    wait: Annotated[bool, typer.Option(help="Wait until the service has appended the rows.")] = True,
+    json: Json = False,
+    **options: str | bool | list[str] | None,
+) -> None:
+    """Append a file's rows: the dataset gets a new version, and jobs of before keep theirs."""
+    out = console(json)
+    with Polymargin() as client, out.status("Uploading"):
+        job = client.datasets.append(dataset, path, cast(Any, part), cast(DatasetFormat | None, format), **options)
+        if wait:
+            job.wait()
+        body = client.datasets.get(dataset)
+    _show(body, json)
+
+
+@datasets.command()
+def versions(dataset: Ref, json: Json = False) -> None:
+    """The versions of a dataset, newest first."""
+    with Polymargin() as client:
+        found = client.datasets.versions(dataset)
+    if json:
+        print_json(found)
+        return
+    rows = [(each.version, each.n_rows, each.n_train, each.sha256[:16], f"{each.created_at:%F %T}") for each in found]
+    console(json).print(table(["version", "rows", "train", "sha256", "made (UTC)"], rows))
 
 
 @datasets.command()

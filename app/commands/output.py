@@ -26,8 +26,8 @@ def option(schema: type[BaseModel], field: str, *, argument: bool = False, **set
     return kind(help=schema.model_fields[field].description, **settings)
 
 
-def options_of(schema: type[BaseModel]) -> Callable[[C], C]:
-    """Give a command that takes ``**options`` an option for each field of a schema, by default None."""
+def options_of(schema: type[BaseModel], without: Sequence[str] = ()) -> Callable[[C], C]:
+    """Give a command that takes ``**options`` an option for each field of a schema but some, by default None."""
 
     def decorate(command: C) -> C:
         own = inspect.signature(command, eval_str=True)
@@ -40,6 +40,7 @@ def options_of(schema: type[BaseModel]) -> Callable[[C], C]:
                 annotation=Annotated[_kind(info), option(schema, field)],
             )
             for field, info in schema.model_fields.items()
+            if field not in without
         ]
         parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in kept), *added]
         command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]

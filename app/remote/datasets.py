@@ -3,16 +3,17 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, TypeAdapter
 
 from app.remote.errors import JobFailedError, TimedOutError
 from app.remote.files import send_file
-from app.remote.jobs import POLL_SECONDS
+from app.remote.jobs import POLL_SECONDS, Job, job_of
 from app.remote.transport import Transport
 from app.schemas.datasets import Dataset as DatasetBody
-from app.schemas.datasets import DatasetFormat, DatasetRows, DatasetStatistics, ImportOptions
+from app.schemas.datasets import DatasetFormat, DatasetRows, DatasetStatistics, DatasetVersion, ImportOptions, NewRows
+from app.schemas.jobs import Job as JobBody
 from app.schemas.pages import Page
 
 FORMATS: dict[str, DatasetFormat] = {
@@ -28,6 +29,7 @@ FORMATS: dict[str, DatasetFormat] = {
     ".feather": "arrow",
     ".npz": "npz",
 }
+_VERSIONS = TypeAdapter(list[DatasetVersion])
 COMPRESSED = (".gz", ".zst", ".xz")
 
 
@@ -97,9 +99,44 @@ class Datasets:
             The name is taken.
         """
         file = Path(path)
-        chosen = format or FORMATS.get(file.with_name(plain_name(file)).suffix.lower())
+        chosen = format or format_of(file)
         body = send_file(self._transport, "/datasets", file, ImportOptions, options | {"name": name, "format": chosen})
         return self._dataset(DatasetBody.model_validate_json(body))
+
+    def append(
+        self,
+        dataset: str,
+        path: str | Path,
+        part: Literal["train", "test", "validation"] | None = None,
+        format: DatasetFormat | None = None,
+        **options: str | bool | Sequence[str] | None,
+    ) -> Job:
+        """Append a file's rows; the job makes the dataset's next version.
+
+        Parameters
+        ----------
+        dataset : str
+            Id or name.
+        path : str or Path
+        part : {"train", "test", "validation"} or None
+            Where rows without a split of their own belong; None: to training, if the dataset has parts.
+        format, **options
+            As for ``upload``; what is not given is what was said of the dataset's first file.
+
+        Raises
+        ------
+        ConflictError
+            The dataset is not ready, or other rows are being appended.
+        """
+        file = Path(path)
+        query = options | {"part": part, "format": format or format_of(file)}
+        body = send_file(self._transport, f"/datasets/{dataset}/rows", file, NewRows, query)
+        return job_of(JobBody.model_validate_json(body), self._transport)
+
+    def versions(self, dataset: str) -> Sequence[DatasetVersion]:
+        """All versions of a dataset, newest first."""
+        answer = self._transport.send("GET", f"/datasets/{dataset}/versions")
+        return _VERSIONS.validate_json(answer.content)
 
     def get(self, dataset: str) -> Dataset:
         return self._dataset(self._transport.get(DatasetBody, f"/datasets/{dataset}"))
@@ -127,6 +164,11 @@ class Datasets:
         dataset = Dataset.model_validate(body.model_dump())
         dataset._transport = self._transport
         return dataset
+
+
+def format_of(path: Path) -> DatasetFormat | None:
+    """The format that a file's ending tells."""
+    return FORMATS.get(path.with_name(plain_name(path)).suffix.lower())
 
 
 def plain_name(path: Path) -> str:

@@ -105,9 +105,14 @@ class Jobs:
         return self._transport.post(JobPlan, "/jobs/plan", request)
 
     def _job(self, body: JobBody) -> Job:
-        job = Job.model_validate(body.model_dump())
-        job._transport = self._transport
-        return job
+        return job_of(body, self._transport)
+
+
+def job_of(body: JobBody, transport: Transport) -> Job:
+    """A job that can be asked for again."""
+    job = Job.model_validate(body.model_dump())
+    job._transport = transport
+    return job
 
 
 def _is_last(event: Event) -> bool:

@@ -25,6 +25,7 @@ class BatchPredictRequest(BaseModel):
     version: int | None = Field(default=None, ge=1, lt=2**31, description="Default: the latest.")
     alias: Name | None = Field(default=None, description="In place of a version.")
     dataset: Name = Field(description="Id or name.")
+    dataset_version: int | None = Field(default=None, ge=1, lt=2**31, description="By default the newest.")
     part: Part = Field(default="all", description="All rows, or those of one part of the dataset's own split.")
     format: PredictionFormat = Field(
         default="parquet",

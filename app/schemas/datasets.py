@@ -71,6 +71,32 @@ class NewDataset(ImportOptions):
     )
 
 
+class NewRows(ImportOptions):
+    """Rows that are to be appended; what is not said of them is what was said of the dataset's first file."""
+
+    part: Literal["train", "test", "validation"] | None = Field(
+        default=None,
+        description="Where rows without a split of their own belong. Where the dataset had no parts, its rows are then "
+        "the training part. By default train, where there are parts.",
+    )
+    format: DatasetFormat | None = Field(
+        default=None, description="Left out: told by the content, where that leaves no doubt."
+    )
+
+
+class DatasetVersion(BaseModel):
+    """A dataset as its import or an append left it."""
+
+    version: int
+    sha256: str = Field(
+        description="Of the uploaded bytes; of an append that of the version before and of the new file."
+    )
+    n_rows: int
+    n_train: int
+    job: str | None = Field(description="The job that made it.")
+    created_at: AwareDatetime
+
+
 class Dataset(BaseModel):
     """An uploaded file and what was found in it."""
 
@@ -81,7 +107,8 @@ class Dataset(BaseModel):
     )
     format: DatasetFormat
     state: DatasetState
-    sha256: str = Field(description="Of the uploaded bytes.")
+    version: int = Field(default=1, description="The newest; each append makes one more.")
+    sha256: str = Field(description="Of the uploaded bytes; after an append that of the newest version.")
     size_bytes: int
     kind: Literal["text", "sparse"] | None = Field(default=None, description="Known once the dataset is ready.")
     n_rows: int | None = None

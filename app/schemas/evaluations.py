@@ -19,6 +19,7 @@ class EvaluateRequest(BaseModel):
     version: int | None = Field(default=None, ge=1, lt=2**31, description="By default the latest.")
     alias: Name | None = Field(default=None, description="In place of a version: the one that it names now.")
     dataset: Name = Field(description="Id or name.")
+    dataset_version: int | None = Field(default=None, ge=1, lt=2**31, description="By default the newest.")
     part: Part | None = Field(
         default=None,
         description="Which rows: those of the dataset's own split or, on the dataset that the version was trained on, "

@@ -12,7 +12,7 @@ from app.schemas.problems import ProblemDocument
 from app.schemas.texts import TextRecipe
 
 JobState = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
-JobKind = Literal["import", "train", "evaluate", "predict"]
+JobKind = Literal["import", "append", "train", "evaluate", "predict"]
 FINAL_STATES: frozenset[str] = frozenset({"cancelled", "succeeded", "failed"})
 
 
@@ -23,6 +23,7 @@ class TrainRequest(BaseModel):
 
     kind: Literal["train"] = "train"
     dataset: Name = Field(description="Id or name.")
+    dataset_version: int | None = Field(default=None, ge=1, lt=2**31, description="By default the newest.")
     hierarchy: Name | None = Field(
         default=None,
         description="Id or name of the label tree that the labels are nodes of; methods that take none are measured "
@@ -117,6 +118,7 @@ class JobResult(BaseModel):
     version: int | None = Field(default=None, description="The last one published.")
     versions: list[int] = Field(default=[], description="All versions that the job has published so far, by rising C.")
     dataset: str | None = None
+    dataset_version: int | None = None
     evaluation: str | None = Field(default=None, description="Id of the evaluation that the job has made.")
     predictions: str | None = Field(
         default=None,

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, Item, NotFound
 from app.schemas.batch_predictions import MEDIA_TYPES, BatchPredictRequest
-from app.services import models
+from app.services import dataset_versions, models
 from app.services.lookup import by_id, by_ref
 from app.store import tables
 from app.store.db import reading
@@ -26,7 +26,7 @@ class PredictionFile:
 
 
 def resolve_batch(session: Session, request: BatchPredictRequest) -> tuple[tables.Dataset, BatchPredictRequest]:
-    """What a request names, held to the end of the transaction; the request with the version that was meant.
+    """What a request names, held to the end of the transaction; the request with the versions that were meant.
 
     Raises
     ------
@@ -39,11 +39,11 @@ def resolve_batch(session: Session, request: BatchPredictRequest) -> tuple[table
     """
     version = models.version_row(session, request.model, request.version, request.alias, lock=True)
     dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
-    if dataset.state != "ready":
-        raise Conflict(f"the dataset is {dataset.state}; only the rows of a ready one can be predicted")
-    if request.part != "all" and (dataset.n_train or 0) == (dataset.n_rows or 0):
+    rows = dataset_versions.meant(session, dataset, request.dataset_version)
+    if request.part != "all" and rows.n_train == rows.n_rows:
         raise InvalidInput("the dataset has no such part", [Item("the dataset has no split of its own", "/part")])
-    return dataset, request.model_copy(update={"version": version.number, "alias": None})
+    named = {"version": version.number, "alias": None, "dataset_version": rows.number}
+    return dataset, request.model_copy(update=named)
 
 
 def path_of(job_id: str, format: str) -> str:

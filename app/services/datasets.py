@@ -60,7 +60,7 @@ def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
         check_new(session, new)
         if upload.size_bytes == 0:
             raise InvalidInput("the file is empty")
-        format = _format(new, upload.path)
+        format = file_format(new, upload.path)
         upload.keep(store.path(f"{_folder(id)}/source"))
         with writing(session):
             quotas.require_jobs(session)
@@ -136,12 +136,11 @@ def statistics(session: Session, ref: str, offset: int = 0, limit: int = MOST_LI
     return found
 
 
-def class_counts(row: tables.Dataset) -> ClassCounts:
-    """How many rows of a ready dataset carry each label."""
+def class_counts(row: tables.DatasetVersion) -> ClassCounts:
+    """How many rows of a version carry each label."""
     found = DatasetStatistics.model_validate(row.statistics)
     if len(found.classes) == found.n_classes:
         return ClassCounts.of_listed(found.classes)
-    assert row.path is not None
     return ClassCounts.of(open_corpus(files(), row.path))
 
 
@@ -165,7 +164,7 @@ def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> Datase
                 split=None if corpus.split is None else PARTS[corpus.split[i]],
                 weight=None if corpus.weights is None else float(corpus.weights[i]),
                 text=None if corpus.texts is None else corpus.texts[i][:_TEXT],
-                features=None if corpus.X is None else corpus.features(i, _FEATURES),
+                features=None if corpus.texts is not None else corpus.features(i, _FEATURES),
             )
             for i in range(offset, min(offset + limit, corpus.n_rows))
         ],
@@ -209,7 +208,7 @@ def error_report(session: Session, ref: str) -> bytes:
         raise NotFound("the dataset has no faulty rows") from None
 
 
-def _format(new: NewDataset, path: Path) -> DatasetFormat:
+def file_format(new: NewDataset, path: Path) -> DatasetFormat:
     """The format that is named, or that the content tells; raises InvalidInput where neither does."""
     if new.format is not None:
         return new.format
@@ -252,6 +251,7 @@ def _show(row: tables.Dataset, job_id: str | None) -> Dataset:
         owner=row.owner,
         format=format,
         state=state,
+        version=row.version,
         sha256=row.sha256,
         size_bytes=row.size_bytes,
         kind=row.kind,

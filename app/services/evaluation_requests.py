@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, InvalidInput, Item
+from app.errors import InvalidInput, Item
 from app.schemas.evaluations import EvaluateRequest, Part
-from app.services import models
+from app.services import dataset_versions, models
 from app.services.lookup import by_ref
 from app.store import tables
 
@@ -22,7 +22,7 @@ class ResolvedEvaluation:
     hierarchy_id : str or None
         The label tree to measure along, where the request or the version's job names one that is still there.
     request : EvaluateRequest
-        With the version and the part that were meant.
+        With the versions and the part that were meant.
     """
 
     dataset: tables.Dataset
@@ -45,23 +45,23 @@ def resolve_evaluation(session: Session, request: EvaluateRequest) -> ResolvedEv
     """
     version = models.version_row(session, request.model, request.version, request.alias, lock=True)
     dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
-    if dataset.state != "ready":
-        raise Conflict(f"the dataset is {dataset.state}; only a ready one can be evaluated on")
+    rows = dataset_versions.meant(session, dataset, request.dataset_version)
     hierarchy_id = version.hierarchy_id
     if request.hierarchy is not None:
         hierarchy_id = by_ref(session, tables.Hierarchy, request.hierarchy, lock=True).id
-    part = _part(request, dataset, version)
-    meant = request.model_copy(update={"version": version.number, "alias": None, "part": part})
+    part = _part(request, rows, version)
+    named = {"version": version.number, "alias": None, "part": part, "dataset_version": rows.number}
+    meant = request.model_copy(update=named)
     return ResolvedEvaluation(dataset, version, hierarchy_id, meant)
 
 
-def _part(request: EvaluateRequest, dataset: tables.Dataset, version: tables.ModelVersion) -> Part:
-    n_rows, n_train = dataset.n_rows or 0, dataset.n_train or 0
-    own = n_train < n_rows
-    of_job = version.dataset_id == dataset.id and float(version.request.get("test_fraction", 0.0)) > 0
+def _part(request: EvaluateRequest, rows: tables.DatasetVersion, version: tables.ModelVersion) -> Part:
+    own = rows.n_train < rows.n_rows
+    same = (version.dataset_id, version.request.get("dataset_version") or 1) == (rows.dataset_id, rows.number)
+    of_job = same and float(version.request.get("test_fraction", 0.0)) > 0
     if request.part is None:
         return "test" if own or of_job else "all"
-    if request.part != "all" and not own and version.dataset_id != dataset.id:
-        detail = "the dataset has no split, and the version was trained on another one; all its rows can be measured"
+    if request.part != "all" and not own and not same:
+        detail = "the dataset has no split, and the version was trained on other rows; all its rows can be measured"
         raise InvalidInput("the dataset has no such part", [Item(detail, "/part")])
     return request.part

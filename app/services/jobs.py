@@ -74,7 +74,8 @@ def _train(session: Session, request: TrainRequest) -> tables.Job:
     _check_pools(session, request)
     if resolved.dataset.kind == "text" and request.text is None:
         request = request.model_copy(update={"text": default_recipe(request.solver, len(resolved.counts.labels))})
-    row = job_queue.enqueue(session, "train", resolved.dataset.id, request.model_dump(mode="json"))
+    named = request.model_copy(update={"dataset_version": resolved.dataset_version})
+    row = job_queue.enqueue(session, "train", resolved.dataset.id, named.model_dump(mode="json"))
     row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id
     return row
 

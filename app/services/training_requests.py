@@ -5,9 +5,10 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, InvalidInput, Item
+from app.errors import InvalidInput, Item
 from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
+from app.services import dataset_versions
 from app.services.datasets import class_counts
 from app.services.label_checks import check_labels
 from app.services.lookup import by_ref
@@ -26,6 +27,8 @@ class Resolved:
     ----------
     dataset, hierarchy : rows
         None: the request names no hierarchy.
+    dataset_version : int
+        The one that was meant.
     solver : Solver
         With the request's parameters.
     statistics : DatasetStatistics
@@ -36,6 +39,7 @@ class Resolved:
     """
 
     dataset: tables.Dataset
+    dataset_version: int
     hierarchy: tables.Hierarchy | None
     solver: Solver[Any]
     statistics: DatasetStatistics
@@ -71,10 +75,9 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     dataset, hierarchy = by_ref(session, tables.Dataset, request.dataset, lock=lock), None
     if request.hierarchy is not None:
         hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=lock)
-    if dataset.state != "ready" or dataset.statistics is None:
-        raise Conflict(f"the dataset is {dataset.state}; only a ready one can be trained on")
-    statistics = DatasetStatistics.model_validate(dataset.statistics)
-    resolved = Resolved(dataset, hierarchy, solver, statistics, class_counts(dataset))
+    version = dataset_versions.meant(session, dataset, request.dataset_version)
+    statistics = DatasetStatistics.model_validate(version.statistics)
+    resolved = Resolved(dataset, version.number, hierarchy, solver, statistics, class_counts(version))
     _check_dataset(session, request, resolved)
     return resolved
 

@@ -1,7 +1,8 @@
 """A dataset's rows on disk: plain arrays, memory-mapped, and the statistics of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -14,9 +15,12 @@ from app.formats.table import Parsed, Texts
 from app.schemas.datasets import ClassCount, DatasetStatistics, LabelsPerRow, Lengths, WeightRange
 from app.store.files import Files
 from app.store.row_checks import Counted, repetitions, warnings_of
+from app.store.segments import Extended, SegmentedTexts, stacked
 
 # labels that statistics keep for whoever asks, and up to which a manifest holds them
 MOST_LISTED = 1000
+# a version of more is written anew, shared with none
+_MOST_SEGMENTS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +37,9 @@ class Corpus:
         Index into ``labels`` of each row or, where rows have sets, of all their labels, row after row.
     split : int8 array, shape (n_rows,), or None
         0 train, 1 test, 2 validation.
-    X : csr_matrix of float64, shape (n_rows, n_features), or None
-    texts : Texts or None
+    segments : tuple of csr_matrix of float64, shape (any, n_features)
+        The rows of X, one below the other; more than one where rows were appended.
+    texts : Texts or SegmentedTexts or None
     feature_names : list of str or None
     weights : float64 array, shape (n_rows,), or None
         Weights of the rows; None where the file gave none, and in corpora written before files could.
@@ -46,11 +51,16 @@ class Corpus:
     labels: Sequence[str]
     y: NDArray[np.int32]
     split: NDArray[np.int8] | None
-    X: csr_matrix | None
-    texts: Texts | None
+    segments: tuple[csr_matrix, ...]
+    texts: Texts | SegmentedTexts | None
     feature_names: list[str] | None
     weights: NDArray[np.float64] | None = None
     label_indptr: NDArray[np.int64] | None = None
+
+    @cached_property
+    def X(self) -> csr_matrix | None:  # noqa: N802 - the field's name of it
+        """All rows; of several segments a copy in memory."""
+        return stacked(self.segments) if self.segments else None
 
     @property
     def n_rows(self) -> int:
@@ -64,16 +74,62 @@ class Corpus:
 
     def features(self, row: int, limit: int) -> list[tuple[int, float]]:
         """The first ``limit`` (index, value) pairs of a row."""
-        assert self.X is not None
-        begin, end = (int(offset) for offset in self.X.indptr[row : row + 2])
+        for segment in self.segments:
+            if row < segment.shape[0]:
+                break
+            row -= segment.shape[0]
+        begin, end = (int(offset) for offset in segment.indptr[row : row + 2])
         end = min(end, begin + limit)
-        pairs = zip(self.X.indices[begin:end].tolist(), self.X.data[begin:end].tolist(), strict=True)
+        pairs = zip(segment.indices[begin:end].tolist(), segment.data[begin:end].tolist(), strict=True)
         return [(int(index), float(value)) for index, value in pairs]
+
+    @property
+    def parts(self) -> tuple[csr_matrix | Texts, ...]:
+        """The segments of texts or numbers."""
+        if self.texts is None:
+            return self.segments
+        return (self.texts,) if isinstance(self.texts, Texts) else tuple(self.texts.segments)
+
+    def head(self) -> Parsed:
+        """All but texts and numbers, as it was parsed."""
+        return Parsed(
+            self.kind,
+            list(self.labels),
+            self.y,
+            self.split,
+            feature_names=self.feature_names,
+            weights=self.weights,
+            label_indptr=self.label_indptr,
+        )
 
 
 def save_corpus(files: Files, path: str, parsed: Parsed) -> None:
     """Write what was parsed into the new folder ``path``."""
-    arrays: dict[str, NDArray[Any]] = {"y": parsed.y}
+    arrays = _segment(parsed.X, parsed.texts, 0)
+    _save(files, path, parsed, arrays, {}, 1)
+
+
+def save_extended(files: Files, path: str, old_path: str, extension: Extended) -> None:
+    """Write rows that were appended into the new folder ``path``, which shares those of before with the old folder."""
+    n_old = files.manifest(old_path).get("segments", 1)
+    if n_old >= _MOST_SEGMENTS:
+        save_corpus(files, path, extension.whole)
+        return
+    kinds = ("blob", "offsets") if extension.X is None else ("data", "indices", "indptr")
+    shared = [_named(kind, number) for number in range(n_old) for kind in kinds]
+    arrays = _segment(extension.X, extension.texts, n_old)
+    _save(files, path, extension.whole, arrays, dict.fromkeys(shared, old_path), n_old + 1)
+
+
+def _save(
+    files: Files,
+    path: str,
+    parsed: Parsed,
+    arrays: dict[str, NDArray[Any]],
+    shared: Mapping[str, str],
+    n_segments: int,
+) -> None:
+    arrays["y"] = parsed.y
     if parsed.split is not None:
         arrays["split"] = parsed.split
     if parsed.weights is not None:
@@ -84,46 +140,67 @@ def save_corpus(files: Files, path: str, parsed: Parsed) -> None:
     if many:  # mapped, not read: a manifest that held them would be read by everyone who looks at one row
         packed = pack_names(parsed.labels)
         arrays |= {"labels_blob": packed["names_blob"], "labels_offsets": packed["names_offsets"]}
-    if parsed.X is not None:
-        arrays |= {"data": parsed.X.data, "indices": parsed.X.indices, "indptr": parsed.X.indptr}
-    if parsed.texts is not None:
-        arrays |= {"blob": parsed.texts.blob, "offsets": parsed.texts.offsets}
     files.save_arrays(
         path,
         arrays,
         {
             "format": 1,
             "kind": parsed.kind,
+            "segments": n_segments,
             "labels": None if many else list(parsed.labels),
             "n_features": None if parsed.X is None else int(parsed.X.shape[1]),
             "feature_names": None if parsed.feature_names is None else list(parsed.feature_names),
         },
+        shared,
     )
+
+
+def _segment(X: csr_matrix | None, texts: Texts | None, number: int) -> dict[str, NDArray[Any]]:
+    """The arrays of some rows' texts or numbers."""
+    arrays: dict[str, NDArray[Any]]
+    if texts is not None:
+        arrays = {"blob": texts.blob, "offsets": texts.offsets}
+    else:
+        assert X is not None
+        arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+    return {_named(kind, number): array for kind, array in arrays.items()}
+
+
+def _named(kind: str, number: int) -> str:
+    return kind if number == 0 else f"{kind}-{number}"
 
 
 def open_corpus(files: Files, path: str) -> Corpus:
     """The rows in the folder ``path``, memory-mapped."""
     arrays, manifest = files.load_arrays(path)
-    X = texts = None
+    numbers = range(manifest.get("segments", 1))
+    matrices: tuple[csr_matrix, ...] = ()
+    texts: Texts | SegmentedTexts | None = None
     if "data" in arrays:
-        shape = (len(arrays["indptr"]) - 1, manifest["n_features"])
-        X = csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape, copy=False)
-        # Parsers write canonical matrices only; the check would read the whole file.
-        X.has_canonical_format = True
+        matrices = tuple(_matrix(arrays, number, manifest["n_features"]) for number in numbers)
     else:
-        texts = Texts(arrays["blob"], arrays["offsets"])
+        pieces = [Texts(arrays[_named("blob", number)], arrays[_named("offsets", number)]) for number in numbers]
+        texts = pieces[0] if len(pieces) == 1 else SegmentedTexts(pieces)
     named = manifest["labels"]
     return Corpus(
         manifest["kind"],
         cast("Sequence[str]", Texts(arrays["labels_blob"], arrays["labels_offsets"])) if named is None else named,
         arrays["y"],
         arrays.get("split"),
-        X,
+        matrices,
         texts,
         manifest["feature_names"],
         arrays.get("weights"),
         arrays.get("label_indptr"),
     )
+
+
+def _matrix(arrays: Mapping[str, NDArray[Any]], number: int, n_features: int) -> csr_matrix:
+    data, indices, indptr = (arrays[_named(kind, number)] for kind in ("data", "indices", "indptr"))
+    X = csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, n_features), copy=False)
+    # Parsers write canonical matrices only; the check would read the whole file.
+    X.has_canonical_format = True
+    return X
 
 
 @dataclass(frozen=True, eq=False)

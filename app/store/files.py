@@ -33,8 +33,25 @@ class Files:
         folder.mkdir(parents=True, exist_ok=True)
         return Upload(folder / new_id())
 
-    def save_arrays(self, relative: str, arrays: Mapping[str, np.ndarray], manifest: Mapping[str, Any]) -> str:
+    def manifest(self, relative: str) -> dict[str, Any]:
+        """The manifest of a folder that :meth:`save_arrays` made."""
+        manifest: dict[str, Any] = json.loads((self.path(relative) / MANIFEST).read_bytes())
+        return manifest
+
+    def save_arrays(
+        self,
+        relative: str,
+        arrays: Mapping[str, np.ndarray],
+        manifest: Mapping[str, Any],
+        shared: Mapping[str, str] | None = None,
+    ) -> str:
         """Write ``arrays`` as .npy files and ``manifest`` as JSON into the new folder ``relative``.
+
+        Parameters
+        ----------
+        shared : mapping of str to str, optional
+            Further arrays by name: the folder that has each, and whose file becomes this folder's as well (a hard link;
+            a copy where the file system has none). Either folder may be deleted.
 
         Returns
         -------
@@ -53,6 +70,9 @@ class Files:
         temporary.mkdir(parents=True)
         try:
             hashes = {name: _save_array(temporary / f"{name}.npy", array) for name, array in arrays.items()}
+            for name, folder in (shared or {}).items():
+                _share(self.path(folder) / f"{name}.npy", temporary / f"{name}.npy")
+                hashes[name] = self.manifest(folder)["arrays"][name]
             text = json.dumps({**manifest, "arrays": hashes}, ensure_ascii=False, separators=(",", ":")).encode()
             with open(temporary / MANIFEST, "wb") as file:
                 file.write(text)
@@ -162,11 +182,15 @@ class Upload:
 
     def keep(self, target: Path) -> None:
         """Finish, and move the file to its place in the new folder ``target.parent``."""
-        self.finish()
         target.parent.mkdir(parents=True)
+        self.move(target)
+        sync_folder(target.parent.parent)
+
+    def move(self, target: Path) -> None:
+        """Finish, and move the file to its place in a folder that is there."""
+        self.finish()
         os.rename(self.path, target)
         sync_folder(target.parent)
-        sync_folder(target.parent.parent)
 
 
 def files() -> Files:
@@ -192,6 +216,15 @@ def _save_array(path: Path, array: np.ndarray) -> str:
         np.lib.format.write_array(hashing, np.asanyarray(array), allow_pickle=False)
         _sync(file)
     return hashing.hash.hexdigest()
+
+
+def _share(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+        with open(target, "rb+") as file:
+            _sync(file)
 
 
 def _load_array(path: Path, mmap: bool) -> np.ndarray:

@@ -338,6 +338,20 @@ def test_an_upload_may_say_how_its_file_is_written(run: Run, canned: Canned, tmp
     assert canned.asked[0].query == {"name": "papers", "format": "csv", **said}
 
 
+def test_rows_are_appended_and_versions_listed(run: Run, canned: Canned, tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("label,text\n")
+    canned.answer("POST /datasets/papers/rows", SUCCEEDED | {"kind": "append"}, 202)
+    canned.answer("GET /jobs/j1", SUCCEEDED | {"kind": "append"})
+    status, _, _ = run("datasets", "append", "papers", str(tmp_path / "more.csv"), "--part=test")
+    assert status == 0
+    assert canned.asked[0].query == {"part": "test", "format": "csv"}
+    version = {"version": 2, "sha256": "0" * 64, "n_rows": 7, "n_train": 5, "job": "j1"}
+    canned.answer("GET /datasets/papers/versions", [version | {"created_at": "2025-01-02T03:04:05Z"}])
+    status, out, _ = run("datasets", "versions", "papers")
+    assert status == 0
+    assert "2025-01-02" in out
+
+
 def test_the_report_of_faulty_rows_is_printed_or_written(run: Run, canned: Canned, tmp_path: Path) -> None:
     canned.answer("GET /datasets/papers/errors", b"line,column,fault\r\n")
     assert run("datasets", "errors", "papers")[1].startswith("line,column,fault")

@@ -14,7 +14,7 @@ from app.cli import main
 from app.client import Polymargin
 from app.commands.request_fields import flat_fields
 from app.remote.errors import ClientError
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets import ImportOptions, NewRows
 from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.hierarchies import HierarchyOptions
@@ -48,6 +48,8 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "GET /datasets/{ref}/errors": (lambda c: c.datasets.error_report("x"), ["datasets", "errors", "x"]),
     "GET /datasets/{ref}/rows": (lambda c: c.datasets.rows("x"), ["datasets", "rows", "x"]),
     "GET /datasets/{ref}/statistics": (lambda c: c.datasets.statistics("x"), []),
+    "GET /datasets/{ref}/versions": (lambda c: c.datasets.versions("x"), ["datasets", "versions", "x"]),
+    "POST /datasets/{ref}/rows": (lambda c: c.datasets.append("x", FILE), ["datasets", "append", "x", FILE]),
     "DELETE /datasets/{ref}": (lambda c: c.datasets.delete("x"), ["datasets", "delete", "x"]),
     "GET /hierarchies": (lambda c: c.hierarchies.list(), ["hierarchies", "list"]),
     "POST /hierarchies": (
@@ -146,6 +148,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     EvaluateRequest: ("evaluate", {"kind": None}),
     PredictRequest: ("predict", {"instances": "file"}),
     ImportOptions: ("datasets upload", {}),
+    NewRows: ("datasets append", {}),
     HierarchyOptions: ("hierarchies upload", dict.fromkeys(HierarchyOptions.model_fields, "option_")),
     KeyRequest: ("keys create", {"expires_at": "days"}),
     AliasTarget: ("models alias", {}),
@@ -218,4 +221,4 @@ def test_every_schema_of_a_body_is_looked_at() -> None:
     for operation in ROUTES.values():
         schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
         bodies |= {one["$ref"].rpartition("/")[2] for one in schema.get("anyOf", [schema]) if "$ref" in one}
-    assert bodies == {schema.__name__ for schema in FIELDS} - {"ImportOptions", "HierarchyOptions"}
+    assert bodies == {schema.__name__ for schema in FIELDS} - {"ImportOptions", "NewRows", "HierarchyOptions"}

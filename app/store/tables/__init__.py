@@ -2,7 +2,7 @@
 
 from app.store.tables.access import AuditEntry, Idempotency, Key, SignIn
 from app.store.tables.base import InWorkspace, Owned, Table
-from app.store.tables.data import Dataset, Hierarchy, HierarchyNode, RetiredLabel
+from app.store.tables.data import Dataset, DatasetVersion, Hierarchy, HierarchyNode, RetiredLabel
 from app.store.tables.evaluations import Evaluation, EvaluationConfusion, EvaluationLabel, EvaluationMeasure
 from app.store.tables.jobs import Checkpoint, Job, Step
 from app.store.tables.models import Alias, Metric, Model, ModelVersion
@@ -13,6 +13,7 @@ __all__ = [
     "AuditEntry",
     "Checkpoint",
     "Dataset",
+    "DatasetVersion",
     "Evaluation",
     "EvaluationConfusion",
     "EvaluationLabel",

@@ -9,7 +9,7 @@ from app.store.tables.base import Owned, Table
 
 
 class Dataset(Owned, Table):
-    """An uploaded file and, once imported, its arrays."""
+    """An uploaded file and, once imported, its arrays; after rows were appended, its newest version."""
 
     __tablename__ = "datasets"
     __table_args__ = (UniqueConstraint("workspace", "name"),)
@@ -20,6 +20,7 @@ class Dataset(Owned, Table):
     state: Mapped[str] = mapped_column(String(16))
     sha256: Mapped[str] = mapped_column(String(64))
     size_bytes: Mapped[int]
+    version: Mapped[int] = mapped_column(Integer, default=1)
     path: Mapped[str | None] = mapped_column(String(255))
     kind: Mapped[str | None] = mapped_column(String(16))
     n_rows: Mapped[int | None]
@@ -29,6 +30,22 @@ class Dataset(Owned, Table):
     nnz: Mapped[int | None]
     statistics: Mapped[dict[str, Any] | None]
     error: Mapped[dict[str, Any] | None]
+    created_at: Mapped[float]
+
+
+class DatasetVersion(Table):
+    """A dataset as it was made by its import, or by an append; ``sha256`` follows from all files so far."""
+
+    __tablename__ = "dataset_versions"
+
+    dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    job_id: Mapped[str | None] = mapped_column(String(32))
+    sha256: Mapped[str] = mapped_column(String(64))
+    path: Mapped[str] = mapped_column(String(255))
+    n_rows: Mapped[int]
+    n_train: Mapped[int]
+    statistics: Mapped[dict[str, Any]]
     created_at: Mapped[float]
 
 

@@ -1,0 +1,54 @@
+"""The versions of a dataset: one from its import, one more from each append."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, defer
+
+from app.errors import Conflict, InvalidInput, Item
+from app.schemas.datasets import DatasetVersion
+from app.services.lookup import by_ref, moment
+from app.store import tables
+from app.store.db import reading
+
+V = tables.DatasetVersion
+
+
+def find(session: Session, dataset_id: str | None, number: int | None) -> tables.DatasetVersion | None:
+    """One version of a dataset; without a number that of its import, the only one that older requests could mean."""
+    return session.scalars(select(V).where(V.dataset_id == dataset_id, V.number == (number or 1))).one_or_none()
+
+
+def meant(session: Session, dataset: tables.Dataset, number: int | None) -> tables.DatasetVersion:
+    """The version of a ready dataset that a new request means, by default the newest.
+
+    Raises
+    ------
+    Conflict
+        The dataset is not ready.
+    InvalidInput
+        It has no such version.
+    """
+    if dataset.state != "ready":
+        raise Conflict(f"the dataset is {dataset.state}; wait until it is ready")
+    found = find(session, dataset.id, number or dataset.version)
+    if found is None:
+        detail = f"the dataset has the versions 1 to {dataset.version}"
+        raise InvalidInput("the dataset has no such version", [Item(detail, "/dataset_version")])
+    return found
+
+
+def listed(session: Session, ref: str) -> list[DatasetVersion]:
+    """All versions of a dataset, newest first; raises NotFound."""
+    with reading(session):
+        dataset = by_ref(session, tables.Dataset, ref, defer(tables.Dataset.statistics))
+        query = select(V).where(V.dataset_id == dataset.id).options(defer(V.statistics)).order_by(V.number.desc())
+        return [
+            DatasetVersion(
+                version=row.number,
+                sha256=row.sha256,
+                n_rows=row.n_rows,
+                n_train=row.n_train,
+                job=row.job_id,
+                created_at=moment(row.created_at),
+            )
+            for row in session.scalars(query)
+        ]
