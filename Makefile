@@ -8,7 +8,7 @@ INPUTS := pyproject.toml constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
-.PHONY: help demo serve test test-slow test-all mutants check coverage docs docs-serve bench clean
+.PHONY: help demo serve test test-slow test-all mutants check coverage docs docs-serve sbom bench clean
 
 help:
 	@echo "make demo    train and query a classifier of docstrings, next to scikit-learn's"
@@ -18,6 +18,7 @@ help:
 	@echo "make check   formatting, lint, types, import rules, links and names of the documentation"
 	@echo "make docs    build the documentation into site/ (make docs-serve: and show it, with its search, while you write)"
 	@echo "make coverage  run the tests, and tell which lines they never run"
+	@echo "make sbom    write build/sbom.json, a CycloneDX list of all pinned packages"
 	@echo "make bench   run the benchmarks (some install reference libraries, which takes a C++ compiler)"
 	@echo "make clean   remove .venv and the demonstration's data"
 
@@ -54,6 +55,13 @@ docs: $(VENV)/installed-dev
 
 docs-serve: $(VENV)/installed-dev
 	$(MKDOCS) serve --strict --dev-addr 127.0.0.1:8001
+
+sbom: $(VENV)/installed-dev
+	@$(INSTALL) --editable ".[embedded,dev,docs,release]"
+	@mkdir -p build
+	@PYTHONWARNINGS=ignore $(BIN)/cyclonedx-py requirements constraints.txt --pyproject pyproject.toml --output-reproducible --short-PURLs \
+	    --output-file build/sbom.json
+	@echo "Wrote build/sbom.json"
 
 bench: $(VENV)/installed-bench
 	for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done

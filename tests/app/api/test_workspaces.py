@@ -11,6 +11,7 @@ from starlette.routing import Route
 from working import SPARSE, run, train, trained, upload
 
 TREE = b"parent,child\nroot,a\nroot,bc\nbc,b\nbc,c\n"
+LETTER = {"indices": [1, 4], "values": [1.0, 0.5]}
 # What reaches the look-up of the name; {} for the others. A new route that names something belongs here.
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs"): {"dataset": "letters", "model": "m"},
@@ -117,6 +118,32 @@ def test_no_page_shows_what_another_workspace_has(
         assert stranger.get(f"/{path}").status_code == 404, path
 
 
+def test_what_another_workspace_has_is_told_by_no_route_from_what_is_not_there(
+    app: FastAPI, models: TestClient, things: dict[str, str], stranger: TestClient
+) -> None:
+    assert models.get("/api/v1/models/letters").status_code == 200
+
+    def told(method: str, path: str, name: str, body: Any) -> tuple[int, str]:
+        url = re.sub(r"\{[^}]*\}", name, path.replace("{number}", "1").replace("{version}", "1"))
+        answer = stranger.request(method, url, headers=JSON, json=body, follow_redirects=False)
+        text = re.sub(r'"request_id": ?"[0-9a-f]*"', "", answer.text)
+        return answer.status_code, re.sub(r"\b[0-9a-f]{32}\b|nonce[^ >]*", "", text.replace(name, "NAME"))
+
+    # methods are the same for all, and are told where one is spelled nearly right
+    named = [route for route in app.state.routes if "{" in route.path and "/solvers/" not in route.path]
+    routes: list[Route] = named
+    bodies: list[Any] = [{}, {"instances": [LETTER]}, {"inputs": [LETTER]}, {"version": 1}, {"keep_last": 1}]
+    walked = 0
+    for route in routes:
+        for method in sorted((route.methods or set()) - {"HEAD"}):
+            for body in bodies:
+                for name in {"letters", "tree"}:
+                    there = told(method, route.path, name, body)
+                    assert there == told(method, route.path, "n" * len(name), body), (method, route.path)
+            walked += 1
+    assert walked >= 40
+
+
 def test_requests_that_name_things_of_another_workspace_find_nothing(
     models: TestClient, things: dict[str, str], stranger: TestClient
 ) -> None:
@@ -137,7 +164,7 @@ def test_names_are_of_a_workspace(models: TestClient, stranger: TestClient) -> N
     run(job["id"])
     assert stranger.get(f"/api/v1/evaluations/{job['id']}").json()["dataset"] == job["dataset"]
     assert models.get("/api/v1/models/letters").json() == before
-    asked = {"instances": [{"indices": [1, 4], "values": [1.0, 0.5]}]}
+    asked = {"instances": [LETTER]}
     labels = [
         client.post("/api/v1/models/letters/predict", json=asked).json()["predictions"][0]["label"]
         for client in (models, stranger, models)
