@@ -93,6 +93,13 @@ class Settings(BaseSettings):
         "allocations that go more than 1 GiB beyond it fail the job. Not set: three quarters of the machine's or "
         "container's, divided by the worker's processes.",
     )
+    worker_niceness: int = Field(
+        default=10,
+        ge=0,
+        le=19,
+        description="By how much processes that run jobs give way to others of the machine, so that predictions beside "
+        "them do not wait; 0: not at all.",
+    )
     checkpoint_seconds: float = Field(default=20.0, ge=0, description="Time between two checkpoints of a training job.")
     keep_checkpoints_seconds: float = Field(
         default=86400.0,

@@ -40,6 +40,7 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
     celery.task(name=RUN_TASK, ignore_result=True)(run)
     celery.task(name=SHARD_TASK, ignore_result=True)(run_shard)
     signals.setup_logging.connect(_keep_logging, weak=False)
+    signals.worker_process_init.connect(_give_way, weak=False)
     signals.worker_shutting_down.connect(_on_shutting_down, weak=False)
     name = f"{socket.gethostname()}:{os.getpid()}"
     worker = Worker(
@@ -64,6 +65,11 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
 
 def _keep_logging(**_: Any) -> None:
     """Celery leaves the logging alone where somebody listens to this signal."""
+
+
+def _give_way(**_: Any) -> None:
+    """In a process that runs jobs: the API, and the sweep in the main process, come first."""
+    os.nice(settings().worker_niceness)
 
 
 def _on_shutting_down(**_: Any) -> None:

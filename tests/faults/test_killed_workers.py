@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.config import settings
 from app.schemas.jobs import Job
 from app.services import jobs, models
 from app.store import tables
@@ -134,6 +135,17 @@ def test_a_job_whose_main_process_is_killed_goes_to_another_worker(
     job = until(job_id, lambda job: job.state == "succeeded")
     assert job.attempt == 2
     _same_as_uninterrupted(database, long_job, until)
+
+
+@on_sqlite
+def test_processes_that_run_jobs_give_way_to_others(
+    workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
+) -> None:
+    main = workers.start()
+    job = until(long_job(max_epochs=10**6), lambda job: job.state == "running")
+    own, of_main = (os.getpriority(os.PRIO_PROCESS, pid) for pid in (_pid(job), main.pid))
+    assert own == min(19, of_main + settings().worker_niceness)
+    assert settings().worker_niceness > 0
 
 
 def test_a_worker_that_is_told_to_end_gives_its_job_back_without_loss(
