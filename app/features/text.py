@@ -1,15 +1,14 @@
 """Texts as TF-IDF: words and word n-grams, their inverse document frequencies, rows of length one.
 
-For a term found n times in a text, the weight is (1 + ln n) idf, or n idf if not sublinear, with
-idf = ln((1 + n_texts) / (1 + n_texts_with_the_term)) + 1; each row is then divided by its Euclidean length. Words are
-runs of two or more word characters. This is what scikit-learn's TfidfVectorizer computes; it is done here because a
-request must not pay for building one, and a server that only predicts need not import one. A recipe may add the
-beginnings of words, named ``begin*``, and runs of characters within words, named ``~run``.
+For a term found n times in a text, the weight is (1 + ln n) idf, or n idf if not sublinear, with idf = ln((1 +
+n_texts) / (1 + n_texts_with_the_term)) + 1; each row is then divided by its Euclidean length. What words are is said
+in :mod:`app.features.words`. This is what scikit-learn's TfidfVectorizer computes; it is done here because a request
+must not pay for building one, and a server that only predicts need not import one. A recipe may add the beginnings of
+words, named ``begin*``, and runs of characters within words, named ``~run``.
 """
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -21,10 +20,9 @@ from scipy.sparse import csr_matrix, vstack
 
 from app.features.base import FitError, Instance, InstanceError, Row
 from app.features.names import pack_names, unpack_names
+from app.features.words import Words
 from app.schemas.texts import TextRecipe
 
-_word = re.compile(r"\b\w\w+\b")
-_words = _word.findall
 # words whose terms are remembered, and columns that are summed at a time
 _MOST_WORDS, _BLOCK = 100_000, 1 << 22
 
@@ -113,7 +111,7 @@ class TextFeatures:
         assert isinstance(instance, Mapping)
         text = instance["text"]
         places = _places(text) if self.params.lowercase else None
-        for term, begin, end in _placed_terms(text, self.params):
+        for term, begin, end in _placed_terms(text, self.params, self._columns.words):
             index = self._ids.get(term)
             if index in wanted:
                 at = (begin, end) if places is None else (places[begin], places[end - 1] + 1)
@@ -168,9 +166,9 @@ class TextFeatures:
         return counts
 
 
-def _placed_terms(text: str, params: TextRecipe) -> Iterator[tuple[str, int, int]]:
+def _placed_terms(text: str, params: TextRecipe, words_of: Words) -> Iterator[tuple[str, int, int]]:
     """The terms of a text, each with its beginning and end in the text or, if params say so, its lower case."""
-    words = [(match[0], *match.span()) for match in _word.finditer(text.lower() if params.lowercase else text)]
+    words = words_of.placed(text)
     yield from words
     for length in range(2, params.ngram_max + 1):
         for start in range(len(words) - length + 1):
@@ -178,11 +176,12 @@ def _placed_terms(text: str, params: TextRecipe) -> Iterator[tuple[str, int, int
             yield " ".join(word for word, _, _ in run), run[0][1], run[-1][2]
     for word, begin, end in words:
         if params.prefix is not None and len(word) > params.prefix:
-            yield f"{word[: params.prefix]}*", begin, begin + params.prefix
+            yield f"{word[: params.prefix]}*", begin, min(end, begin + params.prefix)
         if params.char_ngrams is not None:
             for start, term in _placed_runs(word, *params.char_ngrams):
-                # the first and the last may be the blanks around the word
-                yield term, max(begin, begin + start - 1), min(end, begin + start - 1 + len(term) - 1)
+                # the first and the last may be the blanks around the word; a lemma may be longer than its word
+                first = min(max(begin, begin + start - 1), end - 1)
+                yield term, first, max(first + 1, min(end, begin + start - 1 + len(term) - 1))
 
 
 def _placed_runs(word: str, shortest: int, longest: int) -> Iterator[tuple[int, str]]:
@@ -228,12 +227,13 @@ class _Columns:
 
     def __init__(self, params: TextRecipe, find: Callable[[str], int | None]) -> None:
         self._params, self._find = params, find
+        self.words = Words(params)
         self._of_word: dict[str, list[int]] = {}
 
     def of(self, text: str) -> list[int]:
         """One for each time that a term is there."""
         params, find, of_word = self._params, self._find, self._of_word
-        words: list[str] = _words(text.lower() if params.lowercase else text)
+        words = self.words.of(text)
         columns: list[int] = []
         for word in words:
             found = of_word.get(word)

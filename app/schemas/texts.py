@@ -1,8 +1,19 @@
 """How texts become features."""
 
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+Stemmer = Literal[
+    "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german", "greek",
+    "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "porter", "portuguese",
+    "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish",
+]  # fmt: skip
+Lemmas = Literal[
+    "ar", "ast", "bg", "ca", "cs", "cy", "da", "de", "el", "en", "enm", "eo", "es", "et", "fa", "fi", "fr", "ga",
+    "gd", "gl", "grc", "gv", "hbs", "he", "hi", "hu", "hy", "id", "is", "it", "ka", "la", "lb", "lt", "lv", "mk",
+    "ml", "ms", "nb", "nl", "nn", "pl", "pt", "ro", "ru", "se", "sk", "sl", "sq", "sv", "sw", "tl", "tr", "uk",
+]  # fmt: skip
 
 
 class TextRecipe(BaseModel):
@@ -12,6 +23,20 @@ class TextRecipe(BaseModel):
 
     min_df: int = Field(default=2, ge=1, description="Documents that a term must be in.")
     max_df: float = Field(default=1.0, gt=0, le=1, description="Largest share of the documents that a term may be in.")
+    min_word_length: int = Field(
+        default=2, ge=1, le=20, description="Letters that a word must have; 1 keeps the language C, and vitamin D."
+    )
+    stop_words: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = Field(
+        default=(), max_length=10_000, description="Words that are left out."
+    )
+    stem: Stemmer | None = Field(
+        default=None, description="Words become their stems, by Snowball's rules of a language."
+    )
+    lemmas: tuple[Lemmas, ...] = Field(
+        default=(),
+        max_length=8,
+        description="Words become their lemmas, by simplemma's dictionaries: codes of languages, the likeliest first.",
+    )
     ngram_max: int = Field(default=1, ge=1, le=3, description="Longest run of words taken as one term.")
     prefix: int | None = Field(
         default=None, ge=2, le=20, description="Also the first so many letters of longer words, as terms of their own."
@@ -31,6 +56,12 @@ class TextRecipe(BaseModel):
         if lengths is not None and lengths[0] > lengths[1]:
             raise ValueError("the shorter length comes first")
         return lengths
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if self.stem is not None and self.lemmas:
+            raise ValueError("give stem or lemmas, not both")
+        return self
 
 
 # weights that a dense model may have by the default recipe of auto, and terms in any case

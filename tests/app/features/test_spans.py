@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.features.text import TextFeatures, _Columns, _placed_terms, _places
+from app.features.words import Words
 from app.schemas.texts import TextRecipe
 
 RECIPES = [
@@ -16,7 +17,7 @@ TEXTS = st.text(st.sampled_from("aBcİßΣ ,-_9é"), max_size=30)
 
 @given(TEXTS, st.sampled_from(RECIPES))
 def test_the_terms_that_are_placed_are_those_that_are_counted(text: str, recipe: TextRecipe) -> None:
-    placed = list(_placed_terms(text, recipe))
+    placed = list(_placed_terms(text, recipe, Words(recipe)))
     counted: list[str] = []
     _Columns(recipe, lambda term: counted.append(term) or len(counted)).of(text)  # type: ignore[func-returns-value]
     # a word that is there again is not asked for again

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -156,3 +158,37 @@ def test_what_is_remembered_and_what_is_summed_at_a_time_changes_nothing(monkeyp
         indices, values = features.row({"text": text})
         np.testing.assert_array_equal(indices, row.indices)
         np.testing.assert_allclose(values, row.data)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "text", "terms"),
+    [
+        ({}, "C and the UK", ["and", "the", "uk"]),
+        ({"min_word_length": 1}, "C and the UK", ["and", "c", "the", "uk"]),
+        ({"stop_words": ("The", "and")}, "C and the UK", ["uk"]),
+        ({"stem": "english", "ngram_max": 2}, "running horses", ["hors", "run", "run hors"]),
+        ({"stem": "german"}, "Häuser häuslich", ["haus", "hauslich"]),
+        ({"lemmas": ("de",)}, "Die Häuser", ["der", "haus"]),
+        ({"lemmas": ("en",), "lowercase": False, "prefix": 4}, "two mice running", ["mouse", "mous*", "run", "two"]),
+    ],
+)
+def test_what_words_are_is_said_by_the_recipe(recipe: dict[str, Any], text: str, terms: list[str]) -> None:
+    features, X = TextFeatures.fit([text, text], TextRecipe(**recipe))
+    assert features.names() == sorted(terms)
+    again = load_features("text", features.params_json(), features.arrays())
+    indices, values = again.row({"text": text})
+    np.testing.assert_allclose(X.toarray()[0, indices], values)
+    spans = features.spans({"text": text}, indices.tolist())
+    assert all(0 <= begin < end <= len(text) for found in spans.values() for begin, end in found)
+
+
+def test_a_recipe_of_an_earlier_version_gives_the_same_rows() -> None:
+    features, X = TextFeatures.fit(TEXTS, TextRecipe(min_df=1))
+    params = {name: features.params_json()[name] for name in ("min_df", "max_df", "ngram_max", "sublinear_tf")}
+    again = load_features("text", params, features.arrays())
+    assert_same(stack([again.row({"text": text}) for text in TEXTS], again.n_features), X)
+
+
+def test_stems_and_lemmas_exclude_one_another() -> None:
+    with pytest.raises(ValidationError, match="stem or lemmas, not both"):
+        TextRecipe(stem="english", lemmas=("en",))

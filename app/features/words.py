@@ -1,0 +1,65 @@
+"""The words of a text, as a recipe says: how long, which are left out, and what stands in their place.
+
+Words are runs of `min_word_length` or more word characters. Stop words are left out first; then stems, by Snowball's
+rules of a language, or lemmas, by simplemma's dictionaries, take the words' places.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+
+import simplemma
+import snowballstemmer
+
+from app.schemas.texts import TextRecipe
+
+_REMEMBERED = 1 << 17
+_stemming = threading.Lock()
+
+
+class Words:
+    """What a recipe takes for words."""
+
+    def __init__(self, recipe: TextRecipe) -> None:
+        self._lowercase = recipe.lowercase
+        self._pattern = re.compile(rf"\b\w{{{recipe.min_word_length},}}\b")
+        self._stop = frozenset(word.lower() if recipe.lowercase else word for word in recipe.stop_words)
+        self._form = _form(recipe)
+
+    def of(self, text: str) -> list[str]:
+        """The words of a text, in its order."""
+        words: list[str] = self._pattern.findall(text.lower() if self._lowercase else text)
+        if self._stop:
+            words = [word for word in words if word not in self._stop]
+        return words if self._form is None else list(map(self._form, words))
+
+    def placed(self, text: str) -> list[tuple[str, int, int]]:
+        """As :meth:`of`, each with its beginning and end in the text or, if the recipe says so, its lower case."""
+        form = self._form or str
+        found = self._pattern.finditer(text.lower() if self._lowercase else text)
+        return [(form(match[0]), *match.span()) for match in found if match[0] not in self._stop]
+
+
+def _form(recipe: TextRecipe) -> Callable[[str], str] | None:
+    """What takes a word to its stem or its lemma; None where words stay as they are."""
+    if recipe.stem is not None:
+        stemmer = snowballstemmer.stemmer(recipe.stem)
+
+        @lru_cache(_REMEMBERED)
+        def stem(word: str) -> str:
+            with _stemming:  # a stemmer has a state
+                return str(stemmer.stemWord(word))
+
+        return stem
+    if recipe.lemmas:
+
+        @lru_cache(_REMEMBERED)
+        def lemma(word: str) -> str:
+            found = str(simplemma.lemmatize(word, lang=recipe.lemmas))
+            return found.lower() if recipe.lowercase else found
+
+        return lemma
+    return None
