@@ -8,12 +8,13 @@ INPUTS := pyproject.toml constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
-.PHONY: help demo serve test test-slow test-all mutants check coverage docs docs-serve sbom bench clean
+.PHONY: help demo serve test test-slow test-all test-browser mutants check coverage docs docs-serve sbom bench clean
 
 help:
 	@echo "make demo    train and query a classifier of docstrings, next to scikit-learn's"
 	@echo "make serve   run the service on http://127.0.0.1:8000 until Ctrl-C"
 	@echo "make test    run the tests, one method of each kind (make test-slow: the rest; make test-all: both)"
+	@echo "make test-browser  install what the dashboard's tests need (a part of test-all) as far as it goes, and run them"
 	@echo "make mutants put faults into copies of the code, one after the other, and see that the tests catch them"
 	@echo "make check   formatting, lint, types, import rules, links and names of the documentation"
 	@echo "make docs    build the documentation into site/ (make docs-serve: and show it, with its search, while you write)"
@@ -35,6 +36,9 @@ test-slow: $(VENV)/installed-dev
 	$(PYTEST) -m slow $(PYTEST_ARGS)
 
 test-all: test test-slow
+
+test-browser: $(VENV)/installed-browser
+	$(BIN)/python -m pytest -m slow tests/browser -rs $(PYTEST_ARGS)
 
 mutants: $(VENV)/installed-dev
 	$(BIN)/python tests/mutants.py
@@ -79,6 +83,15 @@ $(VENV)/installed-dev: $(INPUTS) | $(BIN)/pip
 	@echo "Installing Polymargin and its development tools into $(VENV)"
 	@$(INSTALL) --editable ".[embedded,dev,docs]"
 	@touch $(VENV)/installed-run $@
+
+# What cannot be installed is said, and its tests are skipped; chromium comes from the system, and takes root.
+$(VENV)/installed-browser: $(VENV)/installed-dev
+	@$(INSTALL) --editable ".[browser]" || echo "playwright could not be installed: the browser tests are skipped" >&2
+	@command -v chromium google-chrome >/dev/null || apt-get install --yes --no-install-recommends chromium \
+	>/dev/null 2>&1 || echo "There is no chromium, and apt-get could not install it: the browser tests are skipped" >&2
+	@npm install --silent --no-save --prefix build/browser axe-core >/dev/null 2>&1 || \
+	echo "npm could not install axe-core: its test is skipped" >&2
+	@touch $@
 
 $(VENV)/installed-bench: $(INPUTS) | $(BIN)/pip
 	@echo "Installing Polymargin, its development tools and reference libraries into $(VENV)"

@@ -13,6 +13,7 @@ import inspect
 import os
 import pkgutil
 import re
+import sys
 import tempfile
 import warnings
 from collections import Counter
@@ -161,3 +162,7 @@ def _members(owner: type, library: str) -> Iterator[Any]:
 def _belongs(origin: object, library: str) -> bool:
     """Whether a `__module__` is a library's; compiled functions have none."""
     return origin is None or (isinstance(origin, str) and origin.partition(".")[0] == library)
+
+
+if __name__ == "__main__":
+    write_docstrings(Path(sys.argv[1]))

@@ -14,7 +14,7 @@ from app.api.uploads import Check
 from app.schemas.datasets import Dataset, DatasetRows, DatasetStatistics, DatasetVersion, NewDataset, NewRows
 from app.schemas.jobs import Job
 from app.schemas.pages import Page
-from app.services import dataset_versions, datasets, jobs
+from app.services import dataset_versions, datasets, examples, jobs
 from app.services.appending import append, check_append
 from app.services.idempotency import fingerprint, once
 from app.store import tables
@@ -71,6 +71,12 @@ async def append_rows(
 def list_dataset_versions(session: Db, ref: Ref) -> list[DatasetVersion]:
     """All versions of a dataset, newest first."""
     return dataset_versions.listed(session, ref)
+
+
+@router.post("/example", status_code=202, dependencies=[EDITOR], responses=responses(401, 403, 409, 422, 507))
+def make_example(session: Db) -> Dataset:
+    """The example to begin with, made where it is not there: docstrings by module, and a hierarchy of the modules."""
+    return examples.docstrings(session)
 
 
 @router.get("", dependencies=[VIEWER], responses=responses(401, 422))

@@ -72,6 +72,15 @@ def versions(dataset: Ref, json: Json = False) -> None:
 
 
 @datasets.command()
+def example(json: Json = False) -> None:
+    """Have the service make an example: docstrings of Python libraries by module, and a hierarchy of the modules."""
+    with Polymargin() as client, console(json).status("Making"):
+        dataset = client.datasets.example()
+        dataset.wait()
+    _show(dataset, json)
+
+
+@datasets.command()
 def errors(
     dataset: Ref,
     output: Annotated[Path | None, typer.Option(dir_okay=False, help="A file to write; default: stdout.")] = None,

@@ -138,6 +138,10 @@ class Datasets:
         answer = self._transport.send("GET", f"/datasets/{dataset}/versions")
         return _VERSIONS.validate_json(answer.content)
 
+    def example(self) -> Dataset:
+        """The example to begin with, ``docstrings``: made where it is not there, and beside it a hierarchy."""
+        return self._dataset(self._transport.post(DatasetBody, "/datasets/example"))
+
     def get(self, dataset: str) -> Dataset:
         return self._dataset(self._transport.get(DatasetBody, f"/datasets/{dataset}"))
 

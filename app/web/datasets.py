@@ -1,18 +1,20 @@
 """Datasets: uploading one, and what is in it."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.auth import VIEWER
 from app.api.parameters import Db, PageToken, Ref
+from app.schemas.datasets import DatasetFormat
 from app.services import datasets
 from app.web.rendering import Call, render
 from app.web.routing import pages
 
 router = pages()
 
+_FORMATS = [("", "by its content"), *((name, name) for name in get_args(DatasetFormat))]
 PAGE_SIZE, N_ROWS, N_CLASSES = 50, 20, 1000
 
 
@@ -21,7 +23,7 @@ def list_datasets(request: Request, session: Db, page_token: PageToken = None) -
     """All datasets, and the form to upload another."""
     page = datasets.page(session, PAGE_SIZE, page_token)
     call = Call(f"/datasets?page_size={PAGE_SIZE}", f"client.datasets.list({PAGE_SIZE})")
-    return render(request, "datasets.html", page=page, call=call)
+    return render(request, "datasets.html", page=page, formats=_FORMATS, call=call)
 
 
 @router.get("/datasets/{ref}", dependencies=[VIEWER])

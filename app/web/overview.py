@@ -1,11 +1,14 @@
 """The first page: what goes on, and the way to a first prediction."""
 
 from fastapi import Request
+from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from app.api.auth import VIEWER
 from app.api.parameters import Db
-from app.services import datasets
+from app.errors import NotFound
+from app.schemas.status import Status
+from app.services import datasets, examples, models
 from app.services.status import status
 from app.web.rendering import Call, render
 from app.web.routing import pages
@@ -19,4 +22,35 @@ def show_overview(request: Request, session: Db) -> Response:
     found = status(session)
     waiting = [*found.queued, *(running.job for running in found.running)]
     named = datasets.names(session, (job.dataset for job in waiting))
-    return render(request, "overview.html", status=found, datasets=named, call=Call("/status", "client.status()"))
+    return render(
+        request,
+        "overview.html",
+        status=found,
+        tour=_tour(session, found),
+        datasets=named,
+        call=Call("/status", "client.status()"),
+    )
+
+
+def _tour(session: Session, found: Status) -> dict[str, str] | None:
+    """How far the way to a first prediction has been gone, step by step; None where others have begun."""
+    if found.n_datasets > 1 or found.n_models > 1:
+        return None
+    try:
+        dataset = datasets.get(session, examples.NAME) if found.n_datasets else None
+    except NotFound:
+        return None
+    ready = dataset is not None and dataset.state == "ready"
+    try:
+        trained = bool(models.get(session, examples.NAME).versions)
+    except NotFound:
+        trained = False
+    jobs = [job.id for job in (*(each.job for each in found.running), *found.queued) if job.kind == "train"]
+    return {
+        "data": "done" if ready else "wait" if dataset is not None else "now",
+        "train": "done" if trained or jobs else "now" if ready else "later",
+        "watch": "done" if trained else "now" if jobs else "later",
+        "ask": "now" if trained else "later",
+        "job": jobs[0] if jobs else "",
+        "import": dataset.job or "" if dataset is not None else "",
+    }

@@ -53,6 +53,7 @@ def show_playground(request: Request, session: Db, model: _Named = None) -> Resp
         models=found,
         chosen=chosen,
         kind=_kind(session, chosen),
+        example_of=chosen.latest.dataset if chosen and chosen.latest else None,
         call=Call(f"/models/{name}/predict", python, "POST", body),
     )
 

@@ -154,6 +154,7 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     canned.answer("GET /storage", STORAGE)
     canned.answer("POST /storage/collect", STORAGE | {"collected": True})
     canned.answer("GET /status", STATUS)
+    canned.answer("POST /datasets/example", DATASET, 202)
     canned.answer("GET /solvers", SOLVERS)
     canned.answer("GET /usage", USAGE)
     canned.answer("GET /audit", {"items": [ENTRY]})

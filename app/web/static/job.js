@@ -11,6 +11,7 @@ const trials = [];
 const LONGEST_LOG = 500;
 let best = null;
 let drawing = false;
+let stale = false;
 
 const byId = (name) => document.getElementById(name);
 
@@ -91,12 +92,16 @@ async function table() {
 
 // several steps come at once: drawn once they are all there
 function redraw() {
+  stale = true;
   if (kind !== "train" || drawing) return;
   drawing = true;
   requestAnimationFrame(async () => {
+    while (stale) {
+      stale = false;
+      await curves();
+      await table();
+    }
     drawing = false;
-    await curves();
-    await table();
   });
 }
 

@@ -1,6 +1,6 @@
 // The overview, kept up to date while somebody looks at it: one call of the API every other second.
 
-import { get } from "./api.js";
+import { get, prefix } from "./api.js";
 import { spark } from "./spark.js";
 import { badge, duration, element, number, percent } from "./words.js";
 
@@ -35,6 +35,22 @@ function show(status) {
     ...[queue.processes, queue.busy, queue.waiting].map((n) => element("td", { class: "number" }, String(n))),
   )));
   return true;
+}
+
+const tour = document.getElementById("tour");
+if (tour && localStorage.getItem("tour") !== "done") tour.hidden = false;
+document.getElementById("end-tour")?.addEventListener("click", () => {
+  localStorage.setItem("tour", "done");
+  tour.hidden = true;
+});
+const { importing } = tour?.dataset ?? {};
+if (importing) {
+  const events = new EventSource(`${prefix}/jobs/${importing}/events`);
+  events.addEventListener("state", (event) => {
+    if (["queued", "running", "cancelling"].includes(JSON.parse(event.data).state)) return;
+    events.close();
+    location.reload();
+  });
 }
 
 async function look() {

@@ -33,9 +33,10 @@ async function copy(button) {
 }
 
 async function act(button) {
-  const { method, path, body, ifMatch, confirm, then } = button.dataset;
+  const { method, path, body, ifMatch, confirm, then, busy } = button.dataset;
   if (confirm && !(await confirmed(confirm))) return;
   button.disabled = true;
+  if (busy) button.textContent = busy;
   try {
     const headers = ifMatch === undefined ? {} : { "If-Match": ifMatch };
     const made = await call(method, path, body === undefined ? undefined : JSON.parse(body), headers);

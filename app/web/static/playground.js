@@ -1,6 +1,6 @@
 // A model's answer to a text of one's own: labels with their probabilities, and the path along a label tree.
 
-import { call } from "./api.js";
+import { call, get } from "./api.js";
 import { element, faults, number, percent } from "./words.js";
 
 const form = document.getElementById("ask");
@@ -34,6 +34,7 @@ function show(found) {
   if (one.path) parts.push(steps(one.path));
   parts.push(element("p", { class: "muted small" }, `Version ${found.version} of ${found.model}`));
   answer.replaceChildren(...parts);
+  localStorage.setItem("tour", "done");
 }
 
 async function ask() {
@@ -48,6 +49,16 @@ async function ask() {
   }
 }
 
+async function example(dataset) {
+  const { n_rows: n } = await get(`/datasets/${dataset}/rows?limit=1`);
+  const { rows: [row] } = await get(`/datasets/${dataset}/rows?limit=1&offset=${Math.floor(Math.random() * n)}`);
+  const features = { indices: (row.features ?? []).map(([index]) => index), values: (row.features ?? []).map(([, value]) => value) };
+  form.elements.instance.value = row.text ?? JSON.stringify(features);
+  form.elements.kind.value = row.text === null ? "json" : "text";
+  answer.replaceChildren(element("p", { class: "muted" }, `Row ${number(row.row)} of the dataset; its label is ${row.label ?? (row.labels ?? []).join(", ")}.`));
+}
+
+form.querySelector("[data-example]")?.addEventListener("click", (event) => example(event.target.dataset.example));
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   ask();

@@ -11,7 +11,7 @@ from working import SPARSE, TABLE, TEXTS, trained
 
 from app.config import Settings, settings
 from app.main import create_app
-from app.services import keys
+from app.services import examples, keys
 from app.store.db import dispose, sessions
 from app.store.migrate import upgrade
 
@@ -47,6 +47,16 @@ def config(home: Path, configure: Callable[..., None], empty_home: Home) -> Sett
     shutil.copytree(empty_home[0], home)
     configure(log_level="error", failed_keys_per_minute=0)
     return settings()
+
+
+@pytest.fixture(autouse=True)
+def small_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example in a moment: importing every module of three libraries takes seconds."""
+
+    def write(corpus: Path) -> None:
+        corpus.write_bytes(TEXTS)
+
+    monkeypatch.setattr(examples, "_write", write)
 
 
 @pytest.fixture

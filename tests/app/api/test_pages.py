@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from asking import TestClient, bearer
 from fastapi import FastAPI
-from working import upload
+from working import TEXTS, run, train, upload
 
 from app import main
 from app.web import assets
@@ -60,7 +60,8 @@ def test_a_role_sees_the_buttons_that_it_may_press_and_no_other(
             for change in ('data-method="', '<form class="card" id="upload"', 'href="/train', 'id="new-alias"'):
                 assert role != "viewer" or change not in text, (path, change)
             assert ('href="/keys"' in text) == (role == "admin")
-        assert (role != "viewer") == ("Delete this dataset" in client.get("/datasets/letters").text)
+        # an editor deletes what it has made itself
+        assert (role == "admin") == ("Delete this dataset" in client.get("/datasets/letters").text)
 
 
 def test_what_users_have_named_is_text(models: TestClient) -> None:
@@ -168,3 +169,19 @@ def test_nodes_are_found_by_a_part_of_their_name(client: TestClient) -> None:
     ]
     assert len(names) == 2
     assert client.get("/api/v1/hierarchies/tree/nodes", params={"search": "%"}).json()["n_nodes"] == 0
+
+
+def test_the_example_is_made_once_and_its_tour_goes_on_step_by_step(client: TestClient) -> None:
+    assert "Take it" in client.get("/").text
+    first = client.post("/api/v1/datasets/example").json()
+    assert client.post("/api/v1/datasets/example").json()["id"] == first["id"]
+    assert client.get("/api/v1/hierarchies/docstrings").json()["n_nodes"] == 3
+    assert "Its rows are being read" in client.get("/").text
+    run(first["job"])
+    text = client.get("/").text
+    assert "Take it" not in text
+    assert "&#34;dataset&#34;" in text or '"dataset": "docstrings"' in text
+    train(client, "docstrings", "docstrings")
+    assert 'href="/playground?model=docstrings">Ask' in client.get("/").text
+    upload(client, "own", TEXTS, "jsonl")
+    assert "Four steps" not in client.get("/").text

@@ -31,6 +31,7 @@ FREE = {
     ("GET", "/datasets"), ("POST", "/datasets"), ("GET", "/hierarchies"), ("POST", "/hierarchies"), ("GET", "/jobs"),
     ("GET", "/models"), ("POST", "/models/import"), ("GET", "/solvers"), ("GET", "/solvers/{name}"),
     ("GET", "/keys"), ("POST", "/keys"), ("GET", "/audit"), ("GET", "/usage"), ("GET", "/status"),
+    ("POST", "/datasets/example"),
 }  # fmt: skip
 # These are about the whole installation.
 INSTALLATION = {("GET", "/storage"), ("POST", "/storage/collect")}

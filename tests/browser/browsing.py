@@ -1,0 +1,96 @@
+"""A service of its own for a browser to look at."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.client import Polymargin
+
+ROOT = Path(__file__).parents[2]
+ARGUMENTS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+]  # fmt: skip
+START_SECONDS = 120.0
+# For what the browser waits for, jobs of half a minute included.
+PATIENCE_MS = 60_000.0
+TEXTS = b"".join(
+    b'{"text": "%s", "label": "%s"}\n' % (text, label)
+    for text, label in [
+        (b"red round apple", b"fruit"),
+        (b"green long leek", b"vegetable"),
+        (b"blue deep sea", b"water"),
+    ]
+    * 12
+)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running service: its address, the link that its start has printed, and the administrator's key."""
+
+    url: str
+    link: str
+    key: str
+
+
+def begin(home: Path) -> tuple[Service, subprocess.Popen[str]]:
+    """Start a service on an empty data folder, and wait until it is ready."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("POLYMARGIN_")}
+    environment |= {"POLYMARGIN_HOME": str(home), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    command = [sys.executable, "-m", "app.cli", "up", "--port", "0"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stdout is not None
+    deadline, said = time.monotonic() + START_SECONDS, ""
+    for line in process.stdout:
+        said += line
+        if "Logs" in line or time.monotonic() > deadline:
+            break
+    found = re.search(r"(http://[^/\s]+)(/sign-in\?link=\S+)", said)
+    assert found is not None, said
+    return Service(found[1], found[0], (home / "admin.key").read_text().strip()), process
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Stop a service, and wait for it."""
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=START_SECONDS)
+
+
+def picture(page: Any, wanted: bool, name: str) -> None:
+    """Take a picture for the documentation, where that is wanted."""
+    if wanted:
+        page.mouse.move(0, 0)
+        page.screenshot(path=ROOT / "docs/how-to/pictures" / f"dashboard-{name}.png")
+
+
+def signed_in(page: Any, url: str, key: str) -> Any:
+    """The page, after the form of the sign-in was filled in."""
+    page.goto(f"{url}/sign-in")
+    page.get_by_label("API key").fill(key)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("heading", name="Overview").wait_for()
+    return page
+
+
+def fill(service: Service, folder: Path) -> None:
+    texts, tree = folder / "foods.jsonl", folder / "tree.csv"
+    texts.write_bytes(TEXTS)
+    tree.write_text("parent,child\nroot,food\nfood,fruit\nfood,vegetable\nroot,water\n")
+    with Polymargin(service.url, service.key) as client:
+        client.datasets.upload(texts, "foods").wait()
+        client.hierarchies.upload(tree, "things")
+        for C in (0.1, 10.0):
+            client.train("foods", "foods", "weston_watkins", {"C": C}).wait()
+        client.train("foods", "sure-foods", "auto", {"folds": 2}).wait()
+        for version in (1, 2):
+            client.evaluate("foods", "foods", version=version, resamples=50).wait()
+        client.evaluate("sure-foods", "foods", resamples=50).wait()
+        client.models.set_alias("foods", "production", 1)
+        client.keys.create("a-viewer", "viewer")
