@@ -40,7 +40,8 @@ def running(home: Path, **settings: str) -> Iterator[Running]:
     try:
         until(lambda: "Ctrl-C" in log.read_text() or process.poll() is not None)
         assert process.poll() is None, log.read_text()
-        url = next(word for word in log.read_text().split() if word.startswith("http")).removesuffix("/api/v1")
+        # before it stands the link to sign in with
+        url = next(word for word in log.read_text().split() if word.endswith("/api/v1")).removesuffix("/api/v1")
         yield Running(process, environment | {"POLYMARGIN_URL": url})
     finally:
         if process.poll() is None:
