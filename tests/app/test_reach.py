@@ -14,6 +14,7 @@ from app.cli import main
 from app.client import Polymargin
 from app.commands.request_fields import flat_fields
 from app.remote.errors import ClientError
+from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.datasets import ImportOptions, NewRows
 from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
@@ -61,6 +62,10 @@ REACH: dict[str, tuple[Call, list[str]]] = {
         lambda c: c.hierarchies.nodes("x"),
         ["hierarchies", "show", "x", "--parent", "root"],
     ),
+    "GET /hierarchies/{ref}/changes": (
+        lambda c: c.hierarchies.changes("x", "y"),
+        ["hierarchies", "changes", "x", "--since", "y"],
+    ),
     "GET /hierarchies/{ref}/retired": (lambda c: c.hierarchies.retired("x"), ["hierarchies", "retired", "x"]),
     "DELETE /hierarchies/{ref}": (lambda c: c.hierarchies.delete("x"), ["hierarchies", "delete", "x"]),
     "GET /solvers": (lambda c: c.solvers(), ["solvers"]),
@@ -71,6 +76,7 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "GET /jobs/{id}": (lambda c: c.jobs.get("x"), ["jobs", "show", "x"]),
     "POST /jobs/{id}/cancel": (lambda c: c.jobs.get("j").cancel(), ["jobs", "cancel", "j"]),
     "POST /jobs/{id}/retry": (lambda c: c.jobs.get("j").retry(), ["jobs", "retry", "j"]),
+    "GET /jobs/{id}/predictions": (lambda c: c.jobs.get("j").save_predictions("p.csv"), []),
     "GET /jobs/{id}/steps": (lambda c: c.jobs.get("j").steps(), ["jobs", "steps", "j"]),
     "GET /jobs/{id}/events": (lambda c: list(c.jobs.get("j").events()), ["jobs", "watch", "j"]),
     "GET /models": (lambda c: c.models.list(), ["models", "list"]),
@@ -146,6 +152,7 @@ REACH: dict[str, tuple[Call, list[str]]] = {
 FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     TrainRequest: ("train", {"kind": None, "params": "param"}),
     EvaluateRequest: ("evaluate", {"kind": None}),
+    BatchPredictRequest: ("predict-dataset", {"kind": None, "format": "output"}),
     PredictRequest: ("predict", {"instances": "file"}),
     ImportOptions: ("datasets upload", {}),
     NewRows: ("datasets append", {}),
@@ -204,6 +211,7 @@ def test_routes_without_a_command_are_shown_by_another() -> None:
         "GET /datasets/{ref}/statistics",  # datasets show
         "GET /solvers/{name}",  # solvers NAME
         "GET /readyz",  # ready
+        "GET /jobs/{id}/predictions",  # predict-dataset
     }
 
 
