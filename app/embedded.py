@@ -41,13 +41,15 @@ class Service:
     supervisor: Supervisor
 
 
-def up(host: str, port: int, workers: int, verbose: bool, say: Callable[[str], None], shards: int = 0) -> None:
+def up(
+    host: str, port: int, workers: int, verbose: bool, say: Callable[[str], None], shards: int = 0, apis: int = 1
+) -> None:
     """Run the service until SIGTERM, SIGINT or SIGHUP; the parameters and errors are those of ``serving``."""
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
     say("Starting: queue, worker, API")
-    with serving(host, port, workers, say, verbose=verbose, stopping=stopping, shards=shards) as service:
+    with serving(host, port, workers, say, verbose=verbose, stopping=stopping, shards=shards, apis=apis) as service:
         if not stopping.is_set():
             say(f"Polymargin {VERSION} is ready")
             say(f"  Open  {service.url}{sign_in_path()} (once, within 15 minutes)")
@@ -69,6 +71,7 @@ def serving(
     verbose: bool = False,
     stopping: threading.Event | None = None,
     shards: int = 0,
+    apis: int = 1,
 ) -> Iterator[Service]:
     """The service on this machine, ready for requests, for as long as the context lasts.
 
@@ -88,6 +91,8 @@ def serving(
         Once set, nothing more is waited for.
     shards : int
         Pools of class shards beside the general one: ``shard-0``, ``shard-1``, ...
+    apis : int
+        Processes of the API; all listen on the port.
 
     Raises
     ------
@@ -116,7 +121,9 @@ def serving(
             supervisor.start(_worker(workers), lambda: True, START_SECONDS)
             for number in range(shards):
                 supervisor.start(_pool(number), lambda: True, START_SECONDS)
-            supervisor.start(_api(host, port), lambda: _ready(url), START_SECONDS)
+            for number in range(apis):
+                # those after the first are given connections once they listen
+                supervisor.start(_api(host, port, number, apis), lambda: _ready(url), START_SECONDS)
             yield Service(url, supervisor)
         finally:
             supervisor.stop()
@@ -193,8 +200,9 @@ def _pool(number: int) -> Child:
     return Child(queue, command, WORKER_STOP_SECONDS)
 
 
-def _api(host: str, port: int) -> Child:
-    return Child("api", [sys.executable, "-m", "app.server", "--host", host, "--port", str(port)])
+def _api(host: str, port: int, number: int = 0, apis: int = 1) -> Child:
+    command = [sys.executable, "-m", "app.server", "--host", host, "--port", str(port)]
+    return Child("api" if number == 0 else f"api-{number}", [*command, "--shared"] if apis > 1 else command)
 
 
 def _redis_answers() -> bool:

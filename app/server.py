@@ -6,6 +6,11 @@ import gc
 import ipaddress
 import os
 import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
 from functools import partial
 from typing import Any
 
@@ -20,9 +25,10 @@ from app.main import create_app
 # descriptors for the database, models, files and what is accepted just now
 _RESERVED_DESCRIPTORS = 256
 _MOST_DESCRIPTORS = 65_536
+_POLL_SECONDS = 0.2
 
 
-def main(host: str, port: int, graceful_seconds: int = 5) -> None:
+def main(host: str, port: int, graceful_seconds: int = 5, shared: bool = False) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Parameters
@@ -32,13 +38,15 @@ def main(host: str, port: int, graceful_seconds: int = 5) -> None:
     port : int
     graceful_seconds : int
         Requests that are still answered after so long are cut off: an open event stream ends only when its job does.
+    shared : bool
+        Other processes of the same user may listen on the port, too; the system gives each connection to one of them.
     """
     _allow(host)
     configured = settings()
     logs.configure(configured.log_level)
     logs.adopt_libraries(configured.log_level)
     protocol: Any = partial(GuardedProtocol, guard(configured, descriptors()))
-    uvicorn.run(
+    config = uvicorn.Config(
         "app.server:application",
         factory=True,
         host=host,
@@ -50,6 +58,37 @@ def main(host: str, port: int, graceful_seconds: int = 5) -> None:
         server_header=False,
         timeout_graceful_shutdown=graceful_seconds,
     )
+    server = uvicorn.Server(config)
+    server.run([shared_socket(host, port)] if shared else None)
+    if not server.started:
+        sys.exit(1)
+
+
+def together(host: str, port: int, graceful_seconds: int, processes: int) -> None:
+    """Serve in several processes on one port until SIGTERM or Ctrl-C; the end of one is the end of all."""
+    command = [sys.executable, "-m", "app.server", "--host", host, "--port", str(port), "--shared"]
+    command += ["--graceful-seconds", str(graceful_seconds)]
+    children = [subprocess.Popen(command) for _ in range(processes)]
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
+    while not ending.wait(_POLL_SECONDS) and all(child.poll() is None for child in children):
+        pass
+    for child in children:
+        child.terminate()
+    statuses = [child.wait() for child in children]
+    if not ending.is_set():
+        sys.exit(max(map(abs, statuses)) or 1)
+
+
+def shared_socket(host: str, port: int) -> socket.socket:
+    """A socket on a port that several processes may listen on."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    found = socket.socket(family, kind, protocol)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    found.bind(address)
+    return found
 
 
 def application() -> FastAPI:
@@ -95,5 +134,10 @@ if __name__ == "__main__":
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--graceful-seconds", type=int, default=5)
+    parser.add_argument("--shared", action="store_true", help="let other processes listen on the port, too")
+    parser.add_argument("--processes", type=int, default=1, help="that listen on the port together")
     given = parser.parse_args()
-    main(given.host, given.port, given.graceful_seconds)
+    if given.processes > 1:
+        together(given.host, given.port, given.graceful_seconds, given.processes)
+    else:
+        main(given.host, given.port, given.graceful_seconds, given.shared)

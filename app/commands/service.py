@@ -21,6 +21,7 @@ def up(
     port: Annotated[int, typer.Option(help="0: any free one.", min=0, max=65535)] = 8000,
     workers: Annotated[int, typer.Option(help="Jobs that may run at the same time.", min=1)] = 1,
     shards: Annotated[int, typer.Option(help="Pools for jobs in class shards, a process each.", min=0, max=64)] = 0,
+    api: Annotated[int, typer.Option(help="Processes of the API; all listen on the port.", min=1, max=64)] = 1,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show the output of every part.")] = False,
 ) -> None:
     """Run the whole service on this machine: database, queue, workers and API."""
@@ -29,7 +30,7 @@ def up(
 
     out = console(False)
     try:
-        run(host, port, workers, verbose, lambda line: out.print(line, markup=False), shards)
+        run(host, port, workers, verbose, lambda line: out.print(line, markup=False), shards, api)
     except SupervisorError as error:
         raise typer.Exit(fail(str(error), False)) from None
 

@@ -30,9 +30,9 @@ class Running:
 
 
 @contextmanager
-def running(home: Path, **settings: str) -> Iterator[Running]:
+def running(home: Path, *arguments: str, **settings: str) -> Iterator[Running]:
     """Start a service on a free port and wait until it says that it is ready; stop it at the end."""
-    command = [sys.executable, "-m", "app.cli", "up", "--port", "0"]
+    command = [sys.executable, "-m", "app.cli", "up", "--port", "0", *arguments]
     environment = clean_environment(POLYMARGIN_HOME=str(home), **settings)
     log = home.with_suffix(".out")
     with log.open("w") as output:
