@@ -21,7 +21,7 @@ from app.features.columns import SparseFeatures
 from app.features.text import TextFeatures
 from app.formats.table import Texts
 from app.schemas.jobs import TrainRequest
-from app.schemas.texts import TextRecipe, default_recipe
+from app.schemas.texts import TextRecipe
 from app.services import dataset_versions, hierarchies
 from app.services.label_checks import named
 from app.services.version_labels import VersionLabels, of_hierarchy
@@ -130,7 +130,7 @@ def prepare(
     if n_mapped:
         rows = replace(rows, report={**rows.report, "labels_mapped": float(n_mapped)})
     heartbeat.phase("features")
-    data = featured(corpus, rows, request.text or default_recipe(request.solver, len(corpus.labels)))
+    data = featured(corpus, rows, request.text or TextRecipe())
     return Prepared(dataset, rows, data, rows.problem(data.X_train), labels)
 
 

@@ -20,7 +20,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from app.features.base import FitError, Instance, InstanceError, Row
 from app.features.names import pack_names, unpack_names
-from app.features.words import Words
+from app.features.words import MOST_REMEMBERED, Words
 from app.schemas.texts import TextRecipe
 
 # words whose terms are remembered, and columns that are summed at a time
@@ -241,7 +241,8 @@ class _Columns:
                 found = [column for term in _parts(word, params) if (column := find(term)) is not None]
                 if len(of_word) >= _MOST_WORDS:
                     of_word.clear()
-                of_word[word] = found
+                if len(word) <= MOST_REMEMBERED:
+                    of_word[word] = found
             columns += found
         if params.ngram_max > 1:
             columns += [column for run in _word_runs(words, params) if (column := find(run)) is not None]

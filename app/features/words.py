@@ -11,12 +11,18 @@ import threading
 from collections.abc import Callable
 from functools import lru_cache
 
-import simplemma
 import snowballstemmer
+from simplemma import Lemmatizer
+from simplemma.strategies import DefaultStrategy
+from simplemma.strategies.dictionaries.dictionary_factory import DefaultDictionaryFactory
 
 from app.schemas.texts import TextRecipe
 
 _REMEMBERED = 1 << 17
+# letters of a word that is remembered: longer ones hardly come again, and fill the memory
+MOST_REMEMBERED = 40
+# a dictionary takes seconds to load: every language's stays
+_lemmatizer = Lemmatizer(0, lemmatization_strategy=DefaultStrategy(dictionary_factory=DefaultDictionaryFactory(1000)))
 _stemming = threading.Lock()
 
 
@@ -48,18 +54,22 @@ def _form(recipe: TextRecipe) -> Callable[[str], str] | None:
     if recipe.stem is not None:
         stemmer = snowballstemmer.stemmer(recipe.stem)
 
-        @lru_cache(_REMEMBERED)
         def stem(word: str) -> str:
             with _stemming:  # a stemmer has a state
                 return str(stemmer.stemWord(word))
 
-        return stem
+        return _remembering(stem)
     if recipe.lemmas:
 
-        @lru_cache(_REMEMBERED)
         def lemma(word: str) -> str:
-            found = str(simplemma.lemmatize(word, lang=recipe.lemmas))
+            found = str(_lemmatizer.lemmatize(word, recipe.lemmas))
             return found.lower() if recipe.lowercase else found
 
-        return lemma
+        lemma("word")  # loads the dictionary now, and not with the first request
+        return _remembering(lemma)
     return None
+
+
+def _remembering(form: Callable[[str], str]) -> Callable[[str], str]:
+    remembered = lru_cache(_REMEMBERED)(form)
+    return lambda word: remembered(word) if len(word) <= MOST_REMEMBERED else form(word)

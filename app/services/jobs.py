@@ -73,7 +73,9 @@ def _train(session: Session, request: TrainRequest) -> tables.Job:
     resolved = resolve(session, request, lock=True)
     _check_pools(session, request)
     if resolved.dataset.kind == "text" and request.text is None:
-        request = request.model_copy(update={"text": default_recipe(request.solver, len(resolved.counts.labels))})
+        n_nodes = 0 if resolved.hierarchy is None else resolved.hierarchy.n_nodes
+        recipe = default_recipe(request.solver, max(len(resolved.counts.labels), n_nodes))
+        request = request.model_copy(update={"text": recipe})
     named = request.model_copy(update={"dataset_version": resolved.dataset_version})
     row = job_queue.enqueue(session, "train", resolved.dataset.id, named.model_dump(mode="json"))
     row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id

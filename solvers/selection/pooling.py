@@ -21,6 +21,7 @@ NEGLIGIBLE = np.float32(18.0)
 CHOICE_ENTRIES = 1 << 21
 # scores by which the one coefficient of a single model is fitted
 TEMPERATURE_ENTRIES = 1 << 19
+FEWEST_ROWS = 1000
 
 
 class Pool(NamedTuple):
@@ -52,7 +53,7 @@ def choose_pool(scores: Sequence[NDArray[np.float32]], y: NDArray[np.int32], mos
         Members at most.
     """
     every = y
-    rows = slice(None, None, -(-scores[0].size // CHOICE_ENTRIES))
+    rows = _some_rows(scores[0], CHOICE_ENTRIES)
     all_scores, scores, y = scores, [each[rows] for each in scores], y[rows]
     best: Pool | None = None
     while best is None or len(best.members) < min(most, len(scores)):
@@ -96,9 +97,15 @@ def fit_pool(scores: Sequence[NDArray[np.float32]], y: NDArray[np.int32], member
 
 def fit_temperature(scores: NDArray[np.float32], y: NDArray[np.int32]) -> Pool:
     """As :func:`fit_pool` of one model, fitted on some of the rows where there are many, and measured on all."""
-    rows = slice(None, None, -(-scores.size // TEMPERATURE_ENTRIES))
+    rows = _some_rows(scores, TEMPERATURE_ENTRIES)
     b = fit_pool([scores[rows]], y[rows], (0,)).coefficients
     return Pool((0,), b, _measure((scores,), y, b)[0])
+
+
+def _some_rows(scores: NDArray[np.float32], most: int) -> slice:
+    """Evenly spread rows of so many scores in all, and at least of FEWEST_ROWS: of few rows all may be right."""
+    n, k = scores.shape
+    return slice(None, None, -(-n // max(most // k, FEWEST_ROWS)))
 
 
 def pooled(scores: Sequence[NDArray[Any]], coefficients: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from app.features.base import FitError, InstanceError, stack
 from app.features.load import load_features
-from app.features.text import TextFeatures
+from app.features.text import TextFeatures, _Columns
 from app.schemas.texts import TextRecipe
 
 TEXTS = [
@@ -192,3 +192,11 @@ def test_a_recipe_of_an_earlier_version_gives_the_same_rows() -> None:
 def test_stems_and_lemmas_exclude_one_another() -> None:
     with pytest.raises(ValidationError, match="stem or lemmas, not both"):
         TextRecipe(stem="english", lemmas=("en",))
+
+
+def test_long_words_are_counted_and_not_remembered() -> None:
+    long = "x" * 50
+    columns = _Columns(TextRecipe(min_df=1), {"short": 0, long: 1}.get)
+    for _ in range(2):
+        assert columns.of(f"short {long} {long}") == [0, 1, 1]
+    assert list(columns._of_word) == ["short"]

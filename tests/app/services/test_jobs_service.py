@@ -72,6 +72,15 @@ def test_the_recipe_that_is_left_out_stands_in_the_job(session: Session, dataset
         assert row.request["text"] == recipe.model_dump(mode="json")
 
 
+def test_the_nodes_of_a_hierarchy_count_as_labels_of_the_recipe(
+    session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> None:
+    dataset(CSV, format="csv")
+    hierarchy([("root", "a"), ("root", "b"), *(("a", f"a{i}") for i in range(1998))])
+    row = session.get_one(tables.Job, jobs.submit(session, _request(solver="auto", hierarchy="tree")).id)
+    assert row.request["text"]["max_features"] == 100_000
+
+
 @pytest.mark.parametrize(("n_labels", "most"), [(2, 200_000), (1000, 200_000), (5000, 40_000), (10**6, 20_000)])
 def test_the_more_labels_the_fewer_terms(n_labels: int, most: int) -> None:
     assert default_recipe("auto", n_labels).max_features == most

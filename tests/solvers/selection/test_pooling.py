@@ -47,6 +47,12 @@ def test_the_temperature_of_many_scores_is_fitted_on_some_of_the_rows_and_measur
     assert exact.log_loss < found.log_loss < 1.01 * exact.log_loss
 
 
+def test_the_temperature_of_many_classes_is_fitted_on_a_thousand_rows_at_least(monkeypatch):
+    [good, *_], y = scored(n=4000)
+    monkeypatch.setattr("solvers.selection.pooling.TEMPERATURE_ENTRIES", 70)
+    assert fit_temperature(good, y).coefficients == fit_pool([good[::4]], y[::4], (0,)).coefficients
+
+
 def test_members_join_as_long_as_they_lower_the_loss():
     scores, y = scored()
     assert set(choose_pool(scores, y, 4).members) == {0, 1}
