@@ -7,9 +7,9 @@ import typer
 from pydantic import BaseModel
 
 from app.client import Polymargin
-from app.commands import archives as archives  # their commands are those of models
-from app.commands import codes as codes
+from app.commands import codes as codes  # its command is one of models
 from app.commands import operation, service
+from app.commands.archives import reproduce
 from app.commands.audit import audit
 from app.commands.batch_predictions import predict_dataset
 from app.commands.datasets import datasets
@@ -49,6 +49,7 @@ cli.command()(predict)
 cli.command()(predict_dataset)
 cli.command()(evaluate)
 cli.command()(compare)
+cli.command()(reproduce)
 cli.add_typer(evaluations, name="evaluations")
 cli.add_typer(keys, name="keys")
 cli.command()(audit)

@@ -13,11 +13,13 @@ from app.remote.hierarchies import Hierarchies
 from app.remote.jobs import Job, Jobs
 from app.remote.keys import Keys
 from app.remote.models import Instance, Models
+from app.remote.reproduction import reproduce
 from app.remote.storage import Storage
 from app.remote.transport import Transport
 from app.schemas.evaluations import Comparison, Part
 from app.schemas.health import Health, Readiness
 from app.schemas.predictions import PredictResponse
+from app.schemas.reproduction import Reproduction
 from app.schemas.solvers import SolverInfo, SolverList
 from app.schemas.status import Status
 from app.schemas.usage import Usage
@@ -131,6 +133,25 @@ class Polymargin:
             The dataset has no such part.
         """
         return self.jobs.submit({"kind": "evaluate", "model": model, "dataset": dataset, **options})
+
+    def reproduce(self, model: str, version: int, keep: bool = False, timeout: float | None = None) -> Reproduction:
+        """Train a version again from its own lineage, and compare the bits of all arrays.
+
+        Parameters
+        ----------
+        keep : bool
+            Keep the new version, under the name of the model and ``.reproduced``; else it is deleted again.
+        timeout : float or None
+            Seconds to wait for the job.
+
+        Raises
+        ------
+        ClientError
+            The dataset or the label tree is gone.
+        JobFailedError
+            The job has failed.
+        """
+        return reproduce(self._transport, model, version, keep, timeout)
 
     def compare(
         self,

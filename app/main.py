@@ -42,8 +42,8 @@ from app.api.paths import ARCHIVES, DATASETS, HIERARCHIES
 from app.api.request_middleware import RequestMiddleware
 from app.config import Settings, settings
 from app.protocols.spoken import routers
+from app.services import readiness
 from app.services.model_cache import ModelCache
-from app.services.readiness import jobs_by_state
 from app.services.remembered import Refreshing
 from app.store.db import dispose, sessions
 from app.store.privacy import keep_private
@@ -125,7 +125,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     logs.configure(config.log_level)
     factory = sessions()
     cache = ModelCache(factory, config.model_cache_bytes)
-    metrics = Metrics(partial(jobs_by_state, factory), lambda: cache.nbytes)
+    metrics = Metrics(partial(readiness.load, factory), lambda: cache.nbytes)
     app = FastAPI(
         title="Polymargin",
         version=VERSION,

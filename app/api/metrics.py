@@ -1,10 +1,12 @@
 """What Prometheus may ask: requests and predictions as they pass, jobs and loaded models as they are now."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from app.services.readiness import Load
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -16,13 +18,13 @@ class Metrics:
 
     Parameters
     ----------
-    n_jobs : callable
-        Gives the number of jobs in each state.
+    load : callable
+        Gives what goes on in the installation.
     cache_bytes : callable
         Gives the bytes of the models that are loaded.
     """
 
-    def __init__(self, n_jobs: Callable[[], Mapping[str, int]], cache_bytes: Callable[[], int]) -> None:
+    def __init__(self, load: Callable[[], Load], cache_bytes: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "polymargin_requests", "Requests answered.", ("method", "route", "status"), registry=self._registry
@@ -42,7 +44,7 @@ class Metrics:
         )
         self._instances = Counter("polymargin_instances", "Instances predicted.", registry=self._registry)
         self._counted: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._registry.register(_Now(n_jobs, cache_bytes))
+        self._registry.register(_Now(load, cache_bytes))
 
     def answered(self, method: str, route: str, status: int, seconds: float, *, streamed: bool) -> None:
         """Count one answered request; how long a stream of events was followed says nothing about latency."""
@@ -65,8 +67,8 @@ class Metrics:
 
 
 class _Now(Collector):
-    def __init__(self, n_jobs: Callable[[], Mapping[str, int]], cache_bytes: Callable[[], int]) -> None:
-        self._n_jobs = n_jobs
+    def __init__(self, load: Callable[[], Load], cache_bytes: Callable[[], int]) -> None:
+        self._load = load
         self._cache_bytes = cache_bytes
 
     def describe(self) -> Iterable[Metric]:
@@ -74,7 +76,16 @@ class _Now(Collector):
 
     def collect(self) -> Iterable[Metric]:
         jobs = GaugeMetricFamily("polymargin_jobs", "Jobs by state.", labels=("state",))
-        for state, count in self._n_jobs().items():
+        found = self._load()
+        for state, count in found.jobs.items():
             jobs.add_metric((state,), count)
         yield jobs
+        yield GaugeMetricFamily(
+            "polymargin_job_waiting_seconds", "How long the oldest queued job has waited.", value=found.waiting_seconds
+        )
+        workers = GaugeMetricFamily("polymargin_workers", "Living worker processes by queue.", labels=("queue",))
+        for queue, count in found.workers.items():
+            workers.add_metric((queue,), count)
+        yield workers
+        yield GaugeMetricFamily("polymargin_free_bytes", "Free on the disk of the data folder.", value=found.free_bytes)
         yield GaugeMetricFamily("polymargin_model_cache_bytes", "Bytes of loaded models.", value=self._cache_bytes())

@@ -1,4 +1,4 @@
-"""``polymargin models`` export and import."""
+"""``polymargin models`` export and import, and ``polymargin reproduce``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +32,28 @@ def export(
         print_json({"path": str(path), "size_bytes": size})
     else:
         out.print(f"Wrote {path}, {size:,} bytes", markup=False)
+
+
+def reproduce(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    version: Annotated[int, typer.Argument(help="Number.")],
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the new version, as MODEL.reproduced.")] = False,
+    json: Json = False,
+) -> None:
+    """Train a version again from its own lineage and compare the bits of all arrays; status 1 where they differ."""
+    out = console(json)
+    with Polymargin() as client, out.status("Training again"):
+        found = client.reproduce(model, version, keep)
+    if json:
+        print_json(found)
+    elif found.same:
+        out.print(f"The same bits: all {found.arrays} arrays have the same SHA-256", markup=False)
+    else:
+        out.print(f"{len(found.differing)} of {found.arrays} arrays differ: {', '.join(found.differing)}", markup=False)
+        if found.code_version != found.code_version_now:
+            out.print(f"It was trained by version {found.code_version}; this is {found.code_version_now}", markup=False)
+    if not found.same:
+        raise typer.Exit(1)
 
 
 @models.command("import")

@@ -1,15 +1,18 @@
 """Whether every part that a request may need is there."""
 
+import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.config import settings
 from app.schemas.health import Readiness
 from app.services import live_workers
 from app.store import tables
-from app.store.db import reading
+from app.store.db import db_now, reading
 from app.store.queue import GENERAL, reachable
 
 OK = "ok"
@@ -27,14 +30,41 @@ def check(sessions: sessionmaker[Session]) -> Readiness:
     return Readiness(ready=database == queue == workers == OK, database=database, queue=queue, workers=workers)
 
 
-def jobs_by_state(sessions: sessionmaker[Session]) -> Mapping[str, int]:
-    """How many jobs are in each state that any job is in."""
+@dataclass(frozen=True)
+class Load:
+    """What goes on in the installation at this moment.
+
+    Attributes
+    ----------
+    jobs : mapping of str to int
+        How many jobs are in each state that any job is in.
+    waiting_seconds : float
+        How long the oldest queued job has waited; 0 where there is none.
+    workers : mapping of str to int
+        Worker processes by queue, of the workers heard of lately.
+    free_bytes : int
+        On the disk of the data folder.
+    """
+
+    jobs: Mapping[str, int]
+    waiting_seconds: float
+    workers: Mapping[str, int]
+    free_bytes: int
+
+
+def load(sessions: sessionmaker[Session]) -> Load:
+    """What Prometheus is told of the whole installation."""
+    J = tables.Job
     with sessions() as session:
-        return count_by_state(session)
+        jobs = count_by_state(session)
+        with reading(session):
+            waiting = session.scalars(select(db_now() - func.min(J.created_at)).where(J.state == "queued")).one()
+        workers = live_workers.alive(session)
+    return Load(jobs, max(waiting or 0.0, 0.0), workers, shutil.disk_usage(settings().home).free)
 
 
 def count_by_state(session: Session) -> Mapping[str, int]:
-    """As :func:`jobs_by_state`, of the jobs that the session sees."""
+    """How many jobs are in each state that any job is in, of those that the session sees."""
     with reading(session):
         query = select(tables.Job.state, func.count().label("n_jobs")).group_by(tables.Job.state)
         return {row.state: row.n_jobs for row in session.execute(query)}

@@ -79,6 +79,7 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "GET /jobs/{id}/predictions": (lambda c: c.jobs.get("j").save_predictions("p.csv"), []),
     "GET /jobs/{id}/steps": (lambda c: c.jobs.get("j").steps(), ["jobs", "steps", "j"]),
     "GET /jobs/{id}/events": (lambda c: list(c.jobs.get("j").events()), ["jobs", "watch", "j"]),
+    "GET /jobs/{id}/predictions": (lambda c: c.jobs.get("j").save_predictions("none.parquet"), []),
     "GET /models": (lambda c: c.models.list(), ["models", "list"]),
     "GET /models/{ref}": (lambda c: c.models.get("x"), ["models", "show", "x"]),
     "DELETE /models/{ref}": (lambda c: c.models.delete("x"), ["models", "delete", "x"]),
@@ -209,6 +210,7 @@ def test_the_command_line_reaches_every_route(
 def test_routes_without_a_command_are_shown_by_another() -> None:
     assert {route for route, (_, arguments) in REACH.items() if not arguments} == {
         "GET /datasets/{ref}/statistics",  # datasets show
+        "GET /jobs/{id}/predictions",  # predict-dataset
         "GET /solvers/{name}",  # solvers NAME
         "GET /readyz",  # ready
         "GET /jobs/{id}/predictions",  # predict-dataset

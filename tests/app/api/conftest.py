@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from asking import TestClient, bearer
 from fastapi import FastAPI
-from working import SPARSE, TABLE, TEXTS, trained
+from working import SPARSE, TABLE, TEXTS, run, trained
 
 from app.config import Settings, settings
 from app.main import create_app
-from app.services import examples, keys
+from app.remote import transport
+from app.services import examples, jobs, keys
 from app.store.db import dispose, sessions
 from app.store.migrate import upgrade
 
@@ -82,6 +83,23 @@ def models(trained_home: Path, config: Settings, client: TestClient) -> TestClie
     """A client of a service that has the models letters, foods and shapes."""
     shutil.copytree(trained_home, config.home, dirs_exist_ok=True)
     return client
+
+
+@pytest.fixture
+def wired(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's service is the application in this process, and its worker each moment of waiting."""
+
+    def http(*, base_url: str, headers: dict[str, str], timeout: float) -> TestClient:
+        return TestClient(app, base_url=base_url, headers=headers)
+
+    def work(_seconds: float) -> None:
+        with sessions()() as session:
+            waiting = jobs.page(session, state="queued").items
+        for job in waiting:
+            run(job.id)
+
+    monkeypatch.setattr(transport.httpx, "Client", http)
+    monkeypatch.setattr("app.remote.jobs.time.sleep", work)
 
 
 @contextmanager

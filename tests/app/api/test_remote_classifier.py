@@ -6,37 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 from asking import TestClient
-from fastapi import FastAPI
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
-from working import run
 
-from app.remote import transport
 from app.remote.errors import JobFailedError
 from app.remote_classifier import RemoteClassifier
-from app.services import jobs
-from app.store.db import sessions
 
 TEXTS = ["red round apple", "green long leek", "blue deep sea"] * 8
 LABELS = ["fruit", "herb", "water"] * 8
 
 
 @pytest.fixture
-def make(app: FastAPI, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., RemoteClassifier]:
-    """A classifier whose service is the application in this process, and whose worker is each moment of waiting."""
-
-    def http(*, base_url: str, headers: dict[str, str], timeout: float) -> TestClient:
-        return TestClient(app, base_url=base_url, headers=headers)
-
-    def work(_seconds: float) -> None:
-        with sessions()() as session:
-            waiting = jobs.page(session, state="queued").items
-        for job in waiting:
-            run(job.id)
-
-    monkeypatch.setattr(transport.httpx, "Client", http)
-    monkeypatch.setattr("app.remote.jobs.time.sleep", work)
+def make(wired: None, secrets: dict[str, str]) -> Callable[..., RemoteClassifier]:
+    """A classifier whose service is the application in this process."""
 
     def classifier(**given: Any) -> RemoteClassifier:
         url, key = "http://127.0.0.1", secrets["editor"]
