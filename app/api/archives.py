@@ -12,11 +12,13 @@ from app.api.parameters import Db, Number, Once, Ref, point_to
 from app.api.paths import ARCHIVES, V1
 from app.api.problems import responses
 from app.api.uploads import Check
-from app.schemas.archives import MEDIA_TYPE, ExportFormat
+from app.schemas.archives import MEDIA_TYPE, ONNX_TYPE, ExportFormat
 from app.schemas.models import ModelVersion
 from app.schemas.names import NAME_PATTERN
-from app.services import archive_imports, archives
+from app.services import archive_imports, archives, models
 from app.services.idempotency import fingerprint, once
+from app.services.model_cache import load_version
+from app.services.onnx_models import onnx_model
 from app.store import tables
 from app.store.files import Upload
 
@@ -29,15 +31,26 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
     f"{V1}/models/{{ref}}/versions/{{number}}/export",
     dependencies=[VIEWER],
     response_class=StreamingResponse,
-    responses={200: {"content": {MEDIA_TYPE: _BINARY}}, **responses(401, 404, 422)},
+    responses={
+        200: {"content": dict.fromkeys((MEDIA_TYPE, ONNX_TYPE), _BINARY)},
+        **responses(401, 404, 422),
+    },
 )
 def export_version(
     session: Db,
     ref: Ref,
     number: Number,
-    format: Annotated[ExportFormat, Query(description="archive: all of it, to be imported elsewhere.")] = "archive",
+    format: Annotated[
+        ExportFormat,
+        Query(description="archive: all of it, to be imported elsewhere; onnx: a linear machine on given features."),
+    ] = "archive",
 ) -> Response:
     """A version with all its files: a zip of arrays that numpy reads, a model card, and the SHA-256 of each member."""
+    if format == "onnx":
+        loaded = load_version(session, models.version(session, ref, number))
+        headers = {"Content-Disposition": f'attachment; filename="{loaded.version.model}-{number}.onnx"'}
+        content = onnx_model(loaded.version, loaded.model, loaded.features)
+        return Response(content, media_type=ONNX_TYPE, headers=headers)
     archive = archives.make(session, ref, number)
     headers = {"Content-Disposition": f'attachment; filename="{archive.name}"'}
     return StreamingResponse(archive.blocks(), media_type=MEDIA_TYPE, headers=headers)

@@ -1,7 +1,7 @@
 """``polymargin models`` export and import, and ``polymargin reproduce``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -9,13 +9,17 @@ from app.client import Polymargin
 from app.commands.models import models
 from app.commands.output import Json, console, print_json, table
 from app.remote.errors import ClientError
+from app.schemas.archives import ExportFormat
 
 
 @models.command()
 def export(
     model: Annotated[str, typer.Argument(help="Name or id.")],
     version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
-    output: Annotated[Path | None, typer.Option(help="File to write; default: MODEL-VERSION.npz here.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Default: MODEL-VERSION.npz or .onnx here.")] = None,
+    format: Annotated[
+        str, typer.Option(metavar="archive|onnx", help="onnx: a linear machine on given features.")
+    ] = "archive",
     json: Json = False,
 ) -> None:
     """Write a version with all its files to an archive, which another service imports and numpy reads."""
@@ -26,8 +30,8 @@ def export(
             if latest is None:
                 raise ClientError(f"The model {model[:80]!r} has no version")
             version = latest.version
-        path = output or Path(f"{model}-{version}.npz")
-        size = client.models.export(model, version, path)
+        path = output or Path(f"{model}-{version}.{'onnx' if format == 'onnx' else 'npz'}")
+        size = client.models.export(model, version, path, cast(ExportFormat, format))
     if json:
         print_json({"path": str(path), "size_bytes": size})
     else:
