@@ -71,10 +71,15 @@ def terms(text: str, recipe: dict[str, Any]) -> list[str]:
     """Words, runs of them, their beginnings and runs of characters, as the recipe says."""
     unknown = set(recipe) - {
         "min_df", "max_df", "max_features", "ngram_max", "prefix", "char_ngrams", "sublinear_tf", "lowercase",
+        "min_word_length", "stop_words",
     }  # fmt: skip
-    if any(recipe[name] for name in unknown):
-        raise ValueError(f"this script does not know how to read texts with {sorted(unknown)}")
-    words = re.findall(r"\b\w\w+\b", text.lower() if recipe["lowercase"] else text)
+    # "stem" and "lemmas" take dictionaries that numpy and scipy do not have
+    if beyond := sorted(name for name in unknown if recipe[name]):
+        raise ValueError(f"this script cannot read texts with {', '.join(beyond)}; import the archive into Polymargin")
+    cased = str.lower if recipe["lowercase"] else str
+    stop = set(map(cased, recipe.get("stop_words", ())))
+    words = re.findall(rf"\b\w{{{recipe.get('min_word_length', 2)},}}\b", cased(text))
+    words = [word for word in words if word not in stop]
     found = [" ".join(words[i : i + n]) for n in range(1, recipe["ngram_max"] + 1) for i in range(len(words) - n + 1)]
     if length := recipe.get("prefix"):
         found += [f"{word[:length]}*" for word in words if len(word) > length]

@@ -271,7 +271,7 @@ def test_the_script_in_an_archive_answers_as_the_service_does(
     [
         {},
         {"ngram_max": 2, "prefix": 3, "char_ngrams": (2, 3), "min_df": 1},
-        {"lowercase": False, "sublinear_tf": False},
+        {"lowercase": False, "sublinear_tf": False, "min_word_length": 1, "stop_words": ["sea"]},
     ],
     ids=["plain", "rich", "bare"],
 )
