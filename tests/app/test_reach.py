@@ -45,6 +45,7 @@ Call = Callable[[Polymargin], Any]
 REACH: dict[str, tuple[Call, list[str]]] = {
     "GET /datasets": (lambda c: c.datasets.list(), ["datasets", "list"]),
     "POST /datasets": (lambda c: c.datasets.upload(FILE, "d", "csv"), ["datasets", "upload", FILE, "--format", "csv"]),
+    "POST /datasets/example": (lambda c: c.datasets.example(), ["datasets", "example"]),
     "GET /datasets/{ref}": (lambda c: c.datasets.get("x"), ["datasets", "show", "x"]),
     "GET /datasets/{ref}/errors": (lambda c: c.datasets.error_report("x"), ["datasets", "errors", "x"]),
     "GET /datasets/{ref}/rows": (lambda c: c.datasets.rows("x"), ["datasets", "rows", "x"]),
@@ -79,7 +80,6 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "GET /jobs/{id}/predictions": (lambda c: c.jobs.get("j").save_predictions("p.csv"), []),
     "GET /jobs/{id}/steps": (lambda c: c.jobs.get("j").steps(), ["jobs", "steps", "j"]),
     "GET /jobs/{id}/events": (lambda c: list(c.jobs.get("j").events()), ["jobs", "watch", "j"]),
-    "GET /jobs/{id}/predictions": (lambda c: c.jobs.get("j").save_predictions("none.parquet"), []),
     "GET /models": (lambda c: c.models.list(), ["models", "list"]),
     "GET /models/{ref}": (lambda c: c.models.get("x"), ["models", "show", "x"]),
     "DELETE /models/{ref}": (lambda c: c.models.delete("x"), ["models", "delete", "x"]),
@@ -210,7 +210,6 @@ def test_the_command_line_reaches_every_route(
 def test_routes_without_a_command_are_shown_by_another() -> None:
     assert {route for route, (_, arguments) in REACH.items() if not arguments} == {
         "GET /datasets/{ref}/statistics",  # datasets show
-        "GET /jobs/{id}/predictions",  # predict-dataset
         "GET /solvers/{name}",  # solvers NAME
         "GET /readyz",  # ready
         "GET /jobs/{id}/predictions",  # predict-dataset
