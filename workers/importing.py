@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from app.store.corpus import save_corpus, statistics_of
 from app.store.db import db_now
 from app.store.files import Files, files
 from workers.job_context import JobContext
+
+# arrays-<attempt>, and its name while it is written; an append's has its job's id before the attempt
+_OF_IMPORT = re.compile(r"\.?arrays-\d+(\.|$)")
 
 
 def import_dataset(context: JobContext) -> None:
@@ -63,8 +67,13 @@ def import_dataset(context: JobContext) -> None:
 
     context.succeed(finish)
     store.delete(f"{folder}/{ERROR_REPORT}")
+    _delete_other_attempts(store, folder, lease.attempt)
+
+
+def _delete_other_attempts(store: Files, folder: str, attempt: int) -> None:
+    """Delete what other attempts at the import have left; rows may be appended already, whose files stay."""
     for leftover in store.path(folder).glob("*arrays-*"):
-        if leftover.name != f"arrays-{lease.attempt}":
+        if _OF_IMPORT.match(leftover.name) and leftover.name != f"arrays-{attempt}":
             store.delete(f"{folder}/{leftover.name}")
 
 

@@ -23,7 +23,8 @@ class EvaluateRequest(BaseModel):
     part: Part | None = Field(
         default=None,
         description="Which rows: those of the dataset's own split or, on the dataset that the version was trained on, "
-        "of its job's split; or all of them. By default test where there is such a part, else all.",
+        "of its job's split; or all of them. By default test where there is such a part, else all; to be named where "
+        "the dataset has no split of its own and the version was trained on another version of it.",
     )
     hierarchy: Name | None = Field(
         default=None,

@@ -40,8 +40,9 @@ def resolve_batch(session: Session, request: BatchPredictRequest) -> tuple[table
     version = models.version_row(session, request.model, request.version, request.alias, lock=True)
     dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
     rows = dataset_versions.meant(session, dataset, request.dataset_version)
-    if request.part != "all" and rows.n_train == rows.n_rows:
-        raise InvalidInput("the dataset has no such part", [Item("the dataset has no split of its own", "/part")])
+    if request.part in ("test", "validation") and rows.n_train == rows.n_rows:
+        detail = f"all rows of the dataset are for training; part {request.part} needs a split of its own"
+        raise InvalidInput("the dataset has no such part", [Item(detail, "/part")])
     named = {"version": version.number, "alias": None, "dataset_version": rows.number}
     return dataset, request.model_copy(update=named)
 

@@ -41,7 +41,7 @@ def resolve_evaluation(session: Session, request: EvaluateRequest) -> ResolvedEv
     Conflict
         The dataset is not ready.
     InvalidInput
-        The dataset has no such part.
+        The dataset has no such part; or none is named, and the version's training rows cannot be told from others.
     """
     version = models.version_row(session, request.model, request.version, request.alias, lock=True)
     dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
@@ -57,9 +57,16 @@ def resolve_evaluation(session: Session, request: EvaluateRequest) -> ResolvedEv
 
 def _part(request: EvaluateRequest, rows: tables.DatasetVersion, version: tables.ModelVersion) -> Part:
     own = rows.n_train < rows.n_rows
-    same = (version.dataset_id, version.request.get("dataset_version") or 1) == (rows.dataset_id, rows.number)
+    trained_on = version.request.get("dataset_version") or 1
+    same = (version.dataset_id, trained_on) == (rows.dataset_id, rows.number)
     of_job = same and float(version.request.get("test_fraction", 0.0)) > 0
     if request.part is None:
+        if version.dataset_id == rows.dataset_id and not same and not own:
+            detail = (
+                f"the version was trained on version {trained_on} of the dataset, whose rows version {rows.number} "
+                f"does not tell from others; say dataset_version {trained_on}, or part all to measure all rows"
+            )
+            raise InvalidInput("which part is meant cannot be told", [Item(detail, "/part")])
         return "test" if own or of_job else "all"
     if request.part != "all" and not own and not same:
         detail = "the dataset has no split, and the version was trained on other rows; all its rows can be measured"

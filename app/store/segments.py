@@ -149,7 +149,7 @@ def _weights(rows: Parsed) -> NDArray[np.float64]:
 
 
 def _split(old: Parsed, new: Parsed, part: str | None) -> NDArray[np.int8] | None:
-    if old.split is None and new.split is None and part is None:
+    if old.split is None and new.split is None and part in (None, "train"):
         return None
     before = np.full(old.n_rows, TRAIN, np.int8) if old.split is None else np.asarray(old.split)
     of_part = PARTS.index("train" if part is None else part)

@@ -143,6 +143,14 @@ def test_a_job_whose_worker_died_goes_on_after_the_pieces_that_are_there(
 
 
 @on_sqlite
+def test_the_training_part_may_be_all_rows(session: Session, dataset: Callable[..., str]) -> None:
+    dataset()
+    dataset("label,x,split\na,1,train\nb,2,train\n", "split", "csv")
+    trained(session, dataset="split")
+    assert pq.read_table(predicted(session, dataset="split", part="train")).num_rows == 2
+
+
+@on_sqlite
 def test_what_cannot_be_predicted_is_refused(session: Session, dataset: Callable[..., str]) -> None:
     id = dataset()
     with pytest.raises(NotFound):
@@ -152,8 +160,9 @@ def test_what_cannot_be_predicted_is_refused(session: Session, dataset: Callable
         submitted(session, dataset="none")
     with pytest.raises(NotFound):
         submitted(session, version=9)
-    with pytest.raises(InvalidInput):
-        submitted(session, part="validation")
+    for part in ("test", "validation"):
+        with pytest.raises(InvalidInput):
+            submitted(session, part=part)
     queued = submitted(session)
     with pytest.raises(Conflict):
         batch_predictions.of_job(session, queued)

@@ -11,6 +11,7 @@ from working import run, train, upload
 
 from app.store.corpus import open_corpus
 from app.store.files import files
+from workers.job_context import JobContext
 
 FIRST = b"label,x,y\n" + b"a,1,0\nb,0,1\n" * 6
 MORE = b"label,y,x\n" + b"c,5,5\na,0,2\n" * 3
@@ -100,12 +101,51 @@ def test_a_job_names_the_version_that_it_used_and_may_use_an_older_one(
     assert hashes[0] == hashes[2] == grown["sha256"]
     assert hashes[1] == client.get("/api/v1/datasets/grown").json()["sha256"]
     for version, dataset_version in ((1, 1), (2, 2), (2, 1)):
-        request = {"kind": "evaluate", "model": "m", "version": version, "dataset": "grown"}
+        request = {"kind": "evaluate", "model": "m", "version": version, "dataset": "grown", "part": "all"}
         answer = client.post("/api/v1/jobs", json={**request, "dataset_version": dataset_version})
         run(answer.json()["id"])
         assert client.get(answer.headers["location"]).json()["state"] == "succeeded"
     refused = client.post("/api/v1/jobs", json={"dataset": "grown", "dataset_version": 3, "model": "m"})
     assert problem(refused, 422, "invalid_input")["errors"][0]["pointer"] == "/dataset_version"
+
+
+def test_rows_appended_before_the_import_has_tidied_up_keep_their_files(client: TestClient) -> None:
+    succeed = JobContext.succeed
+
+    def late(context: JobContext, finish: Any) -> None:
+        succeed(context, finish)
+        patch.undo()
+        folder = files().path(f"datasets/{context.lease.dataset_id}")
+        (folder / "arrays-7").mkdir()
+        (folder / ".arrays-7.half").mkdir()
+        assert append(client, MORE)["state"] == "succeeded"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JobContext, "succeed", late)
+        grown = upload(client, "grown", FIRST, "csv")
+    assert client.get("/api/v1/datasets/grown/rows?offset=12&limit=1").json()["rows"][0]["label"] == "c"
+    folder = files().path(f"datasets/{grown['id']}")
+    assert sorted(path.name.count("-") for path in folder.glob("*arrays-*")) == [1, 2]
+
+
+@pytest.mark.parametrize(("trained", "measured"), [(1, 2), (2, 1)])
+def test_rows_that_a_model_has_seen_are_not_measured_as_new_ones_unasked(
+    trained: int, measured: int, client: TestClient, grown: dict[str, Any]
+) -> None:
+    append(client, MORE)
+    assert train(client, "grown", "m", dataset_version=trained)["state"] == "succeeded"
+    request = {"kind": "evaluate", "model": "m", "dataset": "grown", "dataset_version": measured}
+    (refused,) = problem(client.post("/api/v1/jobs", json=request), 422, "invalid_input")["errors"]
+    assert refused["pointer"] == "/part"
+    assert f"dataset_version {trained}" in refused["detail"]
+    assert client.post("/api/v1/jobs", json={**request, "dataset_version": trained}).status_code == 202
+
+
+def test_rows_for_training_make_no_split_of_a_dataset_without_one(client: TestClient, grown: dict[str, Any]) -> None:
+    append(client, MORE, part="train")
+    assert open_corpus(files(), str(newest(Path(f"datasets/{grown['id']}")))).split is None
+    assert train(client, "grown", "m", test_fraction=0.2)["state"] == "succeeded"
+    assert "test" in client.get("/api/v1/models/m/versions/1").json()["metrics"]
 
 
 @pytest.mark.parametrize(
