@@ -4,6 +4,7 @@ Scores are probabilities where the model tells them, else 1 / (1 + exp(-score)),
 """
 
 import math
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import parse_qs
 
@@ -12,9 +13,10 @@ from fastapi import APIRouter, Query, Request, Response
 from app.api.parameters import Db, Ref
 from app.api.problems import responses
 from app.errors import InvalidInput, Item
-from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, ask, loaded_model, object_of
+from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, answered, ask, object_of
 from app.schemas.models import Model
 from app.services import models
+from app.services.model_cache import LoadedModel
 from app.services.predictions import MAX_TOP
 from app.version import VERSION
 
@@ -46,23 +48,31 @@ def annif_project(session: Db, ref: Ref) -> dict[str, Any]:
 @router.post("/projects/{ref}/suggest", responses=responses(401, 404, 409, 413, 422))
 async def annif_suggest(request: Request, ref: Ref) -> Response:
     """Subjects for the form's `text`: at most `limit`, with a score of at least `threshold`."""
-    fields = _form(await request.body())
-    limit = _number(fields, "limit", int, 10, 1, MAX_TOP)
-    threshold = _number(fields, "threshold", float, 0.0, 0.0, 1.0)
-    found = await _suggested(request, ref, [fields.get("text", "")], int(limit), threshold)
-    return answer_json({"results": found[0]})
+    return await answered(request, ref, _of_form)
 
 
 @router.post("/projects/{ref}/suggest-batch", responses=responses(401, 404, 409, 413, 422))
 async def annif_suggest_batch(request: Request, ref: Ref, limit: _Limit = 10, threshold: _Least = 0.0) -> Response:
     """Subjects for every one of `documents`, each a `text` and, if it likes, a `document_id`."""
-    documents: Any = object_of(await request.body()).get("documents")
+    return await answered(request, ref, partial(_of_documents, limit=limit, threshold=threshold))
+
+
+def _of_form(request: Request, loaded: LoadedModel, content: bytes) -> Response:
+    fields = _form(content)
+    limit = _number(fields, "limit", int, 10, 1, MAX_TOP)
+    threshold = _number(fields, "threshold", float, 0.0, 0.0, 1.0)
+    found = _suggested(request, loaded, [fields.get("text", "")], int(limit), threshold)
+    return answer_json({"results": found[0]})
+
+
+def _of_documents(request: Request, loaded: LoadedModel, content: bytes, limit: int, threshold: float) -> Response:
+    documents: Any = object_of(content).get("documents")
     texts: list[Any] = (
         [one.get("text") for one in documents if isinstance(one, dict)] if isinstance(documents, list) else []
     )
     if not texts or len(texts) < len(documents) or not all(type(text) is str for text in texts):
         raise InvalidInput("The body must be an object.", [Item("a list of objects with a text", "/documents")])
-    found = await _suggested(request, ref, texts, limit, threshold)
+    found = _suggested(request, loaded, texts, limit, threshold)
     ids = [one.get("document_id") for one in documents]
     return answer_json([{"document_id": id, "results": results} for id, results in zip(ids, found, strict=True)])
 
@@ -78,11 +88,10 @@ def _project(model: Model) -> dict[str, Any]:
     }
 
 
-async def _suggested(
-    request: Request, ref: str, texts: list[str], limit: int, threshold: float
+def _suggested(
+    request: Request, loaded: LoadedModel, texts: list[str], limit: int, threshold: float
 ) -> list[list[dict[str, Any]]]:
-    loaded = await loaded_model(request, ref)
-    answer = await ask(request, loaded, [{"text": text} for text in texts], top_k=limit)
+    answer = ask(request, loaded, [{"text": text} for text in texts], top_k=limit)
     found = []
     for prediction in answer["predictions"]:
         scored = [(entry, _worth(entry)) for entry in prediction["top"]]

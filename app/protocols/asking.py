@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from app.api.auth import admit
 from app.api.metrics import Metrics
 from app.api.problems import problem_of, refused_parameters
-from app.errors import InvalidInput, Malformed, PolymarginError
+from app.errors import InvalidInput, Item, Malformed, PolymarginError
 from app.schemas.keys import Role
 from app.services.keys import Principal
 from app.services.model_cache import LoadedModel, ModelCache, Reference
@@ -89,19 +89,31 @@ async def loaded_model(request: Request, ref: str, version: int | None = None) -
     return await run_in_threadpool(cache.get, reference) if loaded is None else loaded
 
 
-async def ask(request: Request, loaded: LoadedModel, instances: list[Any], **options: Any) -> dict[str, Any]:
+async def answered(request: Request, ref: str, answer: Callable[[Request, LoadedModel, bytes], Response]) -> Response:
+    """What ``answer`` makes of the model and the body, in a worker thread: a long one is parsed for a while."""
+    content = await request.body()
+    return await run_in_threadpool(answer, request, await loaded_model(request, ref), content)
+
+
+def ask(request: Request, loaded: LoadedModel, instances: list[Any], **options: Any) -> dict[str, Any]:
     """The answer to one request of :func:`app.services.predictions.predict`; its errors, too."""
-    return await run_in_threadpool(
-        _ask, loaded, {"instances": instances, **options}, request.app.state.settings.max_instances,
-        request.app.state.metrics,
-    )  # fmt: skip
-
-
-def _ask(loaded: LoadedModel, document: dict[str, Any], max_instances: int, metrics: Metrics) -> dict[str, Any]:
+    metrics: Metrics = request.app.state.metrics
     started = time.perf_counter()
-    answer = predict(loaded, document, max_instances)
+    answer = predict(loaded, {"instances": instances, **options}, most_instances(request))
     metrics.predicted(len(answer["predictions"]), time.perf_counter() - started)
     return answer
+
+
+def most_instances(request: Request) -> int:
+    """How many instances a request may have."""
+    most: int = request.app.state.settings.max_instances
+    return most
+
+
+def require_few(n_instances: int, most: int, pointer: str) -> None:
+    """Raise InvalidInput for too many instances, to be called before anything is made of each of them."""
+    if n_instances > most:
+        raise InvalidInput("There are too many instances.", [Item(f"1 to {most} are taken", pointer)])
 
 
 def json_of(content: bytes) -> Any:

@@ -3,78 +3,94 @@
 import csv
 import io
 from collections.abc import Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, Literal
 
 from app.errors import InvalidInput, Item, Malformed
-from app.protocols.asking import reads_texts
+from app.protocols.asking import reads_texts, require_few
 from app.services.model_cache import LoadedModel
 
 _FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
+_Kind = Literal["texts", "named", "numbered"]
 
 
-def from_document(loaded: LoadedModel, document: dict[str, Any]) -> list[Any]:
-    """Instances of the one form that a body has; raises InvalidInput."""
+def from_document(loaded: LoadedModel, document: dict[str, Any], most: int) -> list[Any]:
+    """Instances of the one form that a body has, at most ``most``; raises InvalidInput."""
     forms = [form for form in _FORMS if form in document]
     if len(forms) != 1:
         raise InvalidInput(f"The body must have one of {', '.join(_FORMS)}.")
     (form,) = forms
-    given = document[form]
+    given, kind = document[form], _kind(loaded)
     if form == "dataframe_split":
-        return _from_split(loaded, given)
+        return _from_split(kind, given, most)
     if isinstance(given, dict):  # columns by name, each a list
         columns = list(given)
         if not all(isinstance(column, list) for column in given.values()):
             raise _fault("every column is a list", f"/{form}")
         if len({len(column) for column in given.values()}) > 1:
             raise _fault("the columns have different lengths", f"/{form}")
-        return [_instance(loaded, columns, row) for row in zip(*given.values(), strict=True)]
+        require_few(len(given[columns[0]]) if columns else 0, most, f"/{form}")
+        return [_instance(kind, columns, row) for row in zip(*given.values(), strict=True)]
     if not isinstance(given, list):
         raise _fault("a list was expected", f"/{form}")
-    return [_one(loaded, value) for value in given]
+    require_few(len(given), most, f"/{form}")
+    return [_one(kind, value) for value in given]
 
 
-def from_csv(loaded: LoadedModel, content: bytes) -> list[Any]:
-    """Instances of CSV with a head of column names; raises Malformed, InvalidInput."""
+def from_csv(loaded: LoadedModel, content: bytes, most: int) -> list[Any]:
+    """Instances of CSV with a head of column names, at most ``most``; raises Malformed, InvalidInput."""
     try:
-        rows = list(csv.reader(io.StringIO(content.decode(), newline=""), strict=True))
+        reader = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
+        head = next(reader, None)
+        rows = list(islice(filter(None, reader), most + 1))
     except (csv.Error, UnicodeDecodeError) as error:
         raise Malformed("The body is not CSV in UTF-8.") from error
-    if not rows:
+    if head is None:
         raise Malformed("The body is empty; CSV with a head was expected.")
-    head, instances = rows[0], []
-    for number, row in enumerate(filter(None, rows[1:])):
+    require_few(len(rows), most, "")
+    kind, instances = _kind(loaded), []
+    for number, row in enumerate(rows):
         if len(row) != len(head):
             raise _fault(f"{len(row)} cells below a head of {len(head)}", f"/{number}")
-        instances.append(_instance(loaded, head, row if reads_texts(loaded) else _numbers(row, number)))
+        instances.append(_instance(kind, head, row if kind == "texts" else _numbers(row, number)))
     return instances
 
 
-def _from_split(loaded: LoadedModel, given: Any) -> list[Any]:
+def _kind(loaded: LoadedModel) -> _Kind:
+    # asked once a request: a model of some of its dataset's features makes the list of their names anew
+    if reads_texts(loaded):
+        return "texts"
+    return "numbered" if loaded.features.names() is None else "named"
+
+
+def _from_split(kind: _Kind, given: Any, most: int) -> list[Any]:
     data = given.get("data") if isinstance(given, dict) else None
     if not isinstance(data, list) or not all(isinstance(row, list) for row in data):
         raise _fault("data is a list of rows", "/dataframe_split/data")
+    require_few(len(data), most, "/dataframe_split/data")
     columns = given.get("columns", list(range(len(data[0]))) if data else [])
     if not isinstance(columns, list) or any(len(row) != len(columns) for row in data):
         raise _fault("every row has as many values as there are columns", "/dataframe_split/data")
-    return [_instance(loaded, [str(column) for column in columns], row) for row in data]
+    names = [str(column) for column in columns]
+    return [_instance(kind, names, row) for row in data]
 
 
-def _one(loaded: LoadedModel, value: Any) -> Any:
+def _one(kind: _Kind, value: Any) -> Any:
     if type(value) is str:
         return {"text": value}
     if not isinstance(value, dict):
-        if reads_texts(loaded) and isinstance(value, list) and len(value) == 1:
+        if kind == "texts" and isinstance(value, list) and len(value) == 1:
             return {"text": value[0]}
         return value
     own = value.keys() in ({"text"}, {"features"}, {"indices", "values"})
-    return value if own else _instance(loaded, list(value), list(value.values()))
+    return value if own else _instance(kind, list(value), list(value.values()))
 
 
-def _instance(loaded: LoadedModel, columns: Sequence[str], row: Sequence[Any]) -> Any:
+def _instance(kind: _Kind, columns: Sequence[str], row: Sequence[Any]) -> Any:
     """Named cells as an instance: a text's is in the column ``text``, or the only one."""
-    if not reads_texts(loaded):
-        if loaded.features.names() is None:
-            return list(row)
+    if kind == "numbered":
+        return list(row)
+    if kind == "named":
         return {"features": {name: value for name, value in zip(columns, row, strict=True) if value is not None}}
     if "text" in columns:
         return {"text": row[list(columns).index("text")]}

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Request, Response
 from app.api.parameters import Db, Ref
 from app.api.problems import responses
 from app.errors import InvalidInput, Item
-from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, ask, loaded_model, object_of, reads_texts
+from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, answered, ask, loaded_model, object_of, reads_texts
 from app.services import models
+from app.services.model_cache import LoadedModel
 
 router = APIRouter(prefix="/v1/models", tags=["kserve v1"], dependencies=[VIEWER], route_class=ProtocolRoute)
 
@@ -32,13 +33,16 @@ async def predict_instances(request: Request, ref: Ref) -> Response:
 
     An instance is a text or a list of numbers, or an object as the other predictions take it.
     """
-    document = object_of(await request.body())
-    loaded = await loaded_model(request, ref)
+    return await answered(request, ref, _predicted)
+
+
+def _predicted(request: Request, loaded: LoadedModel, content: bytes) -> Response:
+    document = object_of(content)
     instances = document.pop("instances", None)
     document.pop("signature_name", None)
     if not isinstance(instances, list):
         raise InvalidInput("The body must be an object.", [Item("a list of instances is needed", "/instances")])
     if reads_texts(loaded):
         instances = [{"text": one} if type(one) is str else one for one in instances]
-    answer = await ask(request, loaded, instances, **document)
+    answer = ask(request, loaded, instances, **document)
     return answer_json({"predictions": answer["predictions"], "model_version": str(answer["version"])})

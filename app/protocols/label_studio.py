@@ -14,7 +14,18 @@ from fastapi import APIRouter, Request, Response
 from app.api.parameters import Ref
 from app.api.problems import responses
 from app.errors import InvalidInput, Item
-from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, ask, loaded_model, object_of, reads_texts
+from app.protocols.asking import (
+    VIEWER,
+    ProtocolRoute,
+    answer_json,
+    answered,
+    ask,
+    loaded_model,
+    most_instances,
+    object_of,
+    reads_texts,
+    require_few,
+)
 from app.services.model_cache import LoadedModel
 
 router = APIRouter(
@@ -23,6 +34,7 @@ router = APIRouter(
 
 _ERRORS = responses(401, 404, 409, 422)
 _ASKING = responses(401, 404, 409, 413, 422)
+_MOST_CONFIG = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -46,37 +58,50 @@ async def label_studio_health(request: Request, ref: Ref) -> Response:
 @router.post("/setup", responses=_ASKING)
 async def label_studio_setup(request: Request, ref: Ref) -> Response:
     """Check a project's labeling configuration; the answer names the version."""
-    document = object_of(await request.body())
-    if document.get("schema"):
-        _control(document["schema"], "/schema")
-    return answer_json({"model_version": _version(await loaded_model(request, ref))})
+    return await answered(request, ref, _checked)
 
 
 @router.post("/predict", responses=_ASKING)
 async def label_studio_predict(request: Request, ref: Ref) -> Response:
     """One pre-annotation a task."""
-    document = object_of(await request.body())
-    tasks = document.get("tasks")
-    if not isinstance(tasks, list) or not all(isinstance(t, dict) and isinstance(t.get("data"), dict) for t in tasks):
-        raise InvalidInput("The body must be an object.", [Item("a list of tasks, each with its data", "/tasks")])
-    loaded = await loaded_model(request, ref)
-    control = _control(document.get("label_config"), "/label_config")
-    if not tasks:
-        return answer_json({"results": [], "model_version": _version(loaded)})
-    instances = [_instance(loaded, control, task["data"], at) for at, task in enumerate(tasks)]
-    answer = await ask(request, loaded, instances)
-    results = [_result(loaded, control, prediction) for prediction in answer["predictions"]]
-    return answer_json({"results": results, "model_version": _version(loaded)})
+    return await answered(request, ref, _predicted)
 
 
 @router.post("/webhook", responses=_ASKING)
 async def label_studio_webhook(request: Request, ref: Ref) -> Response:
     """Take notice of an event of a project; nothing is learnt from it."""
-    object_of(await request.body())
-    return answer_json({"status": "ok", "model_version": _version(await loaded_model(request, ref))})
+    return await answered(request, ref, _noticed)
+
+
+def _checked(_request: Request, loaded: LoadedModel, content: bytes) -> Response:
+    document = object_of(content)
+    if document.get("schema"):
+        _control(document["schema"], "/schema")
+    return answer_json({"model_version": _version(loaded)})
+
+
+def _predicted(request: Request, loaded: LoadedModel, content: bytes) -> Response:
+    document = object_of(content)
+    tasks = document.get("tasks")
+    if not isinstance(tasks, list) or not all(isinstance(t, dict) and isinstance(t.get("data"), dict) for t in tasks):
+        raise InvalidInput("The body must be an object.", [Item("a list of tasks, each with its data", "/tasks")])
+    require_few(len(tasks), most_instances(request), "/tasks")
+    control = _control(document.get("label_config"), "/label_config")
+    if not tasks:
+        return answer_json({"results": [], "model_version": _version(loaded)})
+    answer = ask(request, loaded, _instances(loaded, control, [task["data"] for task in tasks]))
+    results = [_result(loaded, control, prediction) for prediction in answer["predictions"]]
+    return answer_json({"results": results, "model_version": _version(loaded)})
+
+
+def _noticed(_request: Request, loaded: LoadedModel, content: bytes) -> Response:
+    object_of(content)
+    return answer_json({"status": "ok", "model_version": _version(loaded)})
 
 
 def _control(config: Any, pointer: str) -> _Control:
+    if isinstance(config, str) and len(config) > _MOST_CONFIG:
+        raise _fault(f"a labeling configuration of at most {_MOST_CONFIG} characters was expected", pointer)
     try:
         root = ElementTree.fromstring(config) if isinstance(config, str) else None
     except (ElementTree.ParseError, DefusedXmlException, ValueError):
@@ -91,13 +116,14 @@ def _control(config: Any, pointer: str) -> _Control:
     raise _fault("a Choices or Taxonomy whose toName is an object with a value such as $text was expected", pointer)
 
 
-def _instance(loaded: LoadedModel, control: _Control, data: dict[str, Any], at: int) -> Any:
+def _instances(loaded: LoadedModel, control: _Control, tasks: list[dict[str, Any]]) -> list[Any]:
     if not reads_texts(loaded):
         known = set(loaded.features.names() or ())
-        return {"features": {name: value for name, value in data.items() if name in known}}
-    if type(data.get(control.field)) is not str:
-        raise _fault(f"a text {control.field!r:.80} was expected", f"/tasks/{at}/data")
-    return {"text": data[control.field]}
+        return [{"features": {name: value for name, value in data.items() if name in known}} for data in tasks]
+    for at, data in enumerate(tasks):
+        if type(data.get(control.field)) is not str:
+            raise _fault(f"a text {control.field!r:.80} was expected", f"/tasks/{at}/data")
+    return [{"text": data[control.field]} for data in tasks]
 
 
 def _result(loaded: LoadedModel, control: _Control, prediction: dict[str, Any]) -> dict[str, Any]:

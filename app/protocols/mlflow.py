@@ -10,8 +10,18 @@ from fastapi import APIRouter, Request, Response
 from app.api.parameters import Ref
 from app.api.problems import responses
 from app.errors import InvalidInput, Item, NotFound, UnsupportedFormat
-from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, ask, loaded_model, object_of
+from app.protocols.asking import (
+    VIEWER,
+    ProtocolRoute,
+    answer_json,
+    answered,
+    ask,
+    loaded_model,
+    most_instances,
+    object_of,
+)
 from app.protocols.frames import from_csv, from_document
+from app.services.model_cache import LoadedModel
 from app.version import VERSION
 
 router = APIRouter(tags=["mlflow"], dependencies=[VIEWER], route_class=ProtocolRoute)
@@ -39,7 +49,7 @@ async def mlflow_version(request: Request, ref: Ref) -> Response:
 @router.post("/mlflow/{ref}/invocations", responses=_ASKING)
 async def mlflow_invocations(request: Request, ref: Ref) -> Response:
     """The label of every row of a data frame; with `{"params": {"top_k": 3}}` whole predictions."""
-    return await _answer(request, ref)
+    return await answered(request, ref, _predicted)
 
 
 @router.get("/ping", responses=_ERRORS)
@@ -57,7 +67,7 @@ async def default_version(request: Request) -> Response:
 @router.post("/invocations", responses=_ASKING)
 async def default_invocations(request: Request) -> Response:
     """As the same below a model, for the one that POLYMARGIN_MLFLOW_MODEL names."""
-    return await _answer(request, _default(request))
+    return await answered(request, _default(request), _predicted)
 
 
 def _default(request: Request) -> str:
@@ -67,21 +77,19 @@ def _default(request: Request) -> str:
     return name
 
 
-async def _answer(request: Request, ref: str) -> Response:
+def _predicted(request: Request, loaded: LoadedModel, content: bytes) -> Response:
     media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    content = await request.body()
-    loaded = await loaded_model(request, ref)
     options: Any = {}
     if media_type == "text/csv":
-        instances = from_csv(loaded, content)
+        instances = from_csv(loaded, content, most_instances(request))
     elif media_type == "application/json":
         document = object_of(content)
         options = document.get("params") or {}
         if not isinstance(options, dict) or "instances" in options:
             raise InvalidInput("The body's params are not valid.", [Item("an object of options", "/params")])
-        instances = from_document(loaded, document)
+        instances = from_document(loaded, document, most_instances(request))
     else:
         raise UnsupportedFormat("The Content-Type must be application/json or text/csv.")
-    answer = await ask(request, loaded, instances, **options)
+    answer = ask(request, loaded, instances, **options)
     found = answer["predictions"] if options else [prediction["label"] for prediction in answer["predictions"]]
     return answer_json({"predictions": found})

@@ -3,17 +3,27 @@
 Texts are one BYTES input; features one input of numbers, shape [rows, features].
 """
 
-import asyncio
 import zlib
 from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from app.api.parameters import Number, Ref
 from app.api.problems import responses
 from app.errors import InvalidInput, Item, Malformed, TooLarge
-from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, ask, loaded_model, object_of, reads_texts
+from app.protocols.asking import (
+    VIEWER,
+    ProtocolRoute,
+    answer_json,
+    ask,
+    loaded_model,
+    most_instances,
+    object_of,
+    reads_texts,
+    require_few,
+)
 from app.protocols.tensors import Tensor, as_bytes, as_json, read
 from app.services.model_cache import LoadedModel
 from app.version import VERSION
@@ -71,13 +81,13 @@ async def version_ready(request: Request, ref: Ref, number: Number) -> Response:
 @router.post("/models/{ref}/infer", responses=_INFER)
 async def infer_model(request: Request, ref: Ref) -> Response:
     """Labels and scores of the latest version; the parameter `top_k` asks for more than the best."""
-    return await _infer(request, await loaded_model(request, ref))
+    return await _answered(request, await loaded_model(request, ref))
 
 
 @router.post("/models/{ref}/versions/{number}/infer", responses=_INFER)
 async def infer_version(request: Request, ref: Ref, number: Number) -> Response:
     """Labels and scores of a version; the parameter `top_k` asks for more than the best."""
-    return await _infer(request, await loaded_model(request, ref, number))
+    return await _answered(request, await loaded_model(request, ref, number))
 
 
 def _metadata(loaded: LoadedModel) -> Response:
@@ -107,8 +117,12 @@ def _names(loaded: LoadedModel) -> tuple[str, ...]:
     return _OUTPUTS if loaded.model.reliability is not None else _OUTPUTS[:2]
 
 
-async def _infer(request: Request, loaded: LoadedModel) -> Response:
-    document, binary = _parts(request, await _content(request))
+async def _answered(request: Request, loaded: LoadedModel) -> Response:
+    return await run_in_threadpool(_infer, request, loaded, await request.body())
+
+
+def _infer(request: Request, loaded: LoadedModel, content: bytes) -> Response:
+    document, binary = _parts(request, _unpacked(request, content))
     inputs, offset = [], 0
     given = document.get("inputs")
     for at, entry in enumerate(given if isinstance(given, list) else []):
@@ -117,15 +131,14 @@ async def _infer(request: Request, loaded: LoadedModel) -> Response:
     parameters = document.get("parameters") or {}
     if not isinstance(parameters, dict):
         raise _fault("parameters are an object", "/parameters")
-    instances = await asyncio.to_thread(_instances, loaded, inputs)
-    answer = await ask(request, loaded, instances, top_k=parameters.get("top_k", 1))
+    instances = _instances(inputs, most_instances(request))
+    answer = ask(request, loaded, instances, top_k=parameters.get("top_k", 1))
     wanted = _wanted(document, parameters, loaded)
     return _answer(document, loaded, [(tensor, wanted[tensor.name]) for tensor in _tensors(loaded, answer, wanted)])
 
 
-async def _content(request: Request) -> bytes:
+def _unpacked(request: Request, content: bytes) -> bytes:
     """The body; clients may compress it."""
-    content = await request.body()
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding == "identity":
         return content
@@ -151,13 +164,18 @@ def _parts(request: Request, content: bytes) -> tuple[dict[str, Any], bytes]:
     return object_of(content[: int(said)]), content[int(said) :]
 
 
-def _instances(loaded: LoadedModel, inputs: list[Tensor]) -> list[Any]:
+def _instances(inputs: list[Tensor], most: int) -> list[Any]:
     if len(inputs) != 1:
         raise _fault(f"{len(inputs)} inputs were given; the model has one", "/inputs")
     (tensor,) = inputs
+    # before the rows are made: an empty tensor may have a shape of any number of rows
+    if 0 in tensor.shape:
+        raise _fault("a dimension is 0; nothing can be predicted of that", "/inputs/0/shape")
     if isinstance(tensor.values, np.ndarray):
         rows = tensor.shape[0] if len(tensor.shape) == 2 else 1
-        return [row.tolist() for row in tensor.values.astype(np.float64).reshape(rows, -1)] if rows else []
+        require_few(rows, most, "/inputs/0/shape")
+        return tensor.values.astype(np.float64).reshape(rows, -1).tolist()
+    require_few(len(tensor.values), most, "/inputs/0/shape")
     return [{"text": text} for text in tensor.values]
 
 

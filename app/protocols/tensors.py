@@ -1,5 +1,6 @@
 """Tensors of the Open Inference Protocol: as JSON, and as the bytes of its binary extension."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ KINDS: Mapping[str, str] = {
     "INT32": "<i4", "INT64": "<i8", "FP16": "<f2", "FP32": "<f4", "FP64": "<f8",
 }  # fmt: skip
 _LENGTH_BYTES = 4
+_MOST_DIMENSIONS = 8
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,11 @@ def read(entry: Any, at: int, binary: bytes, offset: int) -> tuple[Tensor, int]:
     datatype: Any = entry.get("datatype")
     if not (isinstance(shape, list) and shape and all(type(n) is int and n >= 0 for n in shape)):
         raise _fault("a shape is a list of numbers, none below 0", f"{where}/shape")
+    if len(shape) > _MOST_DIMENSIONS:
+        raise _fault(f"a shape has at most {_MOST_DIMENSIONS} dimensions", f"{where}/shape")
     if datatype != "BYTES" and datatype not in KINDS:
         raise _fault(f"the datatypes taken are BYTES, {', '.join(KINDS)}", f"{where}/datatype")
-    size, n_bytes = int(np.prod([float(n) for n in shape])), _binary_size(entry, where)
+    size, n_bytes = math.prod(shape), _binary_size(entry, where)
     if n_bytes is None:
         return Tensor(
             entry["name"], datatype, tuple(shape), _from_json(entry.get("data"), datatype, size, where)

@@ -106,6 +106,12 @@ def test_an_error_says_what_is_wrong_where_clients_of_this_protocol_look(models:
         ({**SHAPES, "datatype": "INT8", "data": [1e300, 1, 1, 1]}, "does not fit INT8"),
         ({**SHAPES, "data": ["1", 2, 3, 4]}, "numbers"),
         ({**SHAPES, "shape": [4, 1]}, "1 numbers, expected 2"),
+        ({**SHAPES, "shape": [2**40, 0], "data": []}, "a dimension is 0"),
+        ({**SHAPES, "shape": [0, 2], "data": []}, "a dimension is 0"),
+        ({**SHAPES, "shape": [2**62] * 8}, "4 values for a shape of"),
+        ({**SHAPES, "shape": [2] + [1] * 8, "data": [1, 2]}, "at most 8 dimensions"),
+        ({**SHAPES, "shape": [1001, 1], "data": [1] * 1001}, "1 to 1000 are taken"),
+        ({**TEXT, "shape": [1001], "data": ["a"] * 1001}, "1 to 1000 are taken"),
         ("x", "an input has"),
     ],
 )

@@ -1,5 +1,7 @@
+import asyncio
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,7 +10,9 @@ from fastapi import FastAPI
 from serving import client, serving
 
 from app.config import Settings
+from app.features.columns import SparseFeatures
 from app.main import create_app
+from app.protocols import annif, asking, frames, label_studio, mlflow, open_inference
 
 ANNIF = """
 import sys
@@ -211,3 +215,82 @@ def test_a_body_that_is_not_json_is_refused_by_every_protocol(models: TestClient
     for path in ("/v1/models/foods:predict", "/mlflow/foods/invocations", "/label-studio/foods/predict"):
         problem(models.post(path, content=b"{", headers=JSON), 400)
         problem(models.post(path, content=json.dumps([1]).encode(), headers=JSON), 422)
+
+
+MANY = 1001
+ROWS = [[9, 1]] * MANY
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"dataframe_split": {"columns": ["width", "height"], "data": ROWS}},
+        {"dataframe_records": [{"width": 9}] * MANY},
+        {"instances": ROWS},
+        {"inputs": {"width": [9] * MANY}},
+        "width,height\n" + "9,1\n" * MANY,
+        {"tasks": [{"data": {}}] * MANY, "label_config": CHOICES},
+    ],
+)
+def test_too_many_instances_are_refused_before_anything_is_made_of_them(
+    models: TestClient, body: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (frames, label_studio):
+        monkeypatch.setattr(module, "_instance" if module is frames else "_instances", None)
+    path = "/label-studio/shapes/predict" if "tasks" in body else "/mlflow/shapes/invocations"
+    given = {"json": body} if isinstance(body, dict) else {"content": body, "headers": {"Content-Type": "text/csv"}}
+    assert "1 to 1000 are taken" in problem(models.post(path, **given), 422)["message"]
+
+
+def test_the_names_of_features_are_listed_once_a_request(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    names = SparseFeatures.names
+    monkeypatch.setattr(SparseFeatures, "names", lambda self: asked.append(1) or names(self))
+    tasks = {"tasks": [{"data": {"width": 9}}] * 50, "label_config": CHOICES}
+    for path, body in (("/label-studio/shapes/predict", tasks), ("/mlflow/shapes/invocations", {"inputs": ROWS[:50]})):
+        asked.clear()
+        assert models.post(path, json=body).status_code == 200
+        assert len(asked) == 1
+
+
+def test_no_protocol_parses_a_body_on_the_event_loop(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+
+    def in_a_thread(function: Callable[..., Any]) -> Callable[..., Any]:
+        def parse(*args: Any) -> Any:
+            with pytest.raises(RuntimeError):
+                asyncio.get_running_loop()
+            parsed.append(function)
+            return function(*args)
+
+        return parse
+
+    for module, name in (
+        (asking, "json_of"), (label_studio, "_control"), (mlflow, "from_csv"), (annif, "_form"),
+        (open_inference, "_unpacked"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, in_a_thread(getattr(module, name)))
+    text = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["sea"]}
+    for path, body in (
+        ("/label-studio/foods/setup", {"schema": CHOICES}),
+        ("/label-studio/foods/predict", {"tasks": [{"data": {"body": "x"}}], "label_config": CHOICES}),
+        ("/label-studio/foods/webhook", {}),
+        ("/mlflow/foods/invocations", {"inputs": ["sea"]}),
+        ("/v1/models/foods:predict", {"instances": ["sea"]}),
+        ("/v1/projects/foods/suggest-batch", {"documents": [{"text": "sea"}]}),
+        ("/v2/models/foods/infer", {"inputs": [text]}),
+    ):
+        parsed.clear()
+        assert models.post(path, json=body).status_code == 200
+        assert parsed
+    assert models.post("/v1/projects/foods/suggest", data={"text": "sea"}).status_code == 200
+    csv = {"Content-Type": "text/csv"}
+    assert models.post("/mlflow/foods/invocations", content=b"text\nsea\n", headers=csv).status_code == 200
+
+
+def test_a_labeling_configuration_that_is_too_long_is_not_parsed(
+    models: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(label_studio.ElementTree, "fromstring", None)
+    document = problem(models.post("/label-studio/foods/setup", json={"schema": CHOICES + " " * (256 << 10)}), 422)
+    assert "at most 262144 characters" in document["message"]
