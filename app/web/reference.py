@@ -3,14 +3,17 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from fastapi import Request
+from fastapi import FastAPI, Request
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from app.api.auth import authorize
 from app.errors import PolymarginError
-from app.web.rendering import render
+from app.web.rendering import part, render
 from app.web.routing import pages
 
 router = pages()
@@ -34,20 +37,20 @@ async def show_reference(request: Request) -> Response:
     """Every route and every schema, for anybody."""
     with suppress(PolymarginError):
         await authorize(request, "viewer")  # who has signed in stays so
-    document = request.app.openapi()
+    parts = await run_in_threadpool(_parts, request.app)
+    return render(request, "reference.html", parts=parts, description=request.app.openapi()["info"]["description"])
+
+
+@lru_cache(maxsize=1)
+def _parts(app: FastAPI) -> Markup:
+    # Written once: it is long, nobody needs a key to ask for it, and it changes only with the release.
+    document = app.openapi()
     tags = {tag["name"]: tag["description"] for tag in document["tags"]}
     operations: dict[str, list[Operation]] = {tag: [] for tag in tags}
     for tag, operation in _operations(document):
         operations[tag].append(operation)
-    return render(
-        request,
-        "reference.html",
-        tags=tags,
-        operations=operations,
-        schemas=document["components"]["schemas"],
-        kind=kind,
-        description=document["info"]["description"],
-    )
+    schemas = document["components"]["schemas"]
+    return part("reference_parts.html", tags=tags, operations=operations, schemas=schemas, kind=kind)
 
 
 def kind(schema: Mapping[str, Any]) -> str:

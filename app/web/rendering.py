@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -81,6 +82,11 @@ def render(request: Request, template: str, code: int = 200, **context: Any) -> 
     )
     # with no referrer at all browsers send forms with no origin, either, and those are refused
     return HTMLResponse(text, code, {"Referrer-Policy": "same-origin"})
+
+
+def part(template: str, **context: Any) -> Markup:
+    """A part of a page that is the same for everybody."""
+    return Markup(_environment.get_template(template).render(**context))
 
 
 def number(value: float | None, digits: int = 4) -> str:

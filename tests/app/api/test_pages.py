@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from working import TEXTS, run, train, upload
 
 from app import main
-from app.web import assets
+from app.web import assets, reference
 
 PATHS = sorted({route.path for part in main.PAGES for route in part.router.routes})
 EVIL = "<script>alert(1)</script>"
@@ -146,6 +146,19 @@ def test_the_reference_describes_every_route_and_schema(app: FastAPI, client: Te
             assert f'id="{operation["operationId"]}"' in text
     for name in document["components"]["schemas"]:
         assert f'id="schema-{name}"' in text
+
+
+def test_the_reference_is_written_once_and_shows_to_each_who_they_are(
+    app: FastAPI, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[object] = []
+    operations = reference._operations
+    monkeypatch.setattr(reference, "_operations", lambda document: written.append(1) or operations(document))
+    nobody = TestClient(app).get("/docs").text
+    admin = TestClient(app, headers=bearer(secrets["admin"])).get("/docs").text
+    assert "the-admin" in admin
+    assert "the-admin" not in nobody
+    assert len(written) == 1
 
 
 def test_status_tells_what_runs_and_what_failed(models: TestClient) -> None:
