@@ -7,6 +7,7 @@ that a page of another site cannot know.
 import hmac
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 import structlog
@@ -74,18 +75,29 @@ class KeyRing:
         digest = keys.digest(secret.strip())
         known = self.known.ready(digest)
         if known is None:
-            known = await self._look_up(digest, address)
+            known = await self._look_up(self.known, digest, address)
         self._used[known.key_id] = time.monotonic()
         return known
 
-    async def of_session(self, secret: str) -> Principal:
-        """Who has signed in to the session of that secret; raises Unauthenticated."""
+    async def of_session(self, secret: str, address: str = "") -> Principal:
+        """Who has signed in to the session of that secret; raises as :meth:`principal`."""
         digest = keys.digest(secret)
         known = self.signed_in.ready(digest)
         if known is None:
-            known = await run_in_threadpool(self.signed_in.get, digest)
+            known = await self._look_up(self.signed_in, digest, address)
         self._used[known.key_id] = time.monotonic()
         return known
+
+    async def guess(self, look_up: Callable[[], Principal], address: str) -> Principal:
+        """What ``look_up`` finds in a worker thread, unless the address has guessed too often; raises as it and so."""
+        wait = self._failed.wait(address)
+        if wait:
+            raise TooMany("This address has shown too many keys that are not known.", wait)
+        try:
+            return await run_in_threadpool(look_up)
+        except Unauthenticated:
+            self._failed.take(address)
+            raise
 
     def forget(self) -> None:
         """Ask the database again about every key and session."""
@@ -105,17 +117,16 @@ class KeyRing:
             log.warning("keys.uses_not_written", error=type(error).__name__)
             self._used = used | self._used
 
-    async def _look_up(self, digest: str, address: str) -> Principal:
-        # A key that was good before is never held up by what others of its address try.
-        wait = 0.0 if digest in self._good else self._failed.wait(address)
-        if wait:
-            raise TooMany("This address has shown too many keys that are not known.", wait)
-        try:
-            known = await run_in_threadpool(self.known.get, digest)
-        except Unauthenticated:
-            self._good.discard(digest)
-            self._failed.take(address)
-            raise
+    async def _look_up(self, remembered: Remembered[str, Principal], digest: str, address: str) -> Principal:
+        look_up = partial(remembered.get, digest)
+        if digest not in self._good:
+            known = await self.guess(look_up, address)
+        else:  # what was good before is never held up by what others of its address try
+            try:
+                known = await run_in_threadpool(look_up)
+            except Unauthenticated:
+                self._good.discard(digest)
+                raise
         if len(self._good) >= _MOST_REMEMBERED:
             self._good.clear()
         self._good.add(digest)
@@ -144,15 +155,16 @@ async def authorize(request: Request, role: Role) -> Principal:
     return await admit(request.app.state, request.scope, request.headers.get("authorization", ""), role)
 
 
+async def require_still(request: Request) -> None:
+    """Raise Unauthenticated where the key or the session of a request that goes on has ended since."""
+    await _whose(request.app.state, request.scope, request.headers.get("authorization", ""))
+
+
 async def admit(state: State, scope: Scope, authorization: str, role: Role) -> Principal:
     """As :func:`authorize`, for a request whose ``Authorization`` header is known; without one its cookie counts."""
     keyring: KeyRing = state.keyring
-    cookie = None if authorization else session_of(Request(scope))
-    if cookie is None:
-        client = scope.get("client")
-        principal = await keyring.principal(authorization, client[0] if client else "")
-    else:
-        principal = await keyring.of_session(cookie)
+    principal, cookie = await _whose(state, scope, authorization)
+    if cookie is not None:
         token = Request(scope).headers.get("x-csrf-token", "")
         if scope["method"] not in _SAFE and not is_csrf_token(cookie, token):
             raise Forbidden("A browser's session changes things only with the page's token in X-CSRF-Token.")
@@ -163,6 +175,17 @@ async def admit(state: State, scope: Scope, authorization: str, role: Role) -> P
     if wait:
         raise TooMany("The key has asked too often just now.", wait)
     return principal
+
+
+async def _whose(state: State, scope: Scope, authorization: str) -> tuple[Principal, str | None]:
+    """Who asks, and the secret of the session by which."""
+    keyring: KeyRing = state.keyring
+    client = scope.get("client")
+    address = client[0] if client else ""
+    cookie = None if authorization else session_of(Request(scope))
+    if cookie is None:
+        return await keyring.principal(authorization, address), None
+    return await keyring.of_session(cookie, address), cookie
 
 
 _viewer, _editor, _admin = _needs("viewer"), _needs("editor"), _needs("admin")

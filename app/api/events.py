@@ -8,6 +8,8 @@ from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from app.api.auth import require_still
+from app.errors import Unauthenticated
 from app.schemas.jobs import FINAL_STATES, Job, JobStep
 from app.services import jobs
 
@@ -19,7 +21,8 @@ _STEPS = 1000
 
 
 async def follow(request: Request, opened: Callable[[], Session], id: str, after: int) -> AsyncIterator[bytes]:
-    """The steps numbered above ``after`` and every change of the job, until it is over or the client has gone.
+    """The steps numbered above ``after`` and every change of the job, until it is over, the client has
+    gone, or what it was let in by has ended.
 
     Between two looks neither a thread nor a connection is held.
     """
@@ -27,6 +30,10 @@ async def follow(request: Request, opened: Callable[[], Session], id: str, after
     spoke = time.monotonic()
     yield b"retry: 2000\n\n"
     while not await request.is_disconnected():
+        try:
+            await require_still(request)
+        except Unauthenticated:
+            return
         job, steps = await run_in_threadpool(_look, opened, id, after)
         message = b"".join(_event("step", step.model_dump_json(), step.number) for step in steps)
         more = len(steps) == _STEPS

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -65,6 +66,35 @@ def test_a_stream_follows_a_job_until_it_is_over(
     found = asyncio.run(cancel_while_following())
     assert [event["data"]["state"] for event in parsed(found)] == ["queued", "cancelled"]
     assert ": still here" in found
+
+
+@pytest.mark.parametrize("by_session", [False, True])
+def test_a_stream_ends_with_the_key_that_opened_it(
+    by_session: bool, client: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "_LOOK_SECONDS", 0.01)
+    upload(client, "letters", SPARSE, "svmlight")
+    job = client.post(
+        "/api/v1/jobs", json={"dataset": "letters", "model": "letters", "solver": "weston_watkins"}
+    ).json()["id"]
+    key = client.post("/api/v1/keys", json={"name": "brief", "role": "viewer"}).json()
+    headers = bearer(key["secret"])
+    if by_session:
+        browser = TestClient(app, follow_redirects=False)
+        cookie = browser.post("/sign-in", data={"key": key["secret"]}).headers["set-cookie"].split(";")[0]
+        headers = {"Cookie": cookie, "Host": "127.0.0.1"}
+    looked = threading.Event()
+    look = events._look
+    monkeypatch.setattr(events, "_look", lambda *given: looked.set() or look(*given))
+
+    async def revoke_while_following() -> str:
+        stream = asyncio.create_task(call(app, f"/api/v1/jobs/{job}/events", headers, [b""], method="GET"))
+        assert await asyncio.to_thread(looked.wait, 20)
+        await asyncio.to_thread(client.delete, f"/api/v1/keys/{key['id']}")
+        return (await asyncio.wait_for(stream, 20))[1].decode()
+
+    assert {event["data"]["state"] for event in parsed(asyncio.run(revoke_while_following()))} <= {"queued"}
+    assert client.get(f"/api/v1/jobs/{job}").json()["state"] == "queued"
 
 
 def test_a_stream_ends_when_its_reader_leaves(
