@@ -4,20 +4,23 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import orjson
 from sqlalchemy.orm import Session
 
-from app.errors import NotFound, Unavailable
+from app.errors import Conflict, NotFound, Unavailable
 from app.schemas.datasets import Dataset, NewDataset
 from app.schemas.hierarchies import NewHierarchy
-from app.services import datasets, hierarchies
+from app.services import datasets, hierarchies, quotas
+from app.store.db import reading
 from app.store.files import Upload, files
 
 NAME = "docstrings"
 _MOST_SECONDS = 300.0
 _BLOCK = 1 << 20
+_making = threading.Lock()
 
 
 def docstrings(session: Session) -> Dataset:
@@ -25,6 +28,10 @@ def docstrings(session: Session) -> Dataset:
 
     Raises
     ------
+    Conflict
+        Another request makes it just now.
+    TooMany, StorageFull
+        The workspace may have no more jobs, or store no more.
     Unavailable
         The corpus cannot be made: a library does not load, or it takes minutes.
     """
@@ -32,6 +39,19 @@ def docstrings(session: Session) -> Dataset:
         return datasets.get(session, NAME)
     except NotFound:
         pass
+    # asked before the work as well as after it: that takes minutes of a processor
+    with reading(session):
+        quotas.require_jobs(session)
+        quotas.require_room(session, 1, hold=False)
+    if not _making.acquire(blocking=False):
+        raise Conflict("the example is being made just now; ask for it again in a minute")
+    try:
+        return _made(session)
+    finally:
+        _making.release()
+
+
+def _made(session: Session) -> Dataset:
     with tempfile.TemporaryDirectory(prefix="polymargin-") as folder:
         corpus = Path(folder) / "docstrings.jsonl"
         _write(corpus)

@@ -3,15 +3,19 @@
 import html
 import json
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from asking import TestClient, bearer
+from asking import TestClient, bearer, problem
 from fastapi import FastAPI
-from working import TEXTS, run, train, upload
+from working import SPARSE, TEXTS, run, train, upload
 
 from app import main
+from app.services import examples
 from app.web import assets, reference
 
 PATHS = sorted({route.path for part in main.PAGES for route in part.router.routes})
@@ -171,6 +175,37 @@ def test_status_tells_what_runs_and_what_failed(models: TestClient) -> None:
     assert {fault["kind"] for fault in found["attention"]} >= {"dataset_failed", "no_workers"}
     assert (found["n_datasets"], found["n_models"]) == (4, 3)
     assert 0 < found["disk"]["free_bytes"] <= found["disk"]["total_bytes"]
+
+
+def test_the_example_is_made_by_one_request_at_a_time(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write(corpus: Path) -> None:
+        begun.set()
+        assert go_on.wait(20)
+        corpus.write_bytes(TEXTS)
+
+    monkeypatch.setattr(examples, "_write", write)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(client.post, "/api/v1/datasets/example")
+        try:
+            assert begun.wait(20)
+            problem(client.post("/api/v1/datasets/example"), 409, "conflict")
+        finally:
+            go_on.set()
+        assert first.result(20).status_code == 202
+    assert client.post("/api/v1/datasets/example").status_code == 202
+
+
+@pytest.mark.parametrize(("quota", "status"), [({"max_jobs": 1}, 429), ({"max_stored_bytes": 1}, 507)])
+def test_the_example_is_not_made_for_a_workspace_that_is_full(
+    quota: dict[str, int], status: int, client: TestClient, configure: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload(client, "letters", SPARSE, "svmlight")
+    client.post("/api/v1/jobs", json={"dataset": "letters", "model": "letters", "solver": "weston_watkins"})
+    configure(**quota)
+    monkeypatch.setattr(examples, "_write", None)
+    problem(client.post("/api/v1/datasets/example"), status)
 
 
 def test_nodes_are_found_by_a_part_of_their_name(client: TestClient) -> None:
