@@ -19,7 +19,10 @@ class AuditEntry(BaseModel):
     request_id: str | None = Field(description="As the answer had it in `X-Request-ID`, and the log has it.")
     address: str | None = Field(description="Where the request came from; behind a proxy that is the proxy's.")
     what: str | None = Field(
-        description="What was changed: `dataset`, `job`, `key`, ...; null: nothing that has a name."
+        description=(
+            "What was changed: `dataset`, `job`, `key`, `session` (a browser has signed in), ...; null: nothing "
+            "that has a name."
+        )
     )
     thing: str | None = Field(description="Its id.")
     name: str | None

@@ -11,17 +11,19 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.errors import Unauthenticated
+from app.services import audit
 from app.services.keys import Principal, digest, principal_of
 from app.store import tables
 from app.store.db import db_now, reading, writing
 
 LINK_SECONDS = 900.0
+_MOST_OF_KEY = 100
 
 _S = tables.SignIn
 
 
 def begin(session: Session, key_id: str) -> str:
-    """The secret of a new session that stands for a key."""
+    """The secret of a new session that stands for a key; of a hundred that it has the first to end is over then."""
     return _make(session, "session", key_id, settings().session_seconds)
 
 
@@ -30,14 +32,18 @@ def offer_link(session: Session, key_id: str) -> str:
     return _make(session, "link", key_id, LINK_SECONDS)
 
 
-def redeem(session: Session, secret: str) -> str:
-    """The secret of the session that a link begins; raises Unauthenticated for one that was used or is too old."""
-    with writing(session):
-        query = delete(_S).where(_S.digest == digest(secret), _S.kind == "link", _S.expires_at > db_now())
-        key_id = session.scalars(query.returning(_S.key_id)).one_or_none()
-    if key_id is None:
-        raise Unauthenticated("This link was used already, or is older than a quarter of an hour.")
-    return begin(session, key_id)
+def redeem(session: Session, secret: str) -> Principal:
+    """Use up a link, and tell for whom it signs in; raises Unauthenticated for one that was used or is too old."""
+    is_it = (_S.digest == digest(secret), _S.kind == "link", _S.expires_at > db_now())
+    with reading(session):  # what is only guessed keeps no writer waiting
+        key_id = session.scalars(select(_S.key_id).where(*is_it)).one_or_none()
+        found = None if key_id is None else principal_of(session, key_id)
+    if found is not None:
+        with writing(session):
+            used = session.scalars(delete(_S).where(*is_it).returning(_S.key_id)).one_or_none()
+        if used is not None:
+            return found
+    raise Unauthenticated("This link was used already, or is older than a quarter of an hour.")
 
 
 def principal(session: Session, digest: str) -> Principal:
@@ -61,5 +67,9 @@ def _make(session: Session, kind: str, key_id: str, seconds: float) -> str:
     secret = secrets.token_urlsafe(32)
     with writing(session):
         session.execute(delete(_S).where(_S.expires_at <= db_now()))
-        session.add(_S(digest=digest(secret), kind=kind, key_id=key_id, expires_at=db_now() + seconds))
+        kept = select(_S.digest).where(_S.key_id == key_id, _S.kind == kind).order_by(_S.expires_at.desc())
+        session.execute(delete(_S).where(_S.digest.in_(kept.offset(_MOST_OF_KEY - 1))))
+        row = _S(digest=digest(secret), kind=kind, key_id=key_id, expires_at=db_now() + seconds)
+        session.add(row)
+        audit.changed(session, row, None, {}, kind)
     return secret

@@ -1,5 +1,6 @@
 """Signing in, by an API key or a one-time link, and signing out."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Form, Query, Request
@@ -7,8 +8,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from app.api.auth import KeyRing, cookie_name, is_csrf_token, session_of
-from app.errors import Forbidden, Unauthenticated
+from app.api.parameters import opened
+from app.errors import Forbidden, TooMany, Unauthenticated
 from app.services import sign_ins
+from app.services.keys import Principal
 from app.web.rendering import render
 from app.web.routing import pages
 
@@ -18,34 +21,37 @@ router = pages()
 @router.get("/sign-in")
 def show_sign_in(
     request: Request,
-    link: Annotated[str | None, Query(max_length=100)] = None,
+    link: Annotated[str, Query(max_length=100)] = "",
     next: Annotated[str, Query(max_length=2000)] = "/",
 ) -> Response:
-    """Ask for the key; a one-time link needs none."""
-    if link is None:
-        return render(request, "sign_in.html", next=_own(next), fault=None)
-    try:
-        with request.app.state.sessions() as session:
-            return _signed_in(request, sign_ins.redeem(session, link), "/")
-    except Unauthenticated as error:
-        return render(request, "sign_in.html", error.status, next="/", fault=error.detail)
+    """Ask for the key, or by a one-time link for a click: programs that only look at a link do not use it up."""
+    return render(request, "sign_in.html", next=_own(next), link=link, fault=None)
 
 
 @router.post("/sign-in")
 async def sign_in(
     request: Request,
     key: Annotated[str, Form(max_length=1000)] = "",
+    link: Annotated[str, Form(max_length=100)] = "",
     next: Annotated[str, Form(max_length=2000)] = "/",
 ) -> Response:
-    """Begin a session of a key."""
+    """Begin a session of a key, or of the one that a link stands for."""
     keyring: KeyRing = request.app.state.keyring
+    address = request.client.host if request.client else ""
+    fault = "That is no key of this service, or it was revoked or has expired."
     try:
-        principal = await keyring.principal(f"Bearer {key}", request.client.host if request.client else "")
-    except Unauthenticated:
-        fault = "That is no key of this service, or it was revoked or has expired."
-        return render(request, "sign_in.html", 401, next=_own(next), fault=fault)
-    secret = await run_in_threadpool(_begin, request, principal.key_id)
-    return _signed_in(request, secret, _own(next))
+        if link:
+            principal = await keyring.guess(partial(_redeem, request, link), address)
+        else:
+            principal = await keyring.principal(f"Bearer {key}", address)
+    except Unauthenticated as error:
+        fault = error.detail if link else fault
+        return render(request, "sign_in.html", 401, next=_own(next), link="", fault=fault)
+    wait = keyring.rates.take(principal.key_id)
+    if wait:
+        raise TooMany("The key has asked too often just now.", wait)
+    request.state.key = principal
+    return _signed_in(request, await run_in_threadpool(_begin, request), _own(next))
 
 
 @router.post("/sign-out")
@@ -65,9 +71,15 @@ def sign_out(request: Request, csrf: Annotated[str, Form(max_length=100)] = "") 
     return answer
 
 
-def _begin(request: Request, key_id: str) -> str:
+def _redeem(request: Request, link: str) -> Principal:
     with request.app.state.sessions() as session:
-        return sign_ins.begin(session, key_id)
+        return sign_ins.redeem(session, link)
+
+
+def _begin(request: Request) -> str:
+    principal: Principal = request.state.key
+    with opened(request) as session:
+        return sign_ins.begin(session, principal.key_id)
 
 
 def _signed_in(request: Request, secret: str, next: str) -> Response:

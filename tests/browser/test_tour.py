@@ -17,6 +17,7 @@ def test_four_steps_lead_from_an_empty_service_to_a_prediction(
     try:
         page = opened()
         page.goto(service.link)
+        page.get_by_role("button", name="Sign in").click()
         page.get_by_role("button", name="Take it").wait_for()
         picture(page, pictures, "tour")
         page.get_by_role("button", name="Take it").click()

@@ -6,10 +6,12 @@ import pytest
 from asking import TestClient, bearer, problem
 from fastapi import FastAPI
 
-from app.config import settings
+from app.api import rates
+from app.config import Settings, settings
 from app.embedded import sign_in_path
+from app.main import create_app
 from app.services import keys, sign_ins
-from app.store.db import sessions
+from app.store.db import sessions, writing
 
 
 @pytest.fixture
@@ -98,10 +100,15 @@ def test_the_link_of_a_start_signs_an_administrator_in_once(browser: TestClient)
         secret = keys.create(session, "of-the-file", "admin").secret
     settings().admin_key_file.write_text(secret)
     path = sign_in_path()
-    answer = browser.get(path)
-    assert answer.status_code == 303
+    link = {"link": path.partition("?link=")[2]}
+    for _ in range(2):  # to look at it does not use it up
+        shown = browser.get(path)
+        assert shown.status_code == 200
+        assert f'name="link" value="{link["link"]}"' in shown.text
+        assert "set-cookie" not in shown.headers
+    assert browser.post("/sign-in", data=link).status_code == 303
     assert "of-the-file · admin" in browser.get("/").text
-    second = TestClient(browser.app).get(path)
+    second = TestClient(browser.app).post("/sign-in", data=link)
     assert second.status_code == 401
     assert "used already" in second.text
 
@@ -126,6 +133,57 @@ def test_sessions_and_links_are_kept_as_digests_and_end_in_time(
         monkeypatch.setattr(sign_ins, "LINK_SECONDS", -1.0)
         with pytest.raises(sign_ins.Unauthenticated):
             sign_ins.redeem(session, sign_ins.offer_link(session, principal.key_id))
+
+
+def test_guessed_sessions_and_links_count_as_guessed_keys(
+    config: Settings, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rates.time, "monotonic", lambda: 1000.0)
+    app = create_app(config.model_copy(update={"failed_keys_per_minute": 60.0}))
+    browser = TestClient(app, follow_redirects=False)
+    browser.post("/sign-in", data={"key": secrets["viewer"]})
+    own = TestClient(app, cookies=dict(browser.cookies))
+    assert own.get("/api/v1/solvers").status_code == 200
+    ((name, _),) = browser.cookies.items()
+    guesses = [
+        TestClient(app, cookies={name: f"guess-{i}"}).get("/api/v1/solvers").status_code
+        if i % 2
+        else TestClient(app).post("/sign-in", data={"link": f"guess-{i}"}).status_code
+        for i in range(24)
+    ]
+    assert guesses == [401] * 20 + [429] * 4
+    app.state.keyring.forget()
+    assert own.get("/api/v1/solvers").status_code == 200
+
+
+def test_a_link_that_is_only_guessed_keeps_no_writer_waiting(config: Settings, secrets: dict[str, str]) -> None:
+    with sessions()() as session, sessions()() as other, writing(session), pytest.raises(sign_ins.Unauthenticated):
+        sign_ins.redeem(other, "guess")
+
+
+def test_a_key_has_a_hundred_sessions_at_most(
+    config: Settings, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_ins, "_MOST_OF_KEY", 3)
+    with sessions()() as session:
+        viewer, editor = (keys.authenticate(session, keys.digest(secrets[role])) for role in ("viewer", "editor"))
+        kept = sign_ins.begin(session, editor.key_id)
+        first, *others = [sign_ins.begin(session, viewer.key_id) for _ in range(4)]
+        with pytest.raises(sign_ins.Unauthenticated):
+            sign_ins.principal(session, keys.digest(first))
+        for secret in (kept, *others):
+            sign_ins.principal(session, keys.digest(secret))
+
+
+def test_signing_in_counts_as_a_request_of_its_key_and_is_in_the_audit_log(
+    config: Settings, client: TestClient, secrets: dict[str, str]
+) -> None:
+    app = create_app(config.model_copy(update={"requests_per_second": 0.001}))
+    browser = TestClient(app, follow_redirects=False)
+    assert browser.post("/sign-in", data={"key": secrets["viewer"]}).status_code == 303
+    assert browser.post("/sign-in", data={"key": secrets["viewer"]}).status_code == 429
+    (entry,) = [one for one in client.get("/api/v1/audit").json()["items"] if one["route"] == "/sign-in"]
+    assert (entry["what"], entry["key"]) == ("session", "the-viewer")
 
 
 def test_a_key_in_the_header_counts_before_a_cookie(browser: TestClient, secrets: dict[str, str]) -> None:
