@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_matrix
 
 from app.formats.columns import Columns
+from app.formats.labels import repeated_name
 from app.formats.matrix import MAX_INDEX, Rows
 from app.formats.table import Problems, row_error, shorten
 
@@ -61,6 +62,9 @@ class Numbers:
         names: list[str] = []
         for name, width in zip(self._names, self._widths, strict=True):
             names += [name] if width == 1 else [f"{name}.{place}" for place in range(width or 0)]
+        twice = repeated_name(names)
+        if twice is not None:
+            raise row_error(1, f"two features are called '{shorten(twice)}': a column, and an element of a list", twice)
         return self._rows.take(len(names)), names
 
     def _block(
@@ -94,6 +98,9 @@ class Numbers:
         indices, values = batch.column(at["indices"]), batch.column(at["values"])
         lengths = pc.list_value_length(indices).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         others = pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False)
+        for name, column in (("indices", indices), ("values", values)):
+            for row in rows[column.is_null().to_numpy(zero_copy_only=False)].tolist():
+                problems.add(row, "the list is missing", name)
         wrong = np.flatnonzero(lengths != others)
         for k in wrong.tolist():
             problems.add(int(rows[k]), f"{lengths[k]} indices and {others[k]} values")

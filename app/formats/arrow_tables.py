@@ -1,9 +1,9 @@
 """Parquet and Arrow IPC tables: the columns of a CSV file, with types.
 
-Labels are strings, integers, or lists of those (a set a row); where the schema's metadata say what integers stand for,
-as Hugging Face's `datasets` writes them, they become those names. Numbers are columns of numbers or booleans, or lists
-of equally many of them, as embeddings are; `indices` and `values`, two lists, are sparse rows. Rows are counted from 1.
-A missing text is an empty one, a missing number or label an error.
+Labels are strings, integers, booleans (true and false), or lists of those (a set a row); where the schema's metadata
+say what integers stand for, as Hugging Face's `datasets` writes them, they become those names. Numbers are columns of
+numbers or booleans, or lists of equally many of them, as embeddings are; `indices` and `values`, two lists, are sparse
+rows. Rows are counted from 1. A missing text is an empty one, a missing number, label or list an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from app.formats.arrow_numbers import Numbers
 from app.formats.columns import Columns, find_columns
 from app.formats.label_sets import LabelSets, take_labels
-from app.formats.labels import Labels, Splits
+from app.formats.labels import Labels, Splits, label_name, repeated_name
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob, joined
@@ -119,6 +119,9 @@ class _Reader:
         self._listed = any(test(type) for test in _LISTS)
         _require(schema, columns, columns.label, "labels", lambda type: _is_label(_element(type)))
         self._class_names = class_names(schema, schema.names[columns.label])
+        twice = repeated_name(self._class_names or ())
+        if twice is not None:
+            raise row_error(1, f"two labels are called '{shorten(twice)}' in the schema's metadata", "label")
         self._separator = options.label_separator
         sets = self._listed or self._separator is not None
         self._labels: Labels | LabelSets = LabelSets(self._separator or ",") if sets else Labels()
@@ -156,8 +159,10 @@ class _Reader:
             self._labels.add(codes, named, rows, self._problems)
             return
         assert isinstance(self._labels, LabelSets)
+        for row in rows[column.is_null().to_numpy(zero_copy_only=False)].tolist():
+            self._problems.add(row, "the list of labels is missing; an empty list says that there are none", "label")
         sets = [
-            [self._named("" if name is None else str(name), rows[k : k + 1]) for name in members or ()]
+            [self._named("" if name is None else label_name(name), rows[k : k + 1]) for name in members or ()]
             for k, members in enumerate(column.to_pylist())
         ]
         self._labels.add_sets(np.arange(len(sets)), sets, rows, self._problems)

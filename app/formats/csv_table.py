@@ -100,17 +100,18 @@ def parse_csv(path: Path, options: ImportOptions, delimiter: str | None = None) 
         weights = Weights(header.names[header.weight]) if header.weight is not None else None
         while unread := window.fill(line):
             data = as_array(unread)
+            decimals = as_array(unread.translate(_DECIMAL_COMMA)) if dialect.decimal_comma else data
             records = Records(*split_records(data, window.at_end, len(header.names), line, *dialect[:2]))
             _check_utf8(unread, records, line, problems)
             _note_record_errors(records, len(header.names), problems)
             _add_names(data, records, header, labels, splits, problems)
             if weights is not None and header.weight is not None:
                 starts, ends, _ = _column(records, header, header.weight)
-                weights.add_decimals(data, starts, ends, records.lines, problems)
+                weights.add_decimals(decimals, starts, ends, records.lines, problems, written=data)
             if header.texts:
                 texts.add(*joined([read_texts(data, *_column(records, header, column)) for column in header.texts]))
             else:
-                _add_numbers(unread, records, header, dialect, rows, problems)
+                _add_numbers(unread, decimals, records, header, rows, problems)
             line += records.n_lines
             window.consume(records.consumed)
     problems.raise_if_any()
@@ -227,9 +228,13 @@ def _add_names(
 
 
 def _add_numbers(
-    unread: bytes, records: Records, header: Columns, dialect: _Dialect, rows: Rows, problems: Problems
+    unread: bytes,
+    data: npt.NDArray[np.uint8],
+    records: Records,
+    header: Columns,
+    rows: Rows,
+    problems: Problems,
 ) -> None:
-    data = as_array(unread.translate(_DECIMAL_COMMA) if dialect.decimal_comma else unread)
     numbers = Numbers(*read_numbers(data, records.cells, len(header.names), np.array(header.numeric)))
     values = long_decimals(data, numbers.longs[:, 1], numbers.longs[:, 2])
     for k in np.flatnonzero(~np.isfinite(values)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -118,6 +118,21 @@ def integers(names: list[str]) -> list[str]:
     """Names as integers are written if all of them are integral numbers, else as they are."""
     matches = [_INTEGRAL.fullmatch(name) for name in names]
     return [_integer(match) for match in matches if match is not None] if all(matches) else names
+
+
+def label_name(value: object) -> str:
+    """The label that a typed value stands for: booleans are "true" and "false" in every format."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def repeated_name(names: Iterable[str]) -> str | None:
+    """The first name that is there a second time, white space around it aside; None if all are different."""
+    seen: set[str] = set()
+    for name in map(str.strip, names):
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def label_problem(name: str) -> str | None:

@@ -3,22 +3,21 @@
 Arrays: `X` (n, d), or `data`, `indices`, `indptr` and `shape` as `scipy.sparse.save_npz` writes them, or `texts` (n,).
 Labels are `label`, `labels`, `y` or what the options name: strings, or integers, which stand for places in
 `label_names` (or `names`) where that is there. Sets of labels are `label_indptr` (n + 1,) beside, or a matrix (n,
-n_labels) of zeros and ones. If wanted `split` (train, test, validation, or 0, 1, 2), `weights`, `feature_names`; `id`
-and `ids` are ignored.
+n_labels) of zeros and ones; of one column (n, 1) it is read as labels (n,). Booleans are called true and false. If
+wanted `split` (train, test, validation, or 0, 1, 2), `weights`, `feature_names`; `id` and `ids` are ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from app.formats.label_sets import LabelSets, take_labels
-from app.formats.labels import Labels, Splits
+from app.formats.labels import Labels, Splits, label_name, repeated_name
 from app.formats.npz_arrays import read_arrays
 from app.formats.npz_matrix import SPARSE, Array, dense_matrix, shape_error, sparse_matrix, text_of
 from app.formats.plain_file import MostUnpacked
@@ -131,7 +130,9 @@ def _labels(
         found = ", ".join(f"'{shorten(name)}'" for name in sorted(arrays)[:8])
         raise row_error(1, f"no array '{shorten(options.label_column)}', label, labels or y; the file has {found}")
     array = arrays[key]
-    names = next((arrays[name].tolist() for name in _NAMES if name in arrays), None)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.ravel()
+    names = _names(arrays)
     if array.ndim == 2 and array.dtype.kind in "biuf":
         if len(array) != len(rows):
             raise shape_error(key, array, f"({len(rows)}, n_labels)")
@@ -163,15 +164,29 @@ def _sets(names: list[str], indptr: Array, rows: npt.NDArray[np.int64], problems
     return sets
 
 
-def _label_names(array: Array, names: list[Any] | None, key: str) -> list[str]:
+def _names(arrays: Mapping[str, Array]) -> list[str] | None:
+    """What integers stand for, where the file says so."""
+    key = next((name for name in _NAMES if name in arrays), None)
+    if key is None:
+        return None
+    if arrays[key].ndim != 1:
+        raise shape_error(key, arrays[key], "a list of strings")
+    names = [text_of(name, key) for name in arrays[key].tolist()]
+    twice = repeated_name(names)
+    if twice is not None:
+        raise row_error(1, f"two labels are called '{shorten(twice)}'", key)
+    return names
+
+
+def _label_names(array: Array, names: list[str] | None, key: str) -> list[str]:
     """Labels as strings: as they are, or what integers stand for."""
     if array.dtype.kind in "SU":
-        return [text_of(name) for name in array.tolist()]
+        return [text_of(name, key) for name in array.tolist()]
     if names is None:
-        return [str(int(label)) for label in array.tolist()]
+        return [label_name(label) for label in array.tolist()]
     if len(array) and not (int(array.min()) >= 0 and int(array.max()) < len(names)):
         raise row_error(1, f"a label is not between 0 and {len(names) - 1}, the places among the names", key)
-    return [text_of(names[int(label)]) for label in array.tolist()]
+    return [names[int(label)] for label in array.tolist()]
 
 
 def _split(arrays: Mapping[str, Array], rows: npt.NDArray[np.int64], problems: Problems) -> npt.NDArray[np.int8] | None:
@@ -182,7 +197,7 @@ def _split(arrays: Mapping[str, Array], rows: npt.NDArray[np.int64], problems: P
         raise shape_error("split", array, f"({len(rows)},) of strings or integers")
     values, codes = np.unique(array, return_inverse=True)
     words = {"0": "train", "1": "test", "2": "validation", "True": "test", "False": "train"}
-    names = [text_of(value) for value in values.tolist()]
+    names = [text_of(value, "split") for value in values.tolist()]
     splits = Splits()
     splits.add(codes.astype(np.int64), [words.get(name, name) for name in names], rows, problems)
     return splits.take()
@@ -208,7 +223,7 @@ def _feature_names(arrays: Mapping[str, Array], n_features: int) -> list[str] | 
     if "feature_names" not in arrays:
         return None
     array = arrays["feature_names"]
-    names = [text_of(name) for name in array.tolist()] if array.ndim == 1 else []
+    names = [text_of(name, "feature_names") for name in array.tolist()] if array.ndim == 1 else []
     if len(names) != n_features or len(set(names)) != len(names):
         raise shape_error("feature_names", array, f"{n_features} different strings")
     return names

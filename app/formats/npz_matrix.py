@@ -75,13 +75,18 @@ def sparse_matrix(arrays: Mapping[str, Array]) -> csr_matrix[np.float64]:
     return matrix
 
 
-def text_of(value: object) -> str:
-    """A string of an array, which may be bytes."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+def text_of(value: object, name: str) -> str:
+    """A string of the array of that name, which may be bytes; raises FormatError where it is not valid UTF-8."""
+    try:
+        text = value.decode() if isinstance(value, bytes) else str(value)
+        text.encode()
+    except UnicodeError as error:
+        raise row_error(1, f"{shorten(ascii(value))} is not valid UTF-8", name) from error
+    return text
 
 
 def _word(array: Array | None) -> str:
-    return "csr" if array is None else text_of(array.item() if array.size == 1 else "?")
+    return "csr" if array is None else text_of(array.item() if array.size == 1 else "?", "format")
 
 
 def shape_error(name: str, array: Array, expected: str) -> FormatError:

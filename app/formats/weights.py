@@ -41,13 +41,18 @@ class Weights:
         rows: npt.NDArray[np.int64],
         problems: Problems,
         unweighted: npt.NDArray[np.bool_] | None = None,
+        written: npt.NDArray[np.uint8] | None = None,
     ) -> None:
-        """As `add`, of the decimals at `data[starts[k]:ends[k]]`; rows that are `unweighted` have none and weigh 1."""
+        """As `add`, of the decimals at `data[starts[k]:ends[k]]`; rows that are `unweighted` have none and weigh 1.
+
+        `written` is what messages show where the file has decimals in another form than `data`.
+        """
+        shown = data if written is None else written
         there = np.arange(len(rows)) if unweighted is None else np.flatnonzero(~unweighted)
         found, codes = read_decimals(data, starts[there], ends[there])
         for at in np.flatnonzero(codes != EXACT).tolist():
             k = there[at]
-            detail = _DETAILS[int(codes[at])].format(shorten(data[starts[k] : ends[k]].tobytes()))
+            detail = _DETAILS[int(codes[at])].format(shorten(shown[starts[k] : ends[k]].tobytes()))
             problems.add(int(rows[k]), detail, self._column)
         found[codes != EXACT] = 1.0
         values = np.ones(len(rows))

@@ -1,8 +1,8 @@
 """SKOS: the concepts of a thesaurus in RDF, with names by language.
 
 A concept's label is its URI, or its notation where that is asked for. Its parents are what it is narrower than, said
-from either side; concepts without any hang below the top. Deprecated resources without a place in the hierarchy are
-retired: rows that have them can be mapped to what replaces them.
+from either side, the first of them the first that it names itself; concepts without any hang below the top. Deprecated
+resources without a place in the hierarchy are retired: rows that have them can be mapped to what replaces them.
 """
 
 from __future__ import annotations
@@ -94,20 +94,26 @@ class _Reading:
         return Vocabulary(self._edges.take(), labels, retired, self._edges.dropped, read_as)
 
     def _find_parents(self) -> dict[Node, dict[Node, None]]:
-        """What is above each concept, in the order of the file; what is no concept is a fault."""
+        """What is above each concept, in the order of its own statements; what is no concept is a fault."""
+        graph = self._graph
         parents: dict[Node, dict[Node, None]] = {node: {} for node in self._concepts}
-        for predicates, turned in ((_UP, False), (_DOWN, True)):
-            for predicate in predicates:
-                for subject, value in self._graph.subject_objects(predicate):
-                    child, parent = (value, subject) if turned else (subject, value)
-                    if child in parents and parent in parents:
-                        parents[child][parent] = None
-                    elif child in parents or (turned and parent in parents):
-                        strange = parent if child in parents else child
-                        what = f"'{shorten(str(strange))}' stands {'above' if strange == parent else 'below'}"
-                        other = shorten(str(child if strange == parent else parent))
-                        self._edges.fault(self._line(subject), f"{what} '{other}', and is no concept of the file")
+        for node, above in parents.items():
+            for predicate in _UP:
+                for parent in graph.objects(node, predicate):
+                    self._place(above, parent, node, node)
+            for predicate in _DOWN:
+                for parent in graph.subjects(predicate, node):
+                    self._place(above, parent, node, parent)
+                for child in graph.objects(node, predicate):
+                    if child not in parents:
+                        self._edges.fault(self._line(node), _strange(child, "below", node))
         return parents
+
+    def _place(self, above: dict[Node, None], parent: Node, child: Node, said_of: Node) -> None:
+        if parent in self._concepts:
+            above[parent] = None
+        else:
+            self._edges.fault(self._line(said_of), _strange(parent, "above", child))
 
     def _called(self, node: Node) -> str:
         if self._options.label == "uri":
@@ -156,6 +162,10 @@ class _Reading:
                 if isinstance(form, Literal):
                     names.prefer(str(form), form.language or self._options.language)
         return names
+
+
+def _strange(node: Node, place: str, concept: Node) -> str:
+    return f"'{shorten(str(node))}' stands {place} '{shorten(str(concept))}', and is no concept of the file"
 
 
 def _concepts(graph: Graph) -> dict[Node, None]:

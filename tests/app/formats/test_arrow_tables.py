@@ -69,6 +69,46 @@ def test_indices_with_values_are_sparse_rows_and_lists_of_labels_sets(tmp_path: 
     assert (parsed.y.tolist(), parsed.label_indptr.tolist()) == ([0, 1, 0, 1], [0, 2, 2, 4])
 
 
+@pytest.mark.parametrize(
+    ("columns", "row", "detail"),
+    [
+        ({"label": [["a"], None], "x": [1, 2]}, 2, "the list of labels is missing"),
+        ({"label": [["a"], ["b", None]], "x": [1, 2]}, 2, "the label is empty"),
+        ({"label": ["a", "b"], "indices": [None, [1]], "values": [None, [2.0]]}, 1, "the list is missing"),
+        ({"label": ["a", "b"], "indices": [[0], [1]], "values": [[1.0], [None]]}, 2, "the number is missing"),
+        ({"label": ["a", "b"], "indices": [[0], [None]], "values": [[1.0], [1.0]]}, 2, "an index is not"),
+    ],
+)
+def test_what_is_missing_in_lists_is_told_by_its_row(
+    tmp_path: Path, columns: dict[str, Any], row: int, detail: str
+) -> None:
+    with pytest.raises(FormatError) as caught:
+        read(tmp_path, columns)
+    assert {error.row for error in caught.value.errors} == {row}
+    assert detail in caught.value.errors[0].detail
+
+
+def test_a_column_with_the_name_of_a_lists_element_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"two features are called 'a\.0'"):
+        read(tmp_path, {"label": ["x", "y"], "a": [[1.0, 2.0], [2.0, 3.0]], "a.0": [1.0, 2.0]})
+
+
+def test_booleans_are_called_the_same_in_columns_lists_and_arrays(tmp_path: Path) -> None:
+    column = read(tmp_path, {"label": [True, False], "x": [1, 2]})
+    lists = read(tmp_path, {"label": [[True], [False]], "x": [1, 2]})
+    np.savez(tmp_path / "data", X=[[1], [2]], y=[True, False])
+    array = parse(tmp_path / "data.npz", "npz", ImportOptions())
+    assert column.labels == lists.labels == array.labels == ["false", "true"]
+
+
+def test_two_labels_of_one_name_are_refused(tmp_path: Path) -> None:
+    table = hugging_face(
+        pa.table({"text": ["a", "b"], "label": [0, 1]}), label={"names": ["x", "x"], "_type": "ClassLabel"}
+    )
+    with pytest.raises(FormatError, match="two labels are called 'x'"):
+        read(tmp_path, table)
+
+
 def test_class_labels_of_hugging_face_get_their_names(tmp_path: Path) -> None:
     label = {"names": ["neg", "pos"], "_type": "ClassLabel"}
     table = hugging_face(pa.table({"text": ["x", "y"], "label": [1, 0]}), text={"_type": "Value"}, label=label)

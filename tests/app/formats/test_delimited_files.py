@@ -53,6 +53,14 @@ def test_decimal_commas_are_read_and_points_are_then_no_numbers(tmp_path: Path) 
     ]  # fmt: skip
 
 
+def test_decimal_commas_hold_for_weights(tmp_path: Path) -> None:
+    parsed = read(tmp_path, "label;x;w\na;1,5;0,5\nb;2;3\n", decimal="comma", weight_column="w")
+    assert parsed.weights is not None
+    assert parsed.weights.tolist() == [0.5, 3]
+    with pytest.raises(FormatError, match=r"the weight '1\.500' is not a number"):
+        read(tmp_path, "label;x;w\na;1;1.500\n", decimal="comma", weight_column="w")
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "windows-1252", "utf-16", "mac-roman"])
 def test_a_named_encoding_is_read(tmp_path: Path, encoding: str) -> None:
     parsed = read(tmp_path, "label;text\nGrün;Äpfel\n".encode(encoding), encoding=encoding)

@@ -62,6 +62,26 @@ def test_integers_stand_for_names_and_sets_may_be_lists_or_a_matrix(tmp_path: Pa
         assert parsed.label_indptr.tolist() == [0, 2, 2, 3, 3]
 
 
+def test_labels_in_one_column_are_one_label_a_row(tmp_path: Path) -> None:
+    parsed = read(tmp_path, {"X": X.toarray(), "y": np.array([[0], [1], [1], [0]])})
+    assert (parsed.labels, parsed.y.tolist(), parsed.label_indptr) == (["0", "1"], [0, 1, 1, 0], None)
+    assert read(tmp_path, {"X": X.toarray(), "y": np.array([[7], [3], [7], [3]])}).labels == ["3", "7"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "detail"),
+    [
+        ({"y": [0, 1, 2, 0], "label_names": np.array(["a", "b", " a"])}, "two labels are called 'a'"),
+        ({"y": np.array([b"caf\xe9", b"caf\xe8", b"a", b"a"])}, "is not valid UTF-8"),
+        ({"y": [0, 1, 0, 1], "label_names": np.array([b"caf\xe9", b"a"])}, "is not valid UTF-8"),
+        ({"y": [0, 1, 0, 1], "feature_names": np.array([b"\xff", b"a", b"b"])}, "is not valid UTF-8"),
+    ],
+)
+def test_names_that_would_become_one_are_refused(tmp_path: Path, arrays: dict[str, Any], detail: str) -> None:
+    with pytest.raises(FormatError, match=detail):
+        read(tmp_path, {"X": X.toarray(), **arrays})
+
+
 def test_texts_are_read(tmp_path: Path) -> None:
     parsed = read(tmp_path, {"texts": ["ein", "zwölf"], "label": ["a", "b"]})
     assert parsed.texts is not None

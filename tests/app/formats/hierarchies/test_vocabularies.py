@@ -166,6 +166,17 @@ def test_skos_gives_names_notations_states_and_what_replaces_a_label(tmp_path: P
     assert [fault.row for fault in refused.value.errors] == [11, 14]
 
 
+def test_the_first_parent_is_the_first_that_the_concept_names(tmp_path: Path) -> None:
+    above = ":one a skos:Concept . :two a skos:Concept .\n"
+    content = SKOS + above + (
+        ":early a skos:Concept ; skos:broader :two .\n"  # two is named first in the file, and one first by late
+        ":late a skos:Concept ; skos:broader :one, :two .\n"
+    )  # fmt: skip
+    found = read(tmp_path, "skos", content, tree="first")
+    assert (T + "one", T + "late") in found.tree.edges
+    assert (T + "late", T + "two") in [(each.label, each.parent) for each in found.dropped]
+
+
 def test_a_deprecated_concept_with_a_place_stays_in_the_tree(tmp_path: Path) -> None:
     found = read(tmp_path, "skos", SKOS + ":loaf skos:broader :bread .\n", tree="first")
     assert found.labels[T + "loaf"].deprecated
