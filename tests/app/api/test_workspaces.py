@@ -23,6 +23,7 @@ BODIES: dict[tuple[str, str], Any] = {
 }
 QUERIES: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/evaluations"): {"model": "letters"},
+    ("GET", "/hierarchies/{ref}/changes"): {"since": "tree"},
     ("GET", "/models/{ref}/compare"): {"a": "1", "b": "1"},
     ("GET", "/figures/code"): {"model": "letters", "version": 1},
 }
