@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.config import settings
 from app.errors import Conflict, InvalidInput
 from app.formats.table import FormatError
-from app.services import dataset_versions
+from app.services import append_sources, dataset_versions
 from app.store import tables
 from app.store.corpus import open_corpus, save_extended, statistics_of
 from app.store.db import db_now
@@ -34,15 +34,20 @@ def append_rows(context: JobContext) -> None:
         base = context.read(lambda session: dataset_versions.find(session, lease.dataset_id, number))
     if base is None:
         raise Conflict("the dataset was deleted")
+    source = append_sources.path_of(base.dataset_id, request)
+    if not store.path(source).exists():
+        raise Conflict("the file with the rows is no longer kept; append it again")
     try:
-        parsed = parsed_file(store.path(f"{folder}/source-{request['source']}"), request)
+        parsed = parsed_file(store.path(source), request)
     except FormatError as error:
+        store.delete(source)  # no other attempt would read it
         raise not_readable(store, folder, error) from error
     corpus = open_corpus(store, base.path)
     try:
         same_columns = request["format"] in _TABLES
         extension = extended(corpus.head(), corpus.parts, parsed, request["part"], same_columns)
     except DoesNotFitError as error:
+        store.delete(source)
         raise InvalidInput(str(error)) from None
     n_labels, most = len(extension.whole.labels), settings().max_classes
     if n_labels > most:

@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session, defer
 from app.errors import Conflict, InvalidInput
 from app.schemas.datasets import ImportOptions, NewDataset, NewRows
 from app.schemas.jobs import FINAL_STATES, Job
-from app.services import job_queue, quotas
+from app.services import append_sources, job_queue, quotas
 from app.services.datasets import file_format
 from app.services.import_options import check_options
 from app.services.jobs import show
@@ -60,18 +60,17 @@ def append(session: Session, ref: str, new: NewRows, upload: Upload) -> Job:
             if new.format is not None:
                 check_options(options, new.format)
             format = file_format(NewDataset(**options.model_dump(), name="rows", format=new.format), upload.path)
-            source = new_id()
-            path = f"datasets/{dataset.id}/source-{source}"
-            upload.move(store.path(path))
             request = {
                 "kind": "append",
                 **options.model_dump(mode="json"),
                 "format": format,
                 "part": new.part,
-                "source": source,
+                "source": new_id(),
                 "sha256": upload.sha256,
                 "size_bytes": upload.size_bytes,
             }
+            path = append_sources.path_of(dataset.id, request)
+            upload.move(store.path(path))
             row = job_queue.enqueue(session, "append", dataset.id, request)
             session.refresh(row)
             job = show(row)

@@ -12,8 +12,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.errors import Conflict, InvalidInput, Item, NotFound
-from app.formats.hierarchies.apart import read_hierarchy
+from app.errors import Conflict, InvalidInput, Item, NotFound, TooMany
+from app.formats.hierarchies.apart import TooManyWaitError, read_hierarchy
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
@@ -37,6 +37,7 @@ MAX_NODES = 10_000
 _INSERTED_AT_ONCE = 10_000
 
 _LISTED = 100
+_COME_AGAIN_SECONDS = 15.0
 _FORMATS_OF = {
     "root": ("json", "csv", "lshtc", "rcv1"),
     "separator": ("paths",),
@@ -85,6 +86,8 @@ def read(upload: Upload, new: NewHierarchy, check: Callable[[], None] = lambda: 
     ------
     InvalidInput
         With the faults of its lines.
+    TooMany
+        Others are being read, and several wait for their turn.
     Exception
         What ``check`` raises, which is called now and then.
     """
@@ -101,6 +104,8 @@ def read(upload: Upload, new: NewHierarchy, check: Callable[[], None] = lambda: 
         return read_hierarchy(upload.path, new.format, new, bounds, check)
     except FormatError as error:
         raise _not_a_tree(error) from error
+    except TooManyWaitError as error:
+        raise TooMany(f"{error}; come again later", _COME_AGAIN_SECONDS) from error
     finally:
         upload.abort()
 

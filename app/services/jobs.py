@@ -22,13 +22,14 @@ from app.schemas.jobs import (
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
 from app.schemas.texts import default_recipe
-from app.services import audit, job_queue, quotas, slots
+from app.services import append_sources, audit, job_queue, quotas, slots
 from app.services.batch_predictions import resolve_batch
 from app.services.evaluation_requests import resolve_evaluation
 from app.services.lookup import by_id, moment, moment_or_none, newest
 from app.services.training_requests import resolve
 from app.store import tables
 from app.store.db import db_now, reading, writing
+from app.store.files import files
 
 MAX_STEPS = 10_000
 
@@ -138,7 +139,7 @@ def retry(session: Session, id: str) -> Job:
     NotFound
         No such job.
     Conflict
-        It has not failed and was not cancelled, or its dataset or hierarchy is gone.
+        It has not failed and was not cancelled, or its dataset, hierarchy or file is gone.
     """
     with writing(session):
         quotas.require_jobs(session)
@@ -149,6 +150,8 @@ def retry(session: Session, id: str) -> Job:
             raise Conflict("the job's dataset was deleted")
         if job.request.get("hierarchy") is not None and job.hierarchy_id is None:
             raise Conflict("the job's hierarchy was deleted")
+        if job.kind == "append" and not files().path(append_sources.path_of(job.dataset_id, job.request)).exists():
+            raise Conflict("the file with the rows is no longer kept; append it again")
         before = job.state
         _set(
             session, id, state="queued", losses=0, error=None, progress=None, finished_at=None,

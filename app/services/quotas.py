@@ -7,6 +7,7 @@ from app.config import settings
 from app.errors import StorageFull, TooMany
 from app.schemas.jobs import FINAL_STATES
 from app.schemas.usage import Usage
+from app.services import append_sources
 from app.store import tables
 from app.store.db import one_at_a_time, reading
 from app.store.scope import DEFAULT, Scope, scope_of
@@ -74,4 +75,4 @@ def _stored_bytes(session: Session, workspace: str) -> int:
     datasets = select(func.coalesce(func.sum(D.size_bytes), 0)).where(D.workspace == workspace)
     versions = select(func.coalesce(func.sum(V.size_bytes), 0)).join(M, M.id == V.model_id)
     found = session.scalars(datasets).one() + session.scalars(versions.where(M.workspace == workspace)).one()
-    return int(found)
+    return int(found) + append_sources.waiting_bytes(session, workspace)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.schemas.jobs import FINAL_STATES
-from app.services import batch_predictions, slots
+from app.services import append_sources, batch_predictions, slots
 from app.services.jobs import fail_import, worker_lost
 from app.store import tables
 from app.store.db import db_now, reading, writing
@@ -68,6 +68,8 @@ def orphans(session: Session, files: Files) -> list[str]:
             with reading(session):
                 kept = named(session, present)
             found += [f"{folder}/{name}" for name in present if name not in kept]
+    with reading(session):
+        found += append_sources.orphans(session, files)
     # A file is written to while it comes in, and is moved away at its end.
     stale = [path for path in files.path("incoming").glob("*") if _age(path) > _ORPHAN_SECONDS]
     found += [f"incoming/{path.name}" for path in stale]

@@ -36,6 +36,12 @@ _LOOK_SECONDS = 0.05
 _ORPHANED = 3
 # more at once would only take turns, each with its memory
 _turns = threading.Semaphore(2)
+# those who wait hold a thread each, of which there are few
+_places = threading.Semaphore(2 + 4)
+
+
+class TooManyWaitError(Exception):
+    """As many files as may wait to be read do so already."""
 
 
 def read_hierarchy(
@@ -54,6 +60,8 @@ def read_hierarchy(
     ------
     FormatError
         Also where reading takes longer, or more memory, than it may.
+    TooManyWaitError
+        Others are being read, and several wait for their turn.
     """
     if _is_simple(path, format):
         return parse_hierarchy(path, format, options, bounds)
@@ -93,12 +101,17 @@ def _is_simple(path: Path, format: str) -> bool:
 
 @contextmanager
 def _turn(check: Callable[[], None]) -> Iterator[None]:
-    while not _turns.acquire(timeout=_LOOK_SECONDS):
-        check()
+    if not _places.acquire(blocking=False):
+        raise TooManyWaitError("other label trees are being read, and several wait")
     try:
-        yield
+        while not _turns.acquire(timeout=_LOOK_SECONDS):
+            check()
+        try:
+            yield
+        finally:
+            _turns.release()
     finally:
-        _turns.release()
+        _places.release()
 
 
 def _run(arguments: list[str], seconds: float, check: Callable[[], None]) -> None:

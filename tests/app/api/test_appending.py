@@ -2,19 +2,30 @@
 
 import gzip
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import TestClient, problem
+from sqlalchemy.orm import Session
 from working import run, train, upload
 
+from app.services import quotas, sweeping
+from app.store import db
 from app.store.corpus import open_corpus
 from app.store.files import files
 from workers.job_context import JobContext
 
 FIRST = b"label,x,y\n" + b"a,1,0\nb,0,1\n" * 6
 MORE = b"label,y,x\n" + b"c,5,5\na,0,2\n" * 3
+
+
+@pytest.fixture
+def session(client: TestClient) -> Iterator[Session]:
+    """A session on the database of the service."""
+    with db.sessions()() as session:
+        yield session
 
 
 def append(client: TestClient, content: bytes, ref: str = "grown", **query: str) -> dict[str, Any]:
@@ -167,6 +178,43 @@ def test_rows_that_do_not_fit_are_refused_and_change_nothing(
     assert detail in job["error"]["detail"]
     dataset = client.get("/api/v1/datasets/grown").json()
     assert (dataset["state"], dataset["version"], dataset["n_rows"]) == ("ready", 1, 12)
+
+
+def test_the_file_of_an_append_is_gone_where_it_is_faulty_and_is_not_tried_again(
+    client: TestClient, grown: dict[str, Any]
+) -> None:
+    job = append(client, b"label,x,y\na,1,one\n")
+    assert list(files().path(f"datasets/{grown['id']}").glob("source-*")) == []
+    assert "append it again" in problem(client.post(f"/api/v1/jobs/{job['id']}/retry"), 409, "conflict")["detail"]
+
+
+def test_a_cancelled_append_counts_until_it_is_swept(
+    client: TestClient, grown: dict[str, Any], session: Session, configure: Callable[..., None]
+) -> None:
+    before = quotas.usage(session, 0).stored_bytes
+    job = client.post("/api/v1/datasets/grown/rows", content=MORE).json()
+    assert client.post(f"/api/v1/jobs/{job['id']}/cancel").status_code in (200, 202)
+    assert quotas.usage(session, 0).stored_bytes == before + len(MORE)
+    folder = files().path(f"datasets/{grown['id']}")
+    (source,) = folder.glob("source-*")
+    (folder / f"arrays-{job['id']}-1").mkdir()
+    for path in (source, folder / f"arrays-{job['id']}-1", folder / "arrays-1"):
+        os.utime(path, (1, 1))
+    assert sweeping.orphans(session, files()) == [f"datasets/{grown['id']}/arrays-{job['id']}-1"]
+    configure(keep_checkpoints_seconds=0)
+    sweeping.tidy(session, files())
+    assert sorted(path.name for path in folder.glob("*[0-9]")) == ["arrays-1"]
+    assert quotas.usage(session, 0).stored_bytes == before
+
+
+def test_the_file_of_an_append_that_is_done_stays_with_its_arrays(
+    client: TestClient, grown: dict[str, Any], session: Session, configure: Callable[..., None]
+) -> None:
+    append(client, MORE)
+    configure(keep_checkpoints_seconds=0)
+    for path in files().path(f"datasets/{grown['id']}").iterdir():
+        os.utime(path, (1, 1))
+    assert sweeping.orphans(session, files()) == []
 
 
 def test_only_one_append_at_a_time_and_what_was_said_of_the_first_file_holds(client: TestClient) -> None:

@@ -1,6 +1,7 @@
 """What is no vocabulary is refused with status 422, the line, and the reason: one row a kind of fault."""
 
 import gzip
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,16 @@ def test_an_option_of_another_format_is_refused(client: TestClient, format: str,
     value = {"delimiter": "tab"}.get(option, "x")
     answer = client.post(URL, params={"name": "v", "format": format, option: value}, content=b"a\n")
     assert problem(answer, 422, "invalid_input")["errors"][0]["pointer"] == f"/{option}"
+
+
+def test_who_would_wait_behind_several_others_is_told_to_come_again(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "_places", threading.Semaphore(0))
+    answer = client.post(URL, params={"name": "v", "format": "obo"}, content=b"x")
+    assert "several wait" in problem(answer, 429, "too_many")["detail"]
+    assert int(answer.headers["retry-after"]) > 0
+    assert client.post(URL, params={"name": "v", "format": "paths"}, content=b"a.b\n").status_code == 201
 
 
 def test_nothing_is_asked_of_a_network_while_a_file_is_read(tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""The files of appends beside a dataset's: counted while they are kept, and swept when no retry needs them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from app.config import settings
+from app.schemas.jobs import FINAL_STATES
+from app.store import tables
+from app.store.db import db_now
+from app.store.files import Files, files
+
+J = tables.Job
+
+
+def path_of(dataset_id: str, request: Mapping[str, Any]) -> str:
+    """Where the file of an append is, by the job's dataset and request."""
+    return f"datasets/{dataset_id}/source-{request['source']}"
+
+
+def waiting_bytes(session: Session, workspace: str) -> int:
+    """Bytes of the files whose rows are in no dataset, or not yet; those that are count as their dataset's."""
+    query = select(J.dataset_id, J.request).where(J.workspace == workspace, J.state != "succeeded", _needed())
+    return sum(
+        int(request["size_bytes"])
+        for dataset_id, request in session.execute(query)
+        if files().path(path_of(dataset_id, request)).exists()
+    )
+
+
+def orphans(session: Session, store: Files) -> Iterable[str]:
+    """Paths of files of appends, and of the arrays that these made, which neither a job nor a version needs."""
+    present = [
+        f"datasets/{path.parent.name}/{path.name}"
+        for pattern in ("source-*", "arrays-*-*", ".arrays-*-*")
+        for path in store.path("datasets").glob(f"*/{pattern}")
+    ]
+    if not present:
+        return []
+    # In this order: a job that succeeds between the two queries is found by the second.
+    jobs = session.execute(select(J.id, J.state, J.dataset_id, J.request).where(_needed())).all()
+    kept = set(session.scalars(select(tables.DatasetVersion.path)))
+    kept.update(path_of(dataset_id, request) for _, _, dataset_id, request in jobs)
+    at_work = {id for id, state, _, _ in jobs if state not in FINAL_STATES}
+    return [path for path in present if path not in kept and _job_of(path) not in at_work]
+
+
+def _needed() -> Any:
+    """Of appends to datasets that are there: not over, done, or ended so lately that they may be tried again."""
+    recent = J.finished_at > db_now() - settings().keep_checkpoints_seconds
+    states = or_(J.state.not_in(sorted(FINAL_STATES)), J.state == "succeeded", recent)
+    return (J.kind == "append") & J.dataset_id.is_not(None) & states
+
+
+def _job_of(path: str) -> str | None:
+    """The job that makes arrays: they are called arrays-<job id>-<attempt>, and .arrays-... before they are whole."""
+    name = path.rpartition("/")[2].lstrip(".")
+    return name.removeprefix("arrays-").rpartition("-")[0] if name.startswith("arrays-") else None
