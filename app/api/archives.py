@@ -8,7 +8,7 @@ from starlette.responses import StreamingResponse
 
 from app.api import uploads
 from app.api.auth import ADMIN, VIEWER
-from app.api.parameters import Db, Number, Once, Ref, point_to
+from app.api.parameters import INSTALLATION, Db, Number, Once, Ref, point_to
 from app.api.paths import ARCHIVES, V1
 from app.api.problems import responses
 from app.api.uploads import Check
@@ -16,7 +16,7 @@ from app.schemas.archives import MEDIA_TYPE, ONNX_TYPE, ExportFormat
 from app.schemas.models import ModelVersion
 from app.schemas.names import NAME_PATTERN
 from app.services import archive_imports, archives, models
-from app.services.idempotency import fingerprint, once
+from app.services.idempotency import answered_before, fingerprint, once
 from app.services.model_cache import load_version
 from app.services.onnx_models import onnx_model
 from app.store import tables
@@ -59,7 +59,7 @@ def export_version(
 @router.post(
     ARCHIVES,
     status_code=201,
-    dependencies=[ADMIN],
+    dependencies=[ADMIN, INSTALLATION],
     openapi_extra=uploads.SCHEMA,
     responses=responses(400, 401, 403, 409, 413, 415, 422, 507),
 )
@@ -73,16 +73,23 @@ async def import_version(
 ) -> ModelVersion:
     """Make a version of an archive; every hash is compared, and it answers with the bits that it answered with before.
 
-    The arrays of a model are trusted once their hashes are right, so this takes an administrator's key.
+    Arrays go to compiled loops of the one process that serves all workspaces, so this takes an administrator of the
+    workspace `default`.
     """
 
     def keep(session: Session, upload: Upload, check: Check) -> tuple[ModelVersion, bool]:
         print_ = fingerprint("models", name or "", upload.sha256)
 
-        def make() -> ModelVersion:
-            return archive_imports.import_archive(session, upload, name, check)
+        before = answered_before(session, token, print_, archive_imports.get)
+        if before is not None:
+            return before, True
+        # unpacked before the transaction, which keeps other writers waiting
+        with archive_imports.unpacked(session, upload, check) as archive:
 
-        return once(session, token, print_, tables.ModelVersion, make, archive_imports.get)
+            def make() -> ModelVersion:
+                return archive_imports.register(session, archive, name)
+
+            return once(session, token, print_, tables.ModelVersion, make, archive_imports.get)
 
     found, replayed = await uploads.take(request, token, lambda session: None, keep)
     point_to(response, f"{V1}/models/{found.model}/versions/{found.version}", replayed)

@@ -44,14 +44,18 @@ def _session(request: Request) -> Iterator[Session]:
         yield session
 
 
-def _everything(request: Request) -> Iterator[Session]:
+def _require_installation(request: Request) -> None:
     principal: Principal = request.state.key
     if principal.role != ADMIN or principal.workspace != DEFAULT:
         raise Forbidden(
             f"This is about the whole installation; it takes an administrator of the workspace {DEFAULT!r}."
         )
+
+
+def _everything(request: Request) -> Iterator[Session]:
+    _require_installation(request)
     with request.app.state.sessions() as session:
-        yield note_for(session, _act(request, principal))
+        yield note_for(session, _act(request, request.state.key))
 
 
 def _act(request: Request, principal: Principal) -> Act:
@@ -80,6 +84,8 @@ def _token(
     return None if idempotency_key is None else Token(principal.key_id, idempotency_key)
 
 
+# after the check of the key
+INSTALLATION = Depends(_require_installation)
 Db = Annotated[Session, Depends(_session, scope="function")]
 Everything = Annotated[Session, Depends(_everything, scope="function")]
 Once = Annotated[Token | None, Depends(_token)]

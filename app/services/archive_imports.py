@@ -5,7 +5,9 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from app.services.versions import Facts
 from app.store import tables
 from app.store.db import new_id, reading, writing
 from app.store.files import MANIFEST, Upload, files, sync_folder
+from solvers.core.stored_models import ModelError
 
 MAX_MEMBERS = 10_000
 # manifests name every class; the others are smaller still
@@ -37,13 +40,20 @@ _TEXTS = {CONTENTS, CARD, LOADER, f"model/{MANIFEST}", f"features/{MANIFEST}"}
 _FLAGS = 0x1 | 0x20
 
 
-def import_archive(session: Session, upload: Upload, name: str | None, check: Callable[[], None]) -> ModelVersion:
-    """Make a new version of the archive that was received; the upload is gone afterwards.
+@dataclass(frozen=True)
+class Unpacked:
+    """An archive that was found whole: the folder of its files, which is there for as long as it is used."""
+
+    folder: Path
+    version: ArchivedVersion
+
+
+@contextmanager
+def unpacked(session: Session, upload: Upload, check: Callable[[], None]) -> Iterator[Unpacked]:
+    """Unpack the archive that was received and compare all of it, in no transaction; the upload is gone afterwards.
 
     Parameters
     ----------
-    name : str, optional
-        Of the model; by default the one that the archive names.
     check : callable
         Called now and then; raises where nobody waits any more.
 
@@ -52,16 +62,19 @@ def import_archive(session: Session, upload: Upload, name: str | None, check: Ca
     InvalidInput
         The file is no archive, has a member that none should have or whose bytes are not those that were written, or
         a model that this version cannot read.
+    StorageFull
+        The workspace has no room for it.
     """
     # outside of the sweep's folders until all is checked
     work = upload.path.with_name(f"{upload.path.name}.import")
     try:
         with _opened(upload.path) as archive:
-            contents = _contents(archive)
+            contents = _contents(archive, upload.size_bytes)
             _require_listed(archive, contents)
+            quotas.require_room(session, sum(file.size_bytes for file in contents.files.values()), hold=False)
             _extract(archive, contents, work, check)
         _require_whole(work, contents)
-        return _keep(session, work, contents.version, name or contents.version.origin.model)
+        yield Unpacked(work, contents.version)
     finally:
         shutil.rmtree(work, ignore_errors=True)
         upload.abort()
@@ -74,7 +87,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
         raise _refused("the file is no zip file, or is cut off") from error
 
 
-def _contents(archive: zipfile.ZipFile) -> ArchiveContents:
+def _contents(archive: zipfile.ZipFile, size_bytes: int) -> ArchiveContents:
     members = archive.infolist()
     if len(members) > MAX_MEMBERS:
         raise _refused(f"it has {len(members)} members; {MAX_MEMBERS} are the most")
@@ -91,6 +104,8 @@ def _contents(archive: zipfile.ZipFile) -> ArchiveContents:
             raise _refused("a member is encrypted", member.filename)
         if text and member.file_size > MAX_TEXT_BYTES:
             raise _refused(f"it is larger than {MAX_TEXT_BYTES} bytes", member.filename)
+    if sum(member.file_size for member in members) > size_bytes:
+        raise _refused("its members together are larger than the file: some of them share their bytes")
     if CONTENTS not in names:
         raise _refused(f"it has no {CONTENTS}")
     text_ = _read(archive, CONTENTS)
@@ -172,6 +187,8 @@ def _require_whole(work: Path, contents: ArchiveContents) -> None:
         model, features, _, _ = load_folder(work)
     except PolymarginError as error:
         raise _refused(error.detail) from None
+    except ModelError as error:
+        raise _refused(str(error)) from None
     except Exception as error:  # the arrays are somebody's: whatever their shapes break, they are at fault
         raise _refused(f"this version cannot read its model ({type(error).__name__})") from error
     if model.n_features != features.n_features or len(model.classes) != version.n_classes:
@@ -197,7 +214,9 @@ def _finite(array: np.ndarray) -> bool:
     return all(not np.isnan(flat[at : at + (1 << 22)]).any() for at in range(0, flat.size, 1 << 22))
 
 
-def _keep(session: Session, work: Path, version: ArchivedVersion, name: str) -> ModelVersion:
+def register(session: Session, archive: Unpacked, name: str | None) -> ModelVersion:
+    """Make the next version of a model of what was unpacked; without a name, of the model that the archive names."""
+    work, version = archive.folder, archive.version
     id = new_id()
     path = f"models/import-{id}"
     target = files().path(path)
@@ -215,10 +234,11 @@ def _keep(session: Session, work: Path, version: ArchivedVersion, name: str) -> 
                 path=path,
                 size_bytes=size,
                 origin=version.origin.model_dump(mode="json"),
-                **{name: getattr(version, name) for name in _FACTS},
+                **{fact: getattr(version, fact) for fact in _FACTS},
             )
-            number = versions.add(session, name, facts, version.metrics)
-            row = models.version_row(session, name, number)
+            model = name or version.origin.model
+            number = versions.add(session, model, facts, version.metrics)
+            row = models.version_row(session, model, number)
             row.tags, row.notes = dict(version.tags), version.notes
             session.flush()
             return models.show_versions(session, [row])[0]

@@ -92,10 +92,22 @@ def once(
                 raise
         else:
             return _make(session, token, table, make), False
+    return _made_before(session, found, fingerprint, get), True
+
+
+def answered_before(
+    session: Session, token: Token | None, fingerprint: str, get: Callable[[Session, str], R]
+) -> R | None:
+    """What the same request made before, if it did; for those with much to do before :func:`once`; raises as that."""
+    found = None if token is None else _find(session, token)
+    return None if found is None else _made_before(session, found, fingerprint, get)
+
+
+def _made_before(session: Session, found: tuple[str, str], fingerprint: str, get: Callable[[Session, str], R]) -> R:
     if found[0] != fingerprint:
         raise InvalidInput("The Idempotency-Key was used for another request before.")
     try:
-        return get(session, found[1]), True
+        return get(session, found[1])
     except NotFound:
         raise Conflict("What the first request with this Idempotency-Key made was deleted since.") from None
 

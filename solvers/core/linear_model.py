@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.core.model import Contributions, Floats, LinearWeights, Model
 
 
@@ -103,4 +104,15 @@ class LinearModel(Model):
     def from_arrays(
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "LinearModel":
-        return cls(classes, n_features, arrays["features"], arrays["W"], arrays.get("intercept"))
+        return cls(classes, n_features, *stored_weights(len(classes), n_features, arrays))
+
+
+def stored_weights(
+    n_classes: int, n_features: int, arrays: Mapping[str, NDArray[Any]]
+) -> tuple[NDArray[np.int64], Floats, Floats | None]:
+    """Features, weights and intercept of a stored linear model; raises ArrayFault."""
+    features, W, intercept = arrays["features"], arrays["W"], arrays.get("intercept")
+    stored_arrays.require_ascending("features", features, n_features)
+    stored_arrays.require_floats("W", W, len(features), n_classes)
+    stored_arrays.require_floats("intercept", intercept, n_classes)
+    return features, W, intercept

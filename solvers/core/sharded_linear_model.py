@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.core.linear_model import LinearModel
 from solvers.core.model import Contributions, Floats, Model
 
@@ -112,7 +113,14 @@ class ShardedLinearModel(Model):
         # every slice of an np.memmap is another one, at several times the cost of a plain view of the same bytes
         blocks = [np.asarray(arrays[block_name(rank)]) for rank in range(n_blocks)]
         features, owner = np.asarray(arrays["features"]), np.asarray(arrays["owner"])
-        return cls(classes, n_features, features, owner, blocks, float(arrays["bias"][0]))
+        stored_arrays.require_floats("bias", arrays["bias"], 1)
+        bias = float(arrays["bias"][0])
+        stored_arrays.require_ascending("features", features, n_features + (bias != 0))
+        stored_arrays.require_within("owner", owner, 0, n_blocks)
+        stored_arrays.require_shape("owner", owner, len(classes))
+        for rank, (block, n_own) in enumerate(zip(blocks, np.bincount(owner, minlength=n_blocks), strict=True)):
+            stored_arrays.require_floats(block_name(rank), block, len(features), n_own)
+        return cls(classes, n_features, features, owner, blocks, bias)
 
 
 def block_name(rank: int) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.core.model import Contributions, Floats, LinearWeights, Model
 
 
@@ -72,6 +73,6 @@ class SparseLinearModel(Model):
     def from_arrays(
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "SparseLinearModel":
-        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-        W = sp.csr_matrix(parts, shape=(n_features, len(classes)))
-        return cls(classes, W, arrays.get("intercept"))
+        intercept = arrays.get("intercept")
+        stored_arrays.require_floats("intercept", intercept, len(classes))
+        return cls(classes, stored_arrays.sparse(arrays, n_features, len(classes)), intercept)

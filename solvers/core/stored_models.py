@@ -11,6 +11,7 @@ import numpy as np
 
 from solvers.core.artefact_files import file_digest
 from solvers.core.model import Model
+from solvers.core.stored_arrays import ArrayFault
 
 # The class of every kind of model that an artefact may hold, imported when a first model of its kind is met.
 MODEL_KINDS: Mapping[str, str] = MappingProxyType(
@@ -53,7 +54,8 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
     Raises
     ------
     ModelError
-        The folder holds no model, one of a later version, or one whose bytes have changed.
+        The folder holds no model, one of a later version, one whose bytes have changed, or arrays that do not fit one
+        another.
     """
     manifest = _manifest(folder)
     kind = find_kind(str(manifest.get("kind")))
@@ -66,7 +68,10 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
             raise ModelError(f"{path.name} is not the array that was written")
         # a plain view of the same bytes: every slice of an np.memmap is another one, at several times the cost
         arrays[name] = np.asarray(np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False))
-    model = kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], arrays)
+    try:
+        model = kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], arrays)
+    except ArrayFault as error:
+        raise ModelError(f"{folder.name}: {error}") from error
     model.report = manifest.get("report", {})
     model.record = manifest.get("record", {})
     return model, manifest["details"]

@@ -7,8 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.core.model import Explanation, Floats, Model
-from solvers.hierarchical.taxonomy_model import TaxonomyModel
+from solvers.hierarchical.taxonomy_model import TaxonomyModel, stored_candidates
 from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
@@ -108,6 +109,6 @@ class KernelTaxonomyModel(Model):
     def from_arrays(
         cls, classes: Sequence[str], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "KernelTaxonomyModel":
-        tree = Taxonomy(tuple(classes), np.asarray(arrays["parent"]))
+        tree = stored_arrays.tree(classes, np.asarray(arrays["parent"]))
         inner = {key.removeprefix("parts_"): array for key, array in arrays.items() if key.startswith("parts_")}
-        return cls(tree, KernelModel.from_arrays(tree.names, n_features, inner), arrays.get("candidates"))
+        return cls(tree, KernelModel.from_arrays(tree.names, n_features, inner), stored_candidates(tree, arrays))

@@ -1,12 +1,13 @@
 """Models that name a set of labels: scores of all nodes of a label tree, and a rule that makes a closed set of them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.core.model import Explanation, Floats, Model
 from solvers.core.stored_models import find_kind
 from solvers.hierarchical import subtrees
@@ -106,9 +107,10 @@ class SubtreeModel(Model):
 
     @classmethod
     def from_arrays(cls, classes: Sequence[str], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "SubtreeModel":
-        tree = Taxonomy(tuple(classes), np.asarray(arrays["parent"]))
+        tree = stored_arrays.tree(classes, np.asarray(arrays["parent"]))
         rule, name = (str(word) for word in arrays["form"])
         kind = find_kind(name)
-        assert kind is not None
+        if kind is None or rule not in get_args(Rule):
+            raise stored_arrays.ArrayFault(f"the array form names {rule!r:.80} and {name!r:.80}, which are not known")
         inner = {key.removeprefix("parts_"): array for key, array in arrays.items() if key.startswith("parts_")}
         return cls(tree, kind.from_arrays(tuple(classes), n_features, inner), rule)  # type: ignore[arg-type]

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.linear_model import LinearModel
+from solvers.core import stored_arrays
+from solvers.core.linear_model import LinearModel, stored_weights
 from solvers.core.model import Explanation, Floats
 from solvers.hierarchical import tree_search
 from solvers.labels.taxonomy import Taxonomy
@@ -194,5 +195,16 @@ class TaxonomyModel(LinearModel):
     def from_arrays(
         cls, classes: Sequence[str], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "TaxonomyModel":
-        tree = Taxonomy(tuple(classes), np.asarray(arrays["parent"]))
-        return cls(tree, n_features, arrays["features"], arrays["W"], arrays.get("intercept"), arrays.get("candidates"))
+        tree = stored_arrays.tree(classes, np.asarray(arrays["parent"]))
+        weights = stored_weights(len(classes), n_features, arrays)
+        return cls(tree, n_features, *weights, stored_candidates(tree, arrays))
+
+
+def stored_candidates(tree: Taxonomy, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int32] | None:
+    """The nodes of a stored flat rule, None of a recursive one; raises ArrayFault."""
+    candidates = arrays.get("candidates")
+    if candidates is not None:
+        stored_arrays.require_ascending("candidates", candidates, tree.n_nodes)
+        if len(candidates) == 0:
+            raise stored_arrays.ArrayFault("the array candidates is empty; one node at least was expected")
+    return candidates

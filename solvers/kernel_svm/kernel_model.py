@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.core.model import Floats, Model
 from solvers.kernel_svm.kernel_function import KernelFunction, square_lengths
 
@@ -183,11 +184,15 @@ class KernelModel(Model):
     ) -> "KernelModel":
         degree, gamma, coef0 = (float(number) for number in arrays["numbers"])
         function = KernelFunction(str(arrays["kernel"][0]), int(degree), gamma, coef0)  # type: ignore[arg-type]
-        features, n_support = arrays["features"], len(arrays["coefficients"])
-        width = 0 if function.name == "precomputed" else len(features)
-        vectors = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n_support, width))
-        intercept = arrays.get("intercept")
-        return cls(classes, n_features, function, features, vectors, arrays["coefficients"], intercept)
+        features, coefficients, intercept = arrays["features"], arrays["coefficients"], arrays.get("intercept")
+        n_support, given = len(coefficients), function.name == "precomputed"
+        stored_arrays.require_ascending("features", features, n_features)
+        if given:
+            stored_arrays.require_shape("features", features, n_support)
+        stored_arrays.require_floats("coefficients", coefficients, n_support, len(classes))
+        stored_arrays.require_floats("intercept", intercept, len(classes))
+        vectors = stored_arrays.sparse(arrays, n_support, 0 if given else len(features))
+        return cls(classes, n_features, function, features, vectors, coefficients, intercept)
 
     def _of_dense(self, known: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Kernel values from the used features of examples, shape (n, n_used_features), and their squared lengths."""

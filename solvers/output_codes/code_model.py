@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.core.model import Floats, Model, OutputCode
 from solvers.output_codes import codes
 from solvers.output_codes.columns.models import ColumnModels, read_model
@@ -94,6 +95,8 @@ class CodeModel(Model):
     @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "CodeModel":
         columns = ColumnModels.from_arrays(n_features, arrays)
+        stored_arrays.require_shape("code", arrays["code"], len(classes), columns.n_columns)
+        stored_arrays.require_floats("scale", arrays["scale"], 1)
         decoding, loss = (str(word) for word in arrays["decoding"])
         head = None
         if "head_kind" in arrays:

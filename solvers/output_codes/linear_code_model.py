@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.core.linear_model import LinearModel
+from solvers.core import stored_arrays
+from solvers.core.linear_model import LinearModel, stored_weights
 from solvers.core.model import Floats, OutputCode
 
 
@@ -45,5 +46,7 @@ class LinearCodeModel(LinearModel):
     def from_arrays(
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "LinearCodeModel":
-        parts = (arrays["features"], arrays["W"], arrays["code"])
-        return cls(classes, n_features, *parts, arrays.get("intercept"))
+        features, W, intercept = stored_weights(len(classes), n_features, arrays)
+        code = arrays["code"]
+        stored_arrays.require_shape("code", code, len(classes), *code.shape[1:2])
+        return cls(classes, n_features, features, W, code, intercept)

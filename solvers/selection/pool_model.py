@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.core.model import Contributions, Floats, LinearWeights, Model
 from solvers.core.stored_models import find_kind
 from solvers.metrics.confidence.back_off import BackOff
@@ -90,7 +91,10 @@ class PoolModel(Model):
             if kind is None:
                 raise ValueError(f"models of the kind {name} are not known to this version")
             members.append(kind.from_arrays(classes, n_features, part_of(arrays, f"member{place}")))
+        stored_arrays.require_floats("coefficients", arrays["coefficients"], max(1, len(members)))
         held_out, levels = part_of(arrays, "reliability"), part_of(arrays, "back_off")
+        if levels:
+            stored_arrays.require_shape("back_off.nodes", levels["nodes"], len(classes))
         return cls(
             members,
             arrays["coefficients"],

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from solvers.core import stored_arrays
 from solvers.core.model import Explanation, Floats, Model
 from solvers.core.stored_models import find_kind
 from solvers.hierarchical.subtree_model import SubtreeModel
@@ -101,8 +102,11 @@ class SetPoolModel(Model):
         if kind is None:
             raise ValueError(f"models of the kind {arrays['form'][0]} are not known to this version")
         member = kind.from_arrays(classes, n_features, part_of(arrays, "member"))
-        tree = Taxonomy(tuple(classes), np.asarray(arrays["parent"]))
-        return cls(tree, member, NodeCalibration.from_arrays(part_of(arrays, "calibration")))
+        tree = stored_arrays.tree(classes, np.asarray(arrays["parent"]))
+        calibration = NodeCalibration.from_arrays(part_of(arrays, "calibration"))
+        for name, values in zip(("slope", "offset", "mean", "deviation"), calibration, strict=False):
+            stored_arrays.require_floats(f"calibration.{name}", np.asarray(values), tree.n_nodes)
+        return cls(tree, member, calibration)
 
 
 def scorer(model: Model) -> Model:

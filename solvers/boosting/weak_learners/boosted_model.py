@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.votes import Votes, decoded
+from solvers.core import stored_arrays
 from solvers.core.model import Model
 
 
@@ -35,8 +36,21 @@ class Ensemble:
 
     @classmethod
     def of_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "Ensemble":
-        """What :meth:`arrays` gave."""
-        return cls(classes, n_features, Votes.of_arrays(arrays), arrays.get("code"))
+        """What :meth:`arrays` gave; raises ArrayFault."""
+        code = arrays.get("code")
+        if code is not None:
+            stored_arrays.require_shape("code", code, len(classes), *code.shape[1:2])
+        return cls(classes, n_features, Votes.of_arrays(arrays), code)
+
+    def require_learners(self, n_learners: int) -> None:
+        """Raise ArrayFault where a vote is that of a learner, or for an output, that there is not."""
+        votes = self.votes
+        n_votes = len(votes.learners)
+        stored_arrays.require_within("vote_learners", votes.learners, 0, n_learners)
+        stored_arrays.require_within("vote_outputs", votes.outputs, 0, self.n_outputs)
+        stored_arrays.require_shape("vote_outputs", votes.outputs, n_votes)
+        stored_arrays.require_floats("vote_deltas", votes.deltas, n_votes)
+        stored_arrays.require_within("vote_ends", votes.ends, 0, n_votes + 1)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays to be written."""

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
+from solvers.core import stored_arrays
 from solvers.core.model import Floats
 from solvers.output_codes.columns.models import ColumnModels
 
@@ -93,4 +94,7 @@ class CommitteeModel(BoostedModel):
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "CommitteeModel":
         ensemble = Ensemble.of_arrays(classes, n_features, arrays)
-        return cls(ColumnModels.from_arrays(n_features, arrays), arrays["learners"], ensemble)
+        machines, learners = ColumnModels.from_arrays(n_features, arrays), arrays["learners"]
+        stored_arrays.require_within("learners", learners, -1, machines.n_columns)
+        ensemble.require_learners(len(learners))
+        return cls(machines, learners, ensemble)

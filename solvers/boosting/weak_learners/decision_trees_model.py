@@ -9,6 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
+from solvers.core import stored_arrays
 from solvers.core.model import Floats
 
 
@@ -105,7 +106,15 @@ class DecisionTreesModel(BoostedModel):
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "DecisionTreesModel":
         ensemble = Ensemble.of_arrays(classes, n_features, arrays)
-        return cls(arrays["features"], arrays["thresholds"], arrays["leaves"], ensemble)
+        features, thresholds, leaves = arrays["features"], arrays["thresholds"], arrays["leaves"]
+        n_trees, n_leaves = leaves.shape
+        if n_leaves & (n_leaves - 1) or n_leaves == 0:
+            raise stored_arrays.ArrayFault(f"the array leaves has {n_leaves} columns; a power of two was expected")
+        stored_arrays.require_shape("features", features, n_trees, n_leaves - 1)
+        stored_arrays.require_within("features", features.reshape(-1), -1, n_features)
+        stored_arrays.require_floats("thresholds", thresholds, *features.shape)
+        ensemble.require_learners(n_trees)
+        return cls(features, thresholds, leaves, ensemble)
 
 
 @njit(cache=True, nogil=True)

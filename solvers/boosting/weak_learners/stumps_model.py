@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners import bin_codes
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
+from solvers.core import stored_arrays
 from solvers.core.model import Floats
 
 
@@ -148,7 +149,17 @@ class StumpsModel(BoostedModel):
     ) -> "StumpsModel":
         table = Table(*(arrays[f"table_{name}"] for name in ("features", "first", "thresholds", "values", "base")))
         ensemble = Ensemble.of_arrays(classes, n_features, arrays)
-        return cls(table, arrays["features"], arrays["thresholds"], ensemble)
+        n_used, n_thresholds = len(table.features), len(table.thresholds)
+        stored_arrays.require_ascending("table_features", table.features, n_features)
+        stored_arrays.require_starts("table_first", table.first, n_used, n_thresholds)
+        stored_arrays.require_floats("table_thresholds", table.thresholds, n_thresholds)
+        stored_arrays.require_floats("table_values", table.values, n_thresholds + n_used, ensemble.n_outputs)
+        stored_arrays.require_floats("table_base", table.base, ensemble.n_outputs)
+        features, thresholds = arrays["features"], arrays["thresholds"]
+        stored_arrays.require_within("features", features, -1, n_features)
+        stored_arrays.require_floats("thresholds", thresholds, len(features))
+        ensemble.require_learners(len(features))
+        return cls(table, features, thresholds, ensemble)
 
 
 @njit(cache=True, nogil=True)

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.core.model import Floats, Model
 from solvers.core.sparse_linear_model import SparseLinearModel
 
@@ -52,4 +53,5 @@ class CentroidModel(Model):
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "CentroidModel":
         products = SparseLinearModel.from_arrays(classes, n_features, arrays)
+        stored_arrays.require_floats("smoothing", arrays["smoothing"], 1)
         return cls(classes, products.W, float(arrays["smoothing"][0]))

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.core.model import Floats, Model
 
 
@@ -84,9 +85,13 @@ class LabelTreeModel(Model):
     def from_arrays(
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "LabelTreeModel":
-        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-        W = sp.csr_matrix(parts, shape=(n_features, len(arrays["parent"])))
-        return cls(classes, W, arrays["intercept"], arrays["parent"], arrays["label"])
+        intercept, parent, label = arrays["intercept"], arrays["parent"], arrays["label"]
+        n_nodes = len(parent)
+        stored_arrays.require_parents(parent)
+        stored_arrays.require_within("label", label, -1, len(classes))
+        stored_arrays.require_shape("label", label, n_nodes)
+        stored_arrays.require_floats("intercept", intercept, n_nodes)
+        return cls(classes, stored_arrays.sparse(arrays, n_features, n_nodes), intercept, parent, label)
 
 
 @njit(cache=True, nogil=True)

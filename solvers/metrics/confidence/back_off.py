@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.confidence.reliability import Threshold, least, threshold_curve
 
@@ -120,5 +121,10 @@ class BackOff:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "BackOff":
-        tree = Taxonomy(tuple(json.loads(bytes(arrays["names"]))), np.asarray(arrays["parent"]))
-        return cls(tree, np.asarray(arrays["nodes"]), arrays["confidence"], arrays["correct"])
+        """What :meth:`arrays` gave; raises ArrayFault."""
+        tree = stored_arrays.tree(json.loads(bytes(arrays["names"])), np.asarray(arrays["parent"]))
+        nodes, confidence, correct = np.asarray(arrays["nodes"]), arrays["confidence"], arrays["correct"]
+        stored_arrays.require_within("nodes", nodes, 0, tree.n_nodes)
+        stored_arrays.require_floats("confidence", confidence, len(confidence), tree.depth)
+        stored_arrays.require_shape("correct", correct, *confidence.shape)
+        return cls(tree, nodes, confidence, correct)

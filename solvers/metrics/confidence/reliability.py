@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from solvers.core import stored_arrays
 from solvers.metrics.calibration import expected_calibration_error
 
 # of the bound on a precision that is asked for
@@ -87,7 +88,10 @@ class Reliability:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Reliability":
-        return cls(np.asarray(arrays["confidence"]), np.asarray(arrays["correct"]))
+        confidence, correct = np.asarray(arrays["confidence"]), np.asarray(arrays["correct"])
+        stored_arrays.require_floats("confidence", confidence, len(confidence))
+        stored_arrays.require_shape("correct", correct, len(confidence))
+        return cls(confidence, correct)
 
 
 def threshold_curve(confidence: NDArray[np.float32], correct: NDArray[np.bool_]) -> list[Threshold]:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.core import stored_arrays
 from solvers.core.model import Floats, LinearWeights, Model
 from solvers.core.stored_models import ModelError, find_kind
 
@@ -93,6 +94,10 @@ class ColumnModels:
         """Models around arrays that may be memory-mapped and read-only."""
         n_columns, *sizes = arrays["bank_sizes"].tolist()
         starts = np.cumsum([0, *sizes])
+        stored_arrays.require_starts(
+            "bank_sizes, summed", starts, len(arrays["bank_kinds"]), len(arrays["bank_columns"])
+        )
+        stored_arrays.require_within("bank_columns", arrays["bank_columns"], 0, n_columns)
         parts = []
         for p, (kind, lead) in enumerate(zip(arrays["bank_kinds"], arrays["bank_leads"].tolist(), strict=True)):
             columns = arrays["bank_columns"][starts[p] : starts[p + 1]]

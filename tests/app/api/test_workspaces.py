@@ -22,6 +22,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/models/{ref}/predict"): {"instances": [[1.0]]},
 }
 QUERIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("GET", "/hierarchies/{ref}/changes"): {"since": "tree"},
     ("GET", "/evaluations"): {"model": "letters"},
     ("GET", "/hierarchies/{ref}/changes"): {"since": "tree"},
     ("GET", "/models/{ref}/compare"): {"a": "1", "b": "1"},
@@ -30,12 +31,12 @@ QUERIES: dict[tuple[str, str], dict[str, Any]] = {
 # These name nothing of a workspace, or make something in that of the key.
 FREE = {
     ("GET", "/datasets"), ("POST", "/datasets"), ("GET", "/hierarchies"), ("POST", "/hierarchies"), ("GET", "/jobs"),
-    ("GET", "/models"), ("POST", "/models/import"), ("GET", "/solvers"), ("GET", "/solvers/{name}"),
+    ("GET", "/models"), ("GET", "/solvers"), ("GET", "/solvers/{name}"),
     ("GET", "/keys"), ("POST", "/keys"), ("GET", "/audit"), ("GET", "/usage"), ("GET", "/status"),
     ("POST", "/datasets/example"),
 }  # fmt: skip
 # These are about the whole installation.
-INSTALLATION = {("GET", "/storage"), ("POST", "/storage/collect")}
+INSTALLATION = {("GET", "/storage"), ("POST", "/storage/collect"), ("POST", "/models/import")}
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Archives: what goes out comes in with the same bits, and nothing else comes in."""
 
+import copy
 import hashlib
 import io
 import json
@@ -15,7 +16,7 @@ import orjson
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.errors import InvalidInput
+from app.errors import InvalidInput, StorageFull
 from app.schemas.deletions import VersionPatch
 from app.schemas.jobs import TrainRequest
 from app.schemas.models import ModelVersion
@@ -33,7 +34,7 @@ from app.services import (
 from app.services.model_cache import ModelCache
 from app.store import db
 from app.store.files import files
-from app.store.scope import DEFAULT
+from app.store.scope import DEFAULT, Scope, confine
 from workers.tasks import run
 
 Members = dict[str, bytes]
@@ -70,7 +71,9 @@ def _import(session: Session, archive: bytes, name: str | None = None) -> ModelV
     upload.write(archive)
     upload.finish()
     try:
-        return archive_imports.import_archive(session, upload, name, lambda: None)
+        with archive_imports.unpacked(session, upload, lambda: None) as archive:
+            assert not session.in_transaction(), "other writers would wait for gigabytes"
+            return archive_imports.register(session, archive, name)
     finally:
         assert not upload.path.exists()
 
@@ -164,6 +167,36 @@ def _flipped_and_listed(members: Members) -> bytes:
     return _zipped(_listed(_members(_flipped(members))))
 
 
+def _with_features_out_of_range(members: Members) -> bytes:
+    """An archive made by hand: every hash is right, and one number leads out of the weights."""
+    features = np.load(io.BytesIO(members["model/features.npy"]))
+    features[-1] = 1 << 30
+    out = io.BytesIO()
+    np.save(out, features)
+    manifest, contents = orjson.loads(members["model/manifest.json"]), orjson.loads(members["archive.json"])
+    manifest["arrays"]["features"] = hashlib.sha256(out.getvalue()).hexdigest()
+    text = orjson.dumps(manifest)
+    contents["version"]["sha256"] = hashlib.sha256(text).hexdigest()
+    changed = {
+        "model/features.npy": out.getvalue(),
+        "model/manifest.json": text,
+        "archive.json": orjson.dumps(contents),
+    }
+    return _zipped(_listed({**members, **changed}))
+
+
+def _with_shared_bytes(members: Members) -> bytes:
+    out = io.BytesIO(_zipped(members))
+    with zipfile.ZipFile(out, "a") as archive:
+        largest = max(archive.filelist, key=lambda member: member.file_size)
+        for number in range(50):
+            again = copy.copy(largest)
+            again.filename = f"model/more{number}.npy"
+            archive.filelist.append(again)
+        archive.writestr("model/last.npy", b"x")
+    return out.getvalue()
+
+
 def _contents(change: Callable[[dict[str, Any]], Any]) -> Callable[[Members], bytes]:
     def changed(members: Members) -> bytes:
         contents = orjson.loads(members["archive.json"])
@@ -191,6 +224,8 @@ WRONG: dict[str, Callable[[Members], bytes]] = {
     "another bit": _flipped,
     "another bit and its hash": _flipped_and_listed,
     "array that no manifest names": _relisted("model/more.npy", b"x"),
+    "index out of range": _with_features_out_of_range,
+    "shared bytes": _with_shared_bytes,
     "contents that are no JSON": _with("archive.json", b"{"),
     "another format": _contents(lambda contents: contents.update(format=2)),
     "unknown field": _contents(lambda contents: contents.update(more=1)),
@@ -211,6 +246,25 @@ def test_what_is_no_archive_is_refused_and_leaves_nothing(wrong: str, session: S
         _import(session, wrong_archive)
     assert sorted(files().root.rglob("*")) == before
     assert models.get(session, "m").versions == [1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"), [("index out of range", "the array features"), ("shared bytes", "share their bytes")]
+)
+def test_a_refusal_names_what_is_wrong(wrong: str, told: str, session: Session, version: ModelVersion) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        _import(session, WRONG[wrong](_members(_exported(session))))
+    assert told in caught.value.errors[0].detail
+
+
+def test_an_archive_that_a_workspace_has_no_room_for_is_not_unpacked(
+    session: Session, version: ModelVersion, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = _exported(session)
+    configure(max_stored_bytes=10)
+    monkeypatch.setattr(archive_imports, "_extract", lambda *_: pytest.fail("it was unpacked"))
+    with pytest.raises(StorageFull):
+        _import(confine(session, Scope(DEFAULT)), archive)
 
 
 def test_a_member_that_is_there_twice_is_refused(session: Session, version: ModelVersion) -> None:
