@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from app.version import VERSION
 FORMAT, CONTENTS, DATABASE, KEY = 1, "backup.json", "polymargin.db", "admin.key"
 _TRIES, _ROWS, _BLOCK = 3, 1000, 1 << 20
 Say = Callable[[str], None]
+# where a file was copied to, by device, inode, size and time: several folders may share it
+_Copies = dict[tuple[int, int, int, int], Path]
 
 
 class BackupError(Exception):
@@ -93,6 +95,7 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
     home, url = settings().home, settings().sqlalchemy_url
     if settings().files.exists() or (home / KEY).exists() or (url.startswith("sqlite") and _database(url).exists()):
         raise BackupError(f"the data folder {home} is not empty; restore into a new one (POLYMARGIN_HOME)")
+    _require_own(contents["files"])
     say(f"Comparing {len(contents['files'])} files with their hashes")
     for name, digest in contents["files"].items():
         if not (source / name).is_file() or _sha256(source / name) != digest:
@@ -111,10 +114,11 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
         finally:
             engine.dispose()
         say("Copying files")
+        copies: _Copies = {}
         for name in contents["files"]:
             if name not in (DATABASE, KEY):
                 (home / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source / name, home / name)
+                _transfer(source / name, home / name, False, copies)
         if KEY in contents["files"]:
             shutil.copyfile(source / KEY, home / KEY)
     finally:
@@ -131,12 +135,13 @@ def _write(part: Path, link: bool, say: Say) -> dict[str, Any]:
     store, copied = Files(settings().files), Files(part / "files")
     copied.root.mkdir()
     hashes: dict[str, str] = {}
+    copies: _Copies = {}
     try:
         with Session(engine) as session:
             folders = named_folders(session)
             say(f"Copying {len(folders)} folders of files")
             for folder in folders:
-                hashes |= _copied_whole(store, copied, folder, link, say)
+                hashes |= _copied_whole(store, copied, folder, link, copies, say)
             _drop_lost_checkpoints(session, copied)
             counted = {
                 table.__tablename__: session.scalars(select(func.count()).select_from(table)).one()
@@ -151,7 +156,8 @@ def _write(part: Path, link: bool, say: Say) -> dict[str, Any]:
         shutil.copyfile(settings().admin_key_file, part / KEY)
         hashes[KEY] = _sha256(part / KEY)
     hashes[DATABASE] = _sha256(part / DATABASE)
-    size = sum((part / name).stat().st_size for name in hashes)
+    found = [(part / name).stat() for name in hashes]
+    size = sum({(each.st_dev, each.st_ino): each.st_size for each in found}.values())
     contents = {
         "format": FORMAT, "version": VERSION, "schema": migrate.newest(), "size_bytes": size,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"), "rows": counted, "files": hashes,
@@ -203,14 +209,15 @@ def _into(source: Engine, url: str) -> None:
 
 
 def _calm(engine: Engine) -> None:
-    """No job runs and no worker is known in what was restored."""
+    """No job runs, no worker is known and nobody is signed in, in what was restored."""
     J = tables.Job
     free: dict[str, Any] = {"lease_until": None, "worker": None}
     with Session(engine) as session:
         session.execute(update(J).where(J.state == "running").values(state="queued", notified_at=None, **free))
         ended = update(J).where(J.state == "cancelling").values(state="cancelled", finished_at=db_now(), **free)
         session.execute(ended)
-        for table in (tables.Worker, tables.Slot):
+        # who has signed out since would be signed in again
+        for table in (tables.Worker, tables.Slot, tables.SignIn):
             session.execute(delete(table))
         session.commit()
 
@@ -224,7 +231,9 @@ def _drop_lost_checkpoints(session: Session, copied: Files) -> None:
     session.commit()
 
 
-def _copied_whole(store: Files, copied: Files, folder: NamedFolder, link: bool, say: Say) -> dict[str, str]:
+def _copied_whole(
+    store: Files, copied: Files, folder: NamedFolder, link: bool, copies: _Copies, say: Say
+) -> dict[str, str]:
     """As :func:`_copy`; nothing is left of a checkpoint that is replaced meanwhile.
 
     Raises
@@ -233,7 +242,7 @@ def _copied_whole(store: Files, copied: Files, folder: NamedFolder, link: bool, 
         Anything else has been deleted meanwhile.
     """
     try:
-        hashes = _copy(store, copied, folder.path, link)
+        hashes = _copy(store, copied, folder.path, link, copies)
         if not (lost := list(faults(copied, folder, hashes=False))):
             return hashes
     except FileNotFoundError:
@@ -247,7 +256,7 @@ def _copied_whole(store: Files, copied: Files, folder: NamedFolder, link: bool, 
     raise _Vanished(folder.what)
 
 
-def _copy(store: Files, copied: Files, path: str, link: bool) -> dict[str, str]:
+def _copy(store: Files, copied: Files, path: str, link: bool, copies: _Copies) -> dict[str, str]:
     """Copy or link the files of a folder; their hashes by path. Raises FileNotFoundError where it vanishes."""
     hashes = {}
     place = store.path(path)
@@ -259,12 +268,13 @@ def _copy(store: Files, copied: Files, path: str, link: bool) -> dict[str, str]:
             source = Path(folder) / name
             target = copied.root / source.relative_to(store.root)
             target.parent.mkdir(parents=True, exist_ok=True)
-            _transfer(source, target, link)
+            _transfer(source, target, link, copies)
             hashes[target.relative_to(copied.root.parent).as_posix()] = _sha256(target)
     return hashes
 
 
-def _transfer(source: Path, target: Path, link: bool) -> None:
+def _transfer(source: Path, target: Path, link: bool, copies: _Copies) -> None:
+    """Link a file or copy it; one that was copied before for another folder becomes a link of that copy."""
     if link:
         try:
             os.link(source, target)
@@ -273,7 +283,24 @@ def _transfer(source: Path, target: Path, link: bool) -> None:
             raise
         except OSError:  # another disk, or one that knows no links
             pass
+    found = source.stat()
+    file = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    if found.st_nlink > 1 and file in copies:
+        try:
+            os.link(copies[file], target)
+            return
+        except OSError:  # gone with a folder that vanished, or the disk knows no links
+            pass
     shutil.copyfile(source, target)
+    copies[file] = target
+
+
+def _require_own(names: Iterable[str]) -> None:
+    """Raise BackupError where a name leads elsewhere than to what a backup has."""
+    for name in names:
+        parts = name.split("/")
+        if name not in (DATABASE, KEY) and (parts[0] != "files" or len(parts) < 2 or {"", ".", ".."} & set(parts)):
+            raise BackupError(f"{CONTENTS} names {name!r:.200}, which is no file of a backup")
 
 
 def _contents(source: Path) -> dict[str, Any]:

@@ -64,9 +64,18 @@ def delete_model(session: Session, ref: str, dry_run: bool = False) -> Deletion:
 
 
 def restore_version(session: Session, ref: str, number: int) -> Restored:
-    """Bring a deleted version back; of one that is not deleted nothing changes. Raises NotFound."""
+    """Bring a deleted version back; of one that is not deleted nothing changes.
+
+    Raises
+    ------
+    NotFound
+        No such model, or it has no such version any more.
+    Forbidden
+        Somebody else made the model.
+    """
     with writing(session):
         model = by_ref(session, tables.Model, ref, lock=True)
+        require_owner(session, model)
         row = session.scalars(select(V).where(V.model_id == model.id, V.number == number)).one_or_none()
         if row is None:
             raise NotFound(f"the model {model.name!r} has no version {number}, and none that can be brought back")
@@ -80,9 +89,12 @@ def restore_model(session: Session, ref: str) -> Restored:
     ------
     NotFound
         No such model, or none of its versions can be brought back.
+    Forbidden
+        Somebody else made it.
     """
     with writing(session):
         model = by_ref(session, tables.Model, ref, lock=True)
+        require_owner(session, model)
         last = select(func.max(V.deleted_at)).where(V.model_id == model.id).scalar_subquery()
         rows = session.scalars(select(V).where(V.model_id == model.id, V.deleted_at == last)).all()
         if not rows:
@@ -153,7 +165,8 @@ def deleted(session: Session, due: bool) -> list[DeletedVersion]:
 def purge(session: Session, at_once: bool = False) -> list[tuple[str, int]]:
     """Remove the rows of deleted versions whose time is over, or with ``at_once`` of all; their files are orphans then.
 
-    Models that have no version any more go with them. Returns models' names and numbers.
+    A model without versions stays as a row that nothing shows: it knows which numbers were given. Returns models' names
+    and numbers.
     """
     least = 0.0 if at_once else settings().keep_deleted_seconds
     over = V.deleted_at <= db_now() - least
@@ -169,7 +182,7 @@ def purge(session: Session, at_once: bool = False) -> list[tuple[str, int]]:
             session.execute(sql_delete(V).where(V.model_id == id, over).execution_options(**_UNSEEN))
             gone += [(model.name, number) for number in numbers]
             if session.scalars(select(V.id).where(V.model_id == id).limit(1)).first() is None:
-                session.execute(sql_delete(tables.Model).where(tables.Model.id == id).execution_options(**_UNSEEN))
+                model.keep_last = None
         session.expire_all()
     return gone
 
@@ -244,7 +257,9 @@ def _live(session: Session, model: tables.Model) -> Sequence[tables.ModelVersion
 
 def _unfinished(session: Session, model: tables.Model) -> Sequence[Any]:
     J = tables.Job
-    query = select(J.id, J.kind, J.request).where(J.state.not_in(sorted(FINAL_STATES)))
+    # a sweep's session sees the jobs of all workspaces, where others have models of the same name
+    mine = J.workspace == model.workspace, J.state.not_in(sorted(FINAL_STATES))
+    query = select(J.id, J.kind, J.request).where(*mine)
     return session.execute(query.where(J.request["model"].as_string().in_((model.name, model.id))).order_by(J.id)).all()
 
 

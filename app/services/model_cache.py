@@ -112,10 +112,12 @@ class ModelCache:
         return loaded
 
     def _resolve(self, reference: Reference) -> str:
-        """The id of the version; for as long as a new one is loaded beside, that of the one before."""
+        """The id of the version; for as long as a new one is loaded beside, that of the one before if it is there."""
         with self._sessions() as session:
             id = _version_id(session, reference)
-        before = self.resolved.known(reference)
+            before = self.resolved.known(reference)
+            if before not in (None, id) and not _is_live(session, before):
+                before = None
         if before in (None, id) or before not in self._loaded or id in self._loaded:
             self._ahead.pop(id, None)
             return id
@@ -154,6 +156,12 @@ def _version_id(session: Session, reference: Reference) -> str:
         if number is None and alias is None:
             _explain_waiting(session, ref)
         raise
+
+
+def _is_live(session: Session, id: str | None) -> bool:
+    V = tables.ModelVersion
+    with reading(session):
+        return session.scalar(select(V.id).where(V.id == id, V.deleted_at.is_(None))) is not None
 
 
 def _explain_waiting(session: Session, name: str) -> None:

@@ -72,6 +72,10 @@ def add(session: Session, model: str, facts: Facts, metrics: Mapping[str, Mappin
     session.execute(dialect.insert(tables.Model).values(row).on_conflict_do_nothing(index_elements=unique))
     named = select(tables.Model).where(tables.Model.name == model, tables.Model.workspace == scope.workspace)
     owner = session.scalars(named.with_for_update(), execution_options=_FRESH).one()
+    if owner.last_number and not session.scalar(
+        select(tables.ModelVersion.id).where(tables.ModelVersion.model_id == owner.id).limit(1)
+    ):
+        owner.owner = scope.owner  # all that others had made under the name was removed
     number = owner.last_number = owner.last_number + 1
     version = tables.ModelVersion(id=new_id(), model_id=owner.id, number=number, created_at=db_now(), **asdict(facts))
     session.add(version)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app import doctor
@@ -202,3 +202,50 @@ def test_the_commands_tell_what_they_did_and_fail_with_a_reason(
     assert call("restore", copy)[1]["rows"]["models"] == 1
     status, found = call("restore", copy)
     assert "is not empty" in found["error"]["detail"]
+
+
+@pytest.mark.parametrize("name", ["../../elsewhere", "files/../../elsewhere", "/elsewhere", "other/x", "files"])
+def test_a_backup_writes_nowhere_but_into_the_data_folder(
+    name: str, service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
+) -> None:
+    backup(tmp_path / "copy", False, _quiet)
+    _moved(configure, tmp_path / "restored")
+    contents = tmp_path / "copy/backup.json"
+    told = json.loads(contents.read_text())
+    told["files"][name] = "0" * 64
+    contents.write_text(json.dumps(told))
+    with pytest.raises(BackupError, match="no file of a backup"):
+        restore(tmp_path / "copy", _quiet)
+    assert not (tmp_path / "restored").exists()
+
+
+def test_nobody_is_signed_in_after_a_restore(
+    service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
+) -> None:
+    with service() as session, writing(session):
+        session.add(tables.SignIn(digest="0" * 64, kind="session", key_id="0" * 32, expires_at=9e12))
+    backup(tmp_path / "copy", False, _quiet)
+    _moved(configure, tmp_path / "restored")
+    restore(tmp_path / "copy", _quiet)
+    with db.sessions()() as session:
+        assert session.scalars(select(tables.SignIn)).all() == []
+
+
+def test_a_file_that_folders_share_is_copied_once(
+    service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
+) -> None:
+    W = next(files().root.rglob("W.npy"))
+    os.link(W, W.with_name("again.npy"))
+    told = backup(tmp_path / "copy", False, _quiet)
+    _moved(configure, tmp_path / "restored")
+    restore(tmp_path / "copy", _quiet)
+    for home in (tmp_path / "copy", tmp_path / "restored"):
+        copies = [next(home.rglob(name)) for name in ("W.npy", "again.npy")]
+        assert copies[0].samefile(copies[1])
+        assert copies[0].stat().st_ino != W.stat().st_ino
+    apart = sum((tmp_path / "copy" / name).stat().st_size for name in _named(tmp_path / "copy"))
+    assert told["size_bytes"] == apart - W.stat().st_size
+
+
+def _named(copy: Path) -> list[str]:
+    return list(json.loads((copy / "backup.json").read_text())["files"])

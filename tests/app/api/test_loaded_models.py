@@ -88,6 +88,20 @@ def test_a_promoted_version_is_loaded_while_the_one_before_answers(
     assert not cache._ahead
 
 
+def test_a_deleted_version_answers_no_more_while_the_one_before_is_loaded(
+    models: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(models, "letters", "letters", params={"C": 0.01})
+    cache, newest = ModelCache(sessions(), 1 << 30), ("default", "letters", None, None)
+    assert cache.get(newest).version.version == 2
+    assert models.delete("/api/v1/models/letters/versions/2").status_code == 200
+    monkeypatch.setattr(model_cache, "load_version", lambda *_: pytest.fail("nobody waits for it"))
+    cache.resolved.refresh()
+    assert cache.ready(newest) is None
+    monkeypatch.undo()
+    assert cache.get(newest).version.version == 1
+
+
 def test_what_is_not_there_is_not_remembered(models: TestClient) -> None:
     cache = ModelCache(sessions(), 1 << 30)
     for reference in (

@@ -8,13 +8,14 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 from test_models_service import FACTS
 
-from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from app.errors import Conflict, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from app.schemas.deletions import VersionPatch
 from app.schemas.jobs import TrainRequest
 from app.services import deletions, job_queue, jobs, models, storage, version_notes, versions
 from app.store import tables
 from app.store.db import db_now, new_id, writing
 from app.store.files import files
+from app.store.scope import DEFAULT, Scope, confine
 from workers import sweeper
 
 
@@ -123,7 +124,7 @@ def test_a_job_that_is_not_over_holds_what_it_measures_and_what_it_makes(
     assert deletions.delete_model(session, "m").versions == [1]
 
 
-def test_rows_and_files_go_when_their_time_is_over_and_the_name_is_free_then(session: Session) -> None:
+def test_rows_and_files_go_when_their_time_is_over_and_their_numbers_with_them(session: Session) -> None:
     first, second = _add(session), _add(session)
     deletions.delete_version(session, "m", 1)
     assert deletions.purge(session) == []
@@ -135,9 +136,48 @@ def test_rows_and_files_go_when_their_time_is_over_and_the_name_is_free_then(ses
     assert files().path(second).exists()
     deletions.delete_model(session, "m")
     assert deletions.purge(session, at_once=True) == [("m", 2)]
-    assert session.scalars(select(func.count()).select_from(tables.Model)).one() == 0
+    assert session.scalars(select(func.count()).select_from(tables.ModelVersion)).one() == 0
+    assert models.page(session).items == []
+    for ask in (models.get, deletions.restore_model, deletions.delete_model):
+        with pytest.raises(NotFound):
+            ask(session, "m")
     _add(session)
-    assert models.version(session, "m").version == 1
+    assert models.version(session, "m").version == 3
+
+
+def test_a_name_without_versions_becomes_that_of_its_next_maker(session: Session) -> None:
+    _add(confine(session, Scope(DEFAULT, "anna")))
+    deletions.set_retention(session, "m", 1)
+    deletions.delete_model(session, "m")
+    deletions.purge(session, at_once=True)
+    _add(confine(session, Scope(DEFAULT, "berta")))
+    assert deletions.retention(session, "m").keep_last is None
+    assert deletions.delete_model(session, "m").versions == [2]
+
+
+def test_only_owners_bring_back_what_they_have_deleted(session: Session) -> None:
+    _add(confine(session, Scope(DEFAULT, "anna")))
+    deletions.delete_model(session, "m")
+    confine(session, Scope(DEFAULT, "berta"))
+    with pytest.raises(Forbidden):
+        deletions.restore_version(session, "m", 1)
+    with pytest.raises(Forbidden):
+        deletions.restore_model(session, "m")
+    confine(session, Scope(DEFAULT, "anna"))
+    assert deletions.restore_model(session, "m").versions == [1]
+
+
+def test_a_job_of_another_workspace_holds_no_version_of_a_model_of_the_same_name(
+    session: Session, dataset: Callable[..., str]
+) -> None:
+    dataset_id = dataset()
+    _add(session)
+    _add(session)
+    deletions.set_retention(session, "m", 1)
+    with writing(session):
+        id = job_queue.enqueue(session, "evaluate", dataset_id, {"kind": "evaluate", "model": "m", "version": 1}).id
+        session.execute(update(tables.Job).where(tables.Job.id == id).values(workspace="elsewhere"))
+    assert deletions.apply_retention(session) == [("m", 1)]
 
 
 def test_storage_tells_before_it_frees(session: Session) -> None:
