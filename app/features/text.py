@@ -16,15 +16,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import structlog
 from scipy.sparse import csr_matrix, vstack
 
 from app.features.base import FitError, Instance, InstanceError, Row
 from app.features.names import pack_names, unpack_names
-from app.features.words import MOST_REMEMBERED, Words
+from app.features.words import MOST_REMEMBERED, Words, libraries
 from app.schemas.texts import TextRecipe
 
 # words whose terms are remembered, and columns that are summed at a time
 _MOST_WORDS, _BLOCK = 100_000, 1 << 22
+_LIBRARIES = "libraries"
+
+log = structlog.get_logger()
 
 
 class TextFeatures:
@@ -83,9 +87,13 @@ class TextFeatures:
 
     @classmethod
     def from_arrays(cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> TextFeatures:
-        """The features whose `params_json` and `arrays` these are."""
+        """The features whose `params_json` and `arrays` these are; the log tells where stems or lemmas may differ."""
         idf = np.asarray(arrays["idf"], dtype=np.float64)
-        return cls(TextRecipe.model_validate(params), unpack_names(arrays), idf)
+        recipe = TextRecipe.model_validate({name: params[name] for name in params if name != _LIBRARIES})
+        made_with, here = params.get(_LIBRARIES), libraries(recipe)
+        if made_with is not None and made_with != here:
+            log.warning("features.other_libraries", made_with=made_with, here=here)
+        return cls(recipe, unpack_names(arrays), idf)
 
     @property
     def n_features(self) -> int:
@@ -119,8 +127,9 @@ class TextFeatures:
         return {index: sorted(set(spans)) for index, spans in found.items()}
 
     def params_json(self) -> dict[str, Any]:
-        """The params as JSON values."""
-        return self.params.model_dump(mode="json")
+        """The params as JSON values and, where words become stems or lemmas, the version of what makes them."""
+        used = libraries(self.params)
+        return self.params.model_dump(mode="json") | ({_LIBRARIES: used} if used else {})
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """`names_blob` (uint8) and `names_offsets` (int64, n_features + 1): the terms; `idf` (float64, n_features)."""

@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Callable
 from functools import lru_cache
+from importlib.metadata import version
 
 import snowballstemmer
 from simplemma import Lemmatizer
@@ -47,6 +48,12 @@ class Words:
         form = self._form or str
         found = self._pattern.finditer(text.lower() if self._lowercase else text)
         return [(form(match[0]), *match.span()) for match in found if match[0] not in self._stop]
+
+
+def libraries(recipe: TextRecipe) -> dict[str, str]:
+    """The version of the library that makes stems or lemmas, by its name; empty where words stay as they are."""
+    name = "snowballstemmer" if recipe.stem is not None else "simplemma" if recipe.lemmas else None
+    return {} if name is None else {name: version(name)}
 
 
 def _form(recipe: TextRecipe) -> Callable[[str], str] | None:

@@ -71,7 +71,7 @@ def terms(text: str, recipe: dict[str, Any]) -> list[str]:
     """Words, runs of them, their beginnings and runs of characters, as the recipe says."""
     unknown = set(recipe) - {
         "min_df", "max_df", "max_features", "ngram_max", "prefix", "char_ngrams", "sublinear_tf", "lowercase",
-        "min_word_length", "stop_words",
+        "min_word_length", "stop_words", "libraries",
     }  # fmt: skip
     # "stem" and "lemmas" take dictionaries that numpy and scipy do not have
     if beyond := sorted(name for name in unknown if recipe[name]):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
+from structlog.testing import capture_logs
 
 from app.features.base import FitError, InstanceError, stack
 from app.features.load import load_features
@@ -200,3 +201,26 @@ def test_long_words_are_counted_and_not_remembered() -> None:
     for _ in range(2):
         assert columns.of(f"short {long} {long}") == [0, 1, 1]
     assert list(columns._of_word) == ["short"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "library"),
+    [(TextRecipe(min_df=1, stem="english"), "snowballstemmer"), (TextRecipe(min_df=1, lemmas=("en",)), "simplemma")],
+)
+def test_features_know_what_made_their_stems_and_the_log_tells_where_that_differs(
+    recipe: TextRecipe, library: str
+) -> None:
+    features, _ = TextFeatures.fit(["running horses run"], recipe)
+    params = features.params_json()
+    assert params["libraries"].keys() == {library}
+    with capture_logs() as told:
+        again = load_features("text", params, features.arrays())
+    assert (again.params_json(), told) == (params, [])
+    with capture_logs() as told:
+        load_features("text", params | {"libraries": {library: "0.1"}}, features.arrays())
+    assert [(line["event"], line["made_with"]) for line in told] == [("features.other_libraries", {library: "0.1"})]
+
+
+def test_features_without_stems_name_no_library() -> None:
+    features, _ = TextFeatures.fit(["running horses run"], TextRecipe(min_df=1))
+    assert "libraries" not in features.params_json()
