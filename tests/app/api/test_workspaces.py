@@ -22,7 +22,6 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/models/{ref}/predict"): {"instances": [[1.0]]},
 }
 QUERIES: dict[tuple[str, str], dict[str, Any]] = {
-    ("GET", "/hierarchies/{ref}/changes"): {"since": "tree"},
     ("GET", "/evaluations"): {"model": "letters"},
     ("GET", "/hierarchies/{ref}/changes"): {"since": "tree"},
     ("GET", "/models/{ref}/compare"): {"a": "1", "b": "1"},
