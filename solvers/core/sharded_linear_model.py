@@ -7,9 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.linear_model import LinearModel
 from solvers.core.model import Contributions, Floats, Model
+from solvers.labels import stored_arrays
 
 
 class ShardedLinearModel(Model):

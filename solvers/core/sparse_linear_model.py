@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.model import Contributions, Floats, LinearWeights, Model
+from solvers.labels import stored_arrays
 
 
 class SparseLinearModel(Model):

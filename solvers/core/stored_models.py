@@ -11,7 +11,7 @@ import numpy as np
 
 from solvers.core.artefact_files import file_digest
 from solvers.core.model import Model
-from solvers.core.stored_arrays import ArrayFault
+from solvers.labels.stored_arrays import ArrayFault
 
 # The class of every kind of model that an artefact may hold, imported when a first model of its kind is met.
 MODEL_KINDS: Mapping[str, str] = MappingProxyType(

@@ -7,10 +7,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.model import Explanation, Floats, Model
 from solvers.hierarchical.taxonomy_model import TaxonomyModel, stored_candidates
 from solvers.kernel_svm.kernel_model import KernelModel
+from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
 

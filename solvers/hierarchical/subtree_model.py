@@ -7,10 +7,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.model import Explanation, Floats, Model
 from solvers.core.stored_models import find_kind
 from solvers.hierarchical import subtrees
+from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
 

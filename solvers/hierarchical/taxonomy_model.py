@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.linear_model import LinearModel, stored_weights
 from solvers.core.model import Explanation, Floats
 from solvers.hierarchical import tree_search
+from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
 

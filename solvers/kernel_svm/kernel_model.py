@@ -7,9 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.model import Floats, Model
 from solvers.kernel_svm.kernel_function import KernelFunction, square_lengths
+from solvers.labels import stored_arrays
 
 CHUNK_BYTES = 16 << 20
 

@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.model import Floats, Model, OutputCode
+from solvers.labels import stored_arrays
 from solvers.output_codes import codes
 from solvers.output_codes.columns.models import ColumnModels, read_model
 from solvers.output_codes.decoding import Loss, decode

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.linear_model import LinearModel, stored_weights
 from solvers.core.model import Floats, OutputCode
+from solvers.labels import stored_arrays
 
 
 class LinearCodeModel(LinearModel):

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.model import Contributions, Floats, LinearWeights, Model
 from solvers.core.stored_models import find_kind
+from solvers.labels import stored_arrays
 from solvers.metrics.confidence.back_off import BackOff
 from solvers.metrics.confidence.reliability import Reliability
 from solvers.numerics.lazy_arrays import Parts, part_of

@@ -8,10 +8,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from solvers.core import stored_arrays
 from solvers.core.model import Explanation, Floats, Model
 from solvers.core.stored_models import find_kind
 from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
 from solvers.numerics.lazy_arrays import Parts, part_of

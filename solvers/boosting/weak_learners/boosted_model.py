@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.votes import Votes, decoded
-from solvers.core import stored_arrays
 from solvers.core.model import Model
+from solvers.labels import stored_arrays
 
 
 @dataclass(frozen=True, eq=False)

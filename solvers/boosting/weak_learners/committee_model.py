@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
-from solvers.core import stored_arrays
 from solvers.core.model import Floats
+from solvers.labels import stored_arrays
 from solvers.output_codes.columns.models import ColumnModels
 
 CHUNK_BYTES = 64 << 20

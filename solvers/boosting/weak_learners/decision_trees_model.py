@@ -9,8 +9,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
-from solvers.core import stored_arrays
 from solvers.core.model import Floats
+from solvers.labels import stored_arrays
 
 
 class DecisionTreesModel(BoostedModel):

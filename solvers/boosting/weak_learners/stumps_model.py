@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners import bin_codes
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
-from solvers.core import stored_arrays
 from solvers.core.model import Floats
+from solvers.labels import stored_arrays
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.model import Floats, Model
 from solvers.core.sparse_linear_model import SparseLinearModel
+from solvers.labels import stored_arrays
 
 
 class CentroidModel(Model):

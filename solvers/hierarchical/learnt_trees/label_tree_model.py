@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.model import Floats, Model
+from solvers.labels import stored_arrays
 
 
 class LabelTreeModel(Model):

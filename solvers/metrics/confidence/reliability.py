@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from solvers.core import stored_arrays
+from solvers.labels import stored_arrays
 from solvers.metrics.calibration import expected_calibration_error
 
 # of the bound on a precision that is asked for

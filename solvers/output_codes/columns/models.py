@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core import stored_arrays
 from solvers.core.model import Floats, LinearWeights, Model
 from solvers.core.stored_models import ModelError, find_kind
+from solvers.labels import stored_arrays
 
 SIDES = ("-", "+")
 
