@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from app.errors import InvalidInput, Item, NotFound, PolymarginError
 from app.schemas.archives import ArchiveContents, ArchivedVersion
 from app.schemas.models import ModelVersion
-from app.services import models, quotas, versions
+from app.services import dataset_versions, models, quotas, versions
 from app.services.archives import CARD, CONTENTS, LOADER
 from app.services.lookup import by_id
 from app.services.model_cache import load_folder
@@ -229,8 +229,8 @@ def register(session: Session, archive: Unpacked, name: str | None) -> ModelVers
             quotas.require_room(session, size)
             facts = Facts(
                 job_id=id,
-                dataset_id=_same(session, tables.Dataset, version.dataset_sha256),
-                hierarchy_id=_same(session, tables.Hierarchy, version.hierarchy_sha256),
+                dataset_id=_same_dataset(session, version.dataset_sha256),
+                hierarchy_id=_same_hierarchy(session, version.hierarchy_sha256),
                 path=path,
                 size_bytes=size,
                 origin=version.origin.model_dump(mode="json"),
@@ -253,11 +253,20 @@ _FACTS = (
 )  # fmt: skip
 
 
-def _same(session: Session, table: Any, sha256: str | None) -> str | None:
-    """The id of what has the same hash here."""
-    query = select(table.id).where(table.sha256 == sha256).order_by(table.id).limit(1)
-    found: str | None = None if sha256 is None else session.scalars(query).first()
-    return found
+def _same_hierarchy(session: Session, sha256: str | None) -> str | None:
+    """The id of the hierarchy that has the same hash here."""
+    H = tables.Hierarchy
+    return None if sha256 is None else session.scalars(select(H.id).where(H.sha256 == sha256).order_by(H.id)).first()
+
+
+def _same_dataset(session: Session, sha256: str) -> str | None:
+    """The id of the ready dataset one of whose versions has the same hash; None where several were read differently."""
+    D, V = tables.Dataset, tables.DatasetVersion
+    query = select(D.id).join(V, V.dataset_id == D.id).where(V.sha256 == sha256, D.state == "ready").order_by(D.id)
+    ids = session.scalars(query).unique().all()
+    # a hash is that of a file, and says nothing of the columns that were taken for labels or texts
+    ways = dataset_versions.options(session, ids)
+    return ids[0] if ids and all(ways[id] == ways[ids[0]] for id in ids) else None
 
 
 def get(session: Session, id: str) -> ModelVersion:

@@ -1,6 +1,9 @@
 """Comparisons of two versions of models on the rows that both were evaluated on."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import NotFound, Unavailable
 from app.schemas.evaluations import Compared, Comparison, McNemar, PairedMeasure, Part
-from app.services import models
+from app.services import dataset_versions, models
 from app.services.lookup import by_ref
 from app.store import tables
 from app.store.db import reading
@@ -108,11 +111,12 @@ def _newest_pair(
     if part is not None:
         query = query.where(E.part == part)
     rows = session.scalars(query).all()
+    ways = dataset_versions.options(session, [row.dataset_id for row in rows if row.dataset_id is not None])
     newest: dict[tuple[str | None, ...], tables.Evaluation] = {}
     for row in rows:
-        newest.setdefault((row.version_id, *_of(row)), row)
+        newest.setdefault((row.version_id, *_of(row, ways)), row)
     for row in rows:
-        other = newest.get((b if row.version_id == a else a, *_of(row)))
+        other = newest.get((b if row.version_id == a else a, *_of(row, ways)))
         if other is not None:
             return (row, other) if row.version_id == a else (other, row)
     had = [name for name, id in (("a", a), ("b", b)) if any(row.version_id == id for row in rows)]
@@ -123,9 +127,10 @@ def _newest_pair(
     raise NotFound(f"{detail}; {there}: submit evaluate jobs")
 
 
-def _of(row: tables.Evaluation) -> tuple[str, str, str | None]:
-    """What two evaluations must have in common to be compared."""
-    return row.dataset_sha256, row.part, row.hierarchy_sha256
+def _of(row: tables.Evaluation, ways: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, ...]:
+    """What two evaluations must have in common to be compared: one file may have been read in two ways."""
+    read = json.dumps(ways[row.dataset_id], sort_keys=True) if row.dataset_id is not None else None
+    return row.dataset_sha256, read, row.part, row.hierarchy_sha256
 
 
 def _read(row: tables.Evaluation) -> _Rows:

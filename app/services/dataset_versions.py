@@ -1,10 +1,13 @@
 """The versions of a dataset: one from its import, one more from each append."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
 from app.errors import Conflict, InvalidInput, Item
-from app.schemas.datasets import DatasetVersion
+from app.schemas.datasets import DatasetVersion, ImportOptions
 from app.services.lookup import by_ref, moment
 from app.store import tables
 from app.store.db import reading
@@ -33,6 +36,19 @@ def meant(session: Session, dataset: tables.Dataset, number: int | None) -> tabl
     if found is None:
         detail = f"the dataset has the versions 1 to {dataset.version}"
         raise InvalidInput("the dataset has no such version", [Item(detail, "/dataset_version")])
+    return found
+
+
+def options(session: Session, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """How the file of each of these datasets was read, by its id: the format and the options of its import."""
+    J = tables.Job
+    found: dict[str, dict[str, Any]] = {id: {} for id in ids}
+    query = select(J.dataset_id, J.request).where(J.dataset_id.in_(ids), J.kind == "import").order_by(J.id)
+    for id, request in session.execute(query):
+        if id is not None:
+            given = {name: request[name] for name in ImportOptions.model_fields if name in request}
+            read = ImportOptions.model_validate(given).model_dump(mode="json", exclude_defaults=True)
+            found[id] = read | {"format": request.get("format")}
     return found
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput, StorageFull
@@ -25,6 +26,7 @@ from app.services import (
     archive_imports,
     archive_loader,
     archives,
+    job_queue,
     jobs,
     model_cards,
     models,
@@ -32,7 +34,7 @@ from app.services import (
     version_notes,
 )
 from app.services.model_cache import ModelCache
-from app.store import db
+from app.store import db, tables
 from app.store.files import files
 from app.store.scope import DEFAULT, Scope, confine
 from workers.tasks import run
@@ -123,6 +125,28 @@ def test_an_archive_gives_the_same_bits_under_another_name(session: Session, ver
     assert _scores(session, "other", instances) == _scores(session, "m", instances)
     assert _import(session, _exported(session), None).version == 2
     assert _members(b"".join(archives.make(session, "other", 1).blocks())).keys() == _members(archive).keys()
+
+
+def test_a_dataset_is_linked_where_it_is_ready_and_its_file_was_read_in_one_way(
+    session: Session, version: ModelVersion
+) -> None:
+    archive, D = _exported(session), tables.Dataset
+    old = session.scalars(select(D)).one()
+    # a failed import of the same file came first
+    failed = D(**{c.name: getattr(old, c.name) for c in D.__table__.columns} | {"id": "0" * 32, "name": "failed"})
+    failed.state = "failed"
+    session.add(failed)
+    # rows were appended since
+    old.sha256 = "0" * 64
+    session.commit()
+    assert _import(session, archive, "other").dataset == old.id
+    again = session.scalars(select(tables.DatasetVersion)).one()
+    values = {c.name: getattr(again, c.name) for c in tables.DatasetVersion.__table__.columns}
+    session.add(tables.DatasetVersion(**values | {"dataset_id": failed.id}))
+    failed.state = "ready"
+    job_queue.enqueue(session, "import", failed.id, {"kind": "import", "format": "csv", "label_column": "place"})
+    session.commit()
+    assert _import(session, archive, "third").dataset is None
 
 
 def test_numpy_reads_an_archive_and_its_card_has_what_the_hub_reads(session: Session, version: ModelVersion) -> None:
