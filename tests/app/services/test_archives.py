@@ -73,9 +73,9 @@ def _import(session: Session, archive: bytes, name: str | None = None) -> ModelV
     upload.write(archive)
     upload.finish()
     try:
-        with archive_imports.unpacked(session, upload, lambda: None) as archive:
+        with archive_imports.unpacked(session, upload, lambda: None) as found:
             assert not session.in_transaction(), "other writers would wait for gigabytes"
-            return archive_imports.register(session, archive, name)
+            return archive_imports.register(session, found, name)
     finally:
         assert not upload.path.exists()
 
