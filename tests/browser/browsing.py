@@ -19,7 +19,7 @@ ARGUMENTS = [
 ]  # fmt: skip
 START_SECONDS = 120.0
 # For what the browser waits for, jobs of half a minute included.
-PATIENCE_MS = 60_000.0
+PATIENCE_MS = 300_000.0
 TEXTS = b"".join(
     b'{"text": "%s", "label": "%s"}\n' % (text, label)
     for text, label in [
