@@ -63,6 +63,8 @@ def test_a_name_is_looked_up_again_after_a_second(models: TestClient, monkeypatc
 def test_a_promoted_version_is_loaded_while_the_one_before_answers(
     models: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # the training between takes as long as it takes
+    monkeypatch.setattr("app.services.remembered.REMEMBERED_SECONDS", 3600.0)
     cache, newest = ModelCache(sessions(), 1 << 30), ("default", "letters", None, None)
     first = cache.get(newest)
     train(models, "letters", "letters", params={"C": 0.01})
@@ -92,6 +94,8 @@ def test_a_deleted_version_answers_no_more_while_the_one_before_is_loaded(
     models: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(models, "letters", "letters", params={"C": 0.01})
+    # the training between takes as long as it takes
+    monkeypatch.setattr("app.services.remembered.REMEMBERED_SECONDS", 3600.0)
     cache, newest = ModelCache(sessions(), 1 << 30), ("default", "letters", None, None)
     assert cache.get(newest).version.version == 2
     assert models.delete("/api/v1/models/letters/versions/2").status_code == 200
