@@ -138,7 +138,7 @@ def test_neither_a_killed_nor_a_stopped_service_leaves_a_process_or_loses_a_job(
     }
     with running(home, **quick) as service:
         service.cli("datasets", "upload", str(_texts(tmp_path / "fruits.jsonl")))
-        endless = ("-p", "tol=1e-15", "-p", "max_epochs=1000000000")
+        endless = ("--solver", "weston_watkins", "-p", "tol=1e-15", "-p", "max_epochs=1000000000")
         job = json.loads(service.cli("train", "fruits", "--model", "endless", *endless, "--json").stdout)["id"]
         until(lambda: _look(service, job) == ("running", 1))
         members = service.members()
