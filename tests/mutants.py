@@ -160,7 +160,7 @@ MUTANTS = (
     mutant(
         "the last administrator goes",
         "app/services/keys.py",
-        "if row.role == ADMIN and row.expires_at is None and not session",
+        "if last and not session",
         "if False and not session",
         f"{KEYS}::test_the_last_administrators_key_stays",
     ),
@@ -224,8 +224,8 @@ MUTANTS = (
     mutant(
         "versions skip a number",
         "app/services/versions.py",
-        "session.scalars(latest.where(tables.ModelVersion.model_id == owner.id)).one() + 1",
-        "session.scalars(latest.where(tables.ModelVersion.model_id == owner.id)).one() + 2",
+        "owner.last_number = owner.last_number + 1",
+        "owner.last_number = owner.last_number + 2",
         "app/services/test_models_service.py::test_versions_are_numbered_from_one_and_the_latest_is_the_default",
     ),
     mutant(
@@ -281,8 +281,8 @@ MUTANTS = (
     mutant(
         "a folder has its name before it is on the disk",
         "app/store/files.py",
-        "            _sync_folder(temporary)\n            os.rename(temporary, target)\n",
-        "            os.rename(temporary, target)\n            _sync_folder(target)\n",
+        "            sync_folder(temporary)\n            os.rename(temporary, target)\n",
+        "            os.rename(temporary, target)\n            sync_folder(target)\n",
         "app/store/test_files.py::test_a_folder_gets_its_name_when_all_in_it_is_on_the_disk",
     ),
     mutant(
