@@ -60,7 +60,8 @@ def gather(data, starts, ends):  # type: ignore[no-untyped-def]
         offsets[k + 1] = offsets[k] + ends[k] - starts[k]
     blob = np.empty(offsets[-1], dtype=np.uint8)
     for k in range(len(starts)):
-        blob[offsets[k] : offsets[k + 1]] = data[starts[k] : ends[k]]
+        for at in range(ends[k] - starts[k]):
+            blob[offsets[k] + at] = data[starts[k] + at]
     return blob, offsets
 
 

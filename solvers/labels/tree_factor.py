@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.labels.tree_paths import TreeArrays
+from solvers.numerics.copies import copy
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ def factor(tree: TreeArrays, K: Floats, shift: float, B: Floats) -> bool:
     """Make B from ``K - shift I``; False, and B of no use, where that is not positive definite."""
     start, nodes = tree.path_start, tree.path_nodes
     A = B
-    A[:] = K
+    copy(K, A)
     for i in range(start.shape[0] - 2, -1, -1):
         begin, last = start[i], start[i + 1] - 1
         A[last] -= shift

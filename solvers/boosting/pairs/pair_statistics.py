@@ -166,7 +166,13 @@ def load(
     pieces = n_tiles(n)
     parts = np.zeros((pieces, totals.size), np.int64)
     parallel_for(work_queue, _load_tile, pieces, (piece_length(n, TILE), mu, scales, U, parts))
-    totals[:] = parts.sum(axis=0).reshape(totals.shape)
+    # element by element: slices that arrays are assigned to take seconds to compile
+    lanes = totals.shape[1]
+    for k in range(totals.size):
+        total = 0
+        for piece in range(pieces):
+            total += parts[piece, k]
+        totals[k // lanes, k % lanes] = total
 
 
 @njit(cache=True, nogil=True)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from solvers.boosting.simd import LANES, interleave, scan_bins
 from solvers.boosting.weak_learners.bin_codes import BinArrays
 from solvers.boosting.weak_learners.stump_search import Best, histograms, predict_one
+from solvers.numerics.copies import copy
 
 TILE = 1024
 
@@ -112,14 +113,14 @@ def _split(bins: BinArrays, f: int, level: Level, block: int, H: NDArray[Any], o
     at, size = (bins.first[f] + f) * LANES, bins.n_bins[f] * LANES
     h = H[offset : offset + size]
     if level.store.shape[0] > 0:
-        level.store[block][at : at + size] = h
+        copy(h, level.store[block][at:])
     if level.parents.shape[0] > 0:
         right, spare = block + level.U.shape[0], 4 * (len(H) // 5)
         g, whole = H[spare : spare + size], level.parents[block][at : at + size]
         for i in range(size):
             g[i] = whole[i] - h[i]
         if level.store.shape[0] > 0:
-            level.store[right][at : at + size] = g
+            copy(g, level.store[right][at:])
         scan_bins(
             H, spare, bins.n_bins[f] - 1, level.totals[right], bins.first[f],
             best.size[j, right], best.where[j, right], best.value[j, right],

@@ -58,7 +58,13 @@ def start(totals: NDArray[Any], n_searches: int) -> Best:
     """Nothing found yet by any of the searches, in channels with these totals."""
     shape = (n_searches, totals.shape[0], totals.shape[1])
     best = Best(np.empty(shape, totals.dtype), np.empty(shape, totals.dtype), np.empty(shape, totals.dtype))
-    best.size[:], best.where[:], best.value[:] = np.abs(totals), -1, totals
+    # element by element: slices that arrays are assigned to take seconds to compile
+    for j in range(n_searches):
+        for block in range(totals.shape[0]):
+            for lane in range(totals.shape[1]):
+                best.size[j, block, lane] = abs(totals[block, lane])
+                best.where[j, block, lane] = -1
+                best.value[j, block, lane] = totals[block, lane]
     return best
 
 

@@ -13,6 +13,7 @@ from solvers.boosting.weak_learners import bin_codes
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
 from solvers.core.model import Floats
 from solvers.labels import stored_arrays
+from solvers.numerics.copies import copy
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +182,7 @@ def _look_up(
     """
     for i in range(len(out)):
         row = out[i]
-        row[:] = base
+        copy(base, row)
         for p in range(indptr[i], indptr[i + 1]):
             f = place[indices[p]]
             if f >= 0:

@@ -15,6 +15,7 @@ from solvers.hierarchical.hinges.rivals import Hinges, Scores, blank_scores, fin
 from solvers.labels.tree_factor import inverse
 from solvers.labels.tree_paths import TreeArrays
 from solvers.numerics.coefficients import Coefficients, put
+from solvers.numerics.copies import copy
 from solvers.numerics.rows import Rows
 
 # rivals that join a hinge's pairs at a visit, in all or of every level
@@ -232,7 +233,7 @@ def visit(
         if w >= H.shape[0]:
             H = np.empty((2 * w, 2 * w))
         _curvatures(tree, B, rows.squares[i], w, p, H)
-        p.before[:w] = p.alpha[:w]
+        copy(p.alpha[:w], p.before)
         _ascend(w, p, H, 1e-2 * apart)
         n_moved = _node_changes(tree, B, w, p, change)
         unchanged[b] = 0 if _store(pool, b, bound, w, p) else min(unchanged[b], 254) + 1

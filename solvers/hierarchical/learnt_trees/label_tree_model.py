@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from solvers.core.model import Floats, Model
 from solvers.labels import stored_arrays
+from solvers.numerics.copies import copy
 
 
 class LabelTreeModel(Model):
@@ -114,7 +115,7 @@ def _score_rows(
     for node in range(n_nodes):
         n_trees += parent[node] < 0
     for i in range(len(indptr) - 1):
-        z[:] = intercept
+        copy(intercept, z)
         for at in range(indptr[i], indptr[i + 1]):
             feature, value = indices[at], data[at]
             for entry in range(W_indptr[feature], W_indptr[feature + 1]):

@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.hierarchical.marginals.example import Example, MarkovTree, Sets
+from solvers.numerics.copies import copy
 
 SWEEPS = 2
 
@@ -66,7 +67,7 @@ def losses_of_labelings(tree: MarkovTree, sets: Sets, i: int, example: Example) 
 @njit(inline="always")
 def gradient_on_labelings(tree: MarkovTree, example: Example) -> None:
     """The gradient in the masses from the scores s = A' x_i: ``loss - K mu`` of Rousu et al. 2005, section 3."""
-    example.gradient[:] = example.loss
+    copy(example.loss, example.gradient)
     _add_product(tree.parent, example.scores, example.gradient)
 
 

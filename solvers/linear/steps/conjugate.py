@@ -19,6 +19,7 @@ from solvers.linear.layouts import class_lists
 from solvers.linear.layouts.class_lists import BITS, Lists
 from solvers.linear.visits import Task
 from solvers.numerics.coefficients import Coefficients
+from solvers.numerics.copies import copy
 
 Vector = NDArray[np.float64]
 NEGLIGIBLE = 1e-12
@@ -108,7 +109,7 @@ def projected_conjugate_gradients(
             gradient[t] -= length * image[t]
         _faces(some, begin, bounds, largest_loss, alpha, gradient, held, tied)
         size_of_r = _precondition(some, begin, rows.squares, held, tied, gradient, r, z)
-        p[:] = z
+        copy(z, p)
     for t in range(size):
         step[t] = alpha[t] - first[t]
     _add(*fixed, *weights, step)

@@ -1,0 +1,17 @@
+"""Copies of arrays within compiled code."""
+
+from typing import Any
+
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def copy(source: NDArray[Any], target: NDArray[Any]) -> None:
+    """The first ``len(source)`` elements of a target of one dimension are those of the source.
+
+    A slice that an array is assigned to does the same, but brings the text of its error along, which takes seconds to
+    compile in every function that has one.
+    """
+    for i in range(len(source)):
+        target[i] = source[i]
