@@ -15,6 +15,7 @@ from app.commands.batch_predictions import predict_dataset
 from app.commands.datasets import datasets
 from app.commands.deletions import storage
 from app.commands.evaluations import compare, evaluate, evaluations
+from app.commands.feedback import feedback
 from app.commands.hierarchies import hierarchies
 from app.commands.jobs import jobs, train
 from app.commands.keys import keys
@@ -51,6 +52,7 @@ cli.command()(evaluate)
 cli.command()(compare)
 cli.command()(reproduce)
 cli.add_typer(evaluations, name="evaluations")
+cli.add_typer(feedback, name="feedback")
 cli.add_typer(keys, name="keys")
 cli.command()(audit)
 cli.command()(usage)

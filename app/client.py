@@ -9,6 +9,7 @@ from typing import Any, Self
 from app.remote.audit import Audit
 from app.remote.datasets import Datasets
 from app.remote.evaluations import Evaluations
+from app.remote.feedback import Feedback
 from app.remote.hierarchies import Hierarchies
 from app.remote.jobs import Job, Jobs
 from app.remote.keys import Keys
@@ -50,6 +51,7 @@ class Polymargin:
         self.jobs = Jobs(self._transport)
         self.models = Models(self._transport)
         self.evaluations = Evaluations(self._transport)
+        self.feedback = Feedback(self._transport)
         self.keys = Keys(self._transport)
         self.audit = Audit(self._transport)
         self.storage = Storage(self._transport)

@@ -137,9 +137,11 @@ def _unknown_fields(model: type[BaseModel], document: dict[str, Any], path: tupl
     found = [Item(_unknown(name, list(fields)), pointer((*path, name))) for name in names]
     for name, field in fields.items():
         child = document.get(name)
-        for kind in (field.annotation, *get_args(field.annotation)):
-            if isinstance(child, dict) and isinstance(kind, type) and issubclass(kind, BaseModel):
-                found += _unknown_fields(kind, child, (*path, name))
+        kinds = (field.annotation, *get_args(field.annotation))
+        models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        # of several models it is not known yet which one is meant
+        if isinstance(child, dict) and len(models) == 1:
+            found += _unknown_fields(models[0], child, (*path, name))
     return found
 
 

@@ -10,6 +10,7 @@ from pydantic.json_schema import models_json_schema
 from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
+from app.schemas.feedback import FeedbackRequest, FeedbackRowsRequest
 from app.schemas.jobs import TrainRequest
 from app.schemas.keys import KeyRequest
 from app.schemas.models import AliasTarget
@@ -25,6 +26,8 @@ _BODIES: tuple[type[BaseModel], ...] = (
     VersionPatch,
     RetentionRule,
     PredictRequest,
+    FeedbackRequest,
+    FeedbackRowsRequest,
 )
 
 

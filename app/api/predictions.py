@@ -110,7 +110,7 @@ async def answer(state: State, scope: Scope, receive: Receive, ref: str) -> byte
     loaded = cache.ready(reference)
     if loaded is None:
         loaded = await run_in_threadpool(cache.get, reference)
-    work = (loaded, content, state.settings.max_instances, state.metrics)
+    work = (loaded, content, state.settings.max_instances, state.metrics, scope["state"]["request_id"])
     body = _answer(*work, most=1) if takes_moments(loaded, len(content)) else None
     return await run_in_threadpool(_answer_all, *work) if body is None else body
 
@@ -137,13 +137,15 @@ def takes_moments(loaded: LoadedModel, n_bytes: int) -> bool:
     return read <= _INLINE_READ
 
 
-def _answer_all(loaded: LoadedModel, content: bytes, max_instances: int, metrics: Metrics) -> bytes:
-    body = _answer(loaded, content, max_instances, metrics, MAX_LABELS)
+def _answer_all(loaded: LoadedModel, content: bytes, max_instances: int, metrics: Metrics, id: str) -> bytes:
+    body = _answer(loaded, content, max_instances, metrics, id, MAX_LABELS)
     assert body is not None
     return body
 
 
-def _answer(loaded: LoadedModel, content: bytes, max_instances: int, metrics: Metrics, most: int) -> bytes | None:
+def _answer(
+    loaded: LoadedModel, content: bytes, max_instances: int, metrics: Metrics, id: str, most: int
+) -> bytes | None:
     """The answer's body; None where there are more than ``most`` instances."""
     started = time.perf_counter()
     document = parse_object(content)
@@ -151,7 +153,9 @@ def _answer(loaded: LoadedModel, content: bytes, max_instances: int, metrics: Me
     n_instances = len(instances) if isinstance(instances, list) else 0
     if most < n_instances <= max_instances:
         return None
-    body = orjson.dumps(predict(loaded, document, max_instances))
+    found = predict(loaded, document, max_instances)
+    found["id"] = id
+    body = orjson.dumps(found)
     metrics.predicted(n_instances, time.perf_counter() - started)
     return body
 

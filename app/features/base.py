@@ -59,6 +59,9 @@ class Features(Protocol):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The fitted state."""
 
+    def as_given(self, instance: Instance) -> dict[str, Any]:
+        """An instance that :meth:`row` takes, as a row of JSON lines has it: named where the features have names."""
+
     def row(self, instance: Instance) -> Row:
         """Indices (k,), increasing, and values (k,) of one instance.
 

@@ -82,6 +82,14 @@ class SparseFeatures:
         arrays = {} if self._names is None else pack_names(self._names)
         return arrays if self._used is None else arrays | {"used": self._used}
 
+    def as_given(self, instance: Instance) -> dict[str, Any]:
+        """``features`` where they have names, else ``indices`` and ``values``; zeros are left out."""
+        indices, values = self._given_row(instance)
+        if self._names is None:
+            return {"indices": indices.tolist(), "values": values.tolist()}
+        names = [self._names[index] for index in indices.tolist()]
+        return {"features": dict(zip(names, values.tolist(), strict=True))}
+
     def row(self, instance: Instance) -> Row:
         """Indices (k,), increasing, and values (k,) of one instance; zeros are left out.
 

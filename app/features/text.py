@@ -135,6 +135,11 @@ class TextFeatures:
         """`names_blob` (uint8) and `names_offsets` (int64, n_features + 1): the terms; `idf` (float64, n_features)."""
         return {**pack_names(self._vocabulary), "idf": self._idf}
 
+    def as_given(self, instance: Instance) -> dict[str, Any]:
+        """The text."""
+        assert isinstance(instance, Mapping)
+        return {"text": instance["text"]}
+
     def row(self, instance: Instance) -> Row:
         """Indices and values of `{"text": ...}`.
 

@@ -170,6 +170,7 @@ class Prediction(NamedLabel):
 class PredictResponse(BaseModel):
     """One prediction an instance, in order, and the version that made them."""
 
+    id: str | None = Field(default=None, description="By which feedback names the answer: the request's id.")
     model: str
     version: int
     version_sha256: str = Field(description="Of the version's artefact, as its lineage has it.")

@@ -1,12 +1,14 @@
 """Rows are appended to a dataset: a job makes its next version, and the one before stays what it was."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
 from app.errors import Conflict, InvalidInput
 from app.schemas.datasets import ImportOptions, NewDataset, NewRows
 from app.schemas.jobs import FINAL_STATES, Job
-from app.services import append_sources, job_queue, quotas
+from app.services import append_sources, feedback, job_queue, quotas
 from app.services.datasets import file_format
 from app.services.import_options import check_options
 from app.services.jobs import show
@@ -41,8 +43,13 @@ def check_append(session: Session, ref: str, new: NewRows) -> None:
         quotas.require_room(session, 1, hold=False)
 
 
-def append(session: Session, ref: str, new: NewRows, upload: Upload) -> Job:
+def append(session: Session, ref: str, new: NewRows, upload: Upload, from_feedback: Sequence[str] = ()) -> Job:
     """Keep a received file beside those of a dataset and queue the job that appends its rows.
+
+    Parameters
+    ----------
+    from_feedback : sequence of str
+        Ids of the feedback that the file consists of.
 
     Raises as :func:`check_append` does; the upload is gone afterwards, whatever happens.
     """
@@ -69,9 +76,13 @@ def append(session: Session, ref: str, new: NewRows, upload: Upload) -> Job:
                 "sha256": upload.sha256,
                 "size_bytes": upload.size_bytes,
             }
+            if from_feedback:
+                request["feedback"] = len(from_feedback)
             path = append_sources.path_of(dataset.id, request)
             upload.move(store.path(path))
             row = job_queue.enqueue(session, "append", dataset.id, request)
+            if from_feedback:
+                feedback.claim(session, list(from_feedback), row.id)
             session.refresh(row)
             job = show(row)
     except BaseException:

@@ -18,7 +18,9 @@ KEPT_SECONDS = 7 * 86400.0
 _ROWS = tables.Idempotency
 
 R = TypeVar("R")
-Table = type[tables.Job] | type[tables.Dataset] | type[tables.Hierarchy] | type[tables.ModelVersion]
+Table = (
+    type[tables.Job] | type[tables.Dataset] | type[tables.Feedback] | type[tables.Hierarchy] | type[tables.ModelVersion]
+)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ Row = TypeVar(
     tables.AuditEntry,
     tables.Dataset,
     tables.Evaluation,
+    tables.Feedback,
     tables.Hierarchy,
     tables.Job,
     tables.Key,

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +42,11 @@ class LoadedModel:
     features: Features
     nbytes: int
     labels: VersionLabels = field(default_factory=VersionLabels)
+
+    @cached_property
+    def nodes(self) -> Collection[str]:
+        """The names of all nodes of the model's label tree; none where it has no tree."""
+        return frozenset(() if self.model.tree is None else self.model.tree.names)
 
     @cached_property
     def places(self) -> Mapping[str, int]:

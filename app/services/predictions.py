@@ -66,6 +66,14 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
     return answer if used is None else answer | {"sure_from": described(used)}
 
 
+def read_row(loaded: LoadedModel, instance: Any) -> tuple[Any, Any]:
+    """Indices and values of one instance as JSON gave it; raises InstanceError."""
+    fault = _malformed(instance)
+    if fault is not None:
+        raise InstanceError(fault)
+    return loaded.features.row(instance)
+
+
 def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int, int]:
     if not document.keys() <= set(_FIELDS):
         raise _fault(f"unknown field; known are {', '.join(_FIELDS)}", "")
@@ -90,14 +98,10 @@ def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int
 def _rows(loaded: LoadedModel, instances: Sequence[Any]) -> list[tuple[Any, Any]]:
     rows, faults = [], []
     for number, instance in enumerate(instances):
-        fault = _malformed(instance)
-        if fault is None:
-            try:
-                rows.append(loaded.features.row(instance))
-            except InstanceError as error:
-                fault = str(error)
-        if fault is not None:
-            faults.append(Item(fault, f"/instances/{number}"))
+        try:
+            rows.append(read_row(loaded, instance))
+        except InstanceError as error:
+            faults.append(Item(str(error), f"/instances/{number}"))
             if len(faults) == MAX_ITEMS:
                 break
     if faults:

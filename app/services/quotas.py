@@ -71,8 +71,10 @@ def _open_jobs(session: Session, workspace: str) -> int:
 
 
 def _stored_bytes(session: Session, workspace: str) -> int:
-    D, M, V = tables.Dataset, tables.Model, tables.ModelVersion
+    D, F, M, V = tables.Dataset, tables.Feedback, tables.Model, tables.ModelVersion
     datasets = select(func.coalesce(func.sum(D.size_bytes), 0)).where(D.workspace == workspace)
     versions = select(func.coalesce(func.sum(V.size_bytes), 0)).join(M, M.id == V.model_id)
-    found = session.scalars(datasets).one() + session.scalars(versions.where(M.workspace == workspace)).one()
+    told = select(func.coalesce(func.sum(F.size_bytes), 0)).where(F.workspace == workspace)
+    found = session.scalars(datasets).one() + session.scalars(told).one()
+    found += session.scalars(versions.where(M.workspace == workspace)).one()
     return int(found) + append_sources.waiting_bytes(session, workspace)

@@ -18,6 +18,7 @@ from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.datasets import ImportOptions, NewRows
 from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
+from app.schemas.feedback import FeedbackRequest, FeedbackRowsRequest
 from app.schemas.hierarchies import HierarchyOptions
 from app.schemas.jobs import TrainRequest
 from app.schemas.keys import KeyRequest
@@ -130,6 +131,14 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     ),
     "GET /models/{ref}/compare": (lambda c: c.compare("x", 1, 2), ["compare", "x", "1", "2"]),
     "POST /models/{ref}/predict": (lambda c: c.predict("x", ["t"]), ["predict", "x", "--text", "t"]),
+    "POST /models/{ref}/feedback": (
+        lambda c: c.feedback.report("x", "t", "l"),
+        ["feedback", "report", "x", "l", "--text", "t"],
+    ),
+    "GET /models/{ref}/feedback": (lambda c: c.feedback.list("x"), ["feedback", "list", "x"]),
+    "GET /models/{ref}/feedback/{id}": (lambda c: c.feedback.get("x", "f"), ["feedback", "show", "x", "f"]),
+    "DELETE /models/{ref}/feedback/{id}": (lambda c: c.feedback.delete("x", "f"), ["feedback", "delete", "x", "f"]),
+    "POST /models/{ref}/feedback/rows": (lambda c: c.feedback.append_rows("x"), ["feedback", "append", "x"]),
     "GET /evaluations": (lambda c: c.evaluations.list(), ["evaluations", "list"]),
     "GET /evaluations/{id}": (lambda c: c.evaluations.get("x"), ["evaluations", "show", "x"]),
     "GET /evaluations/{id}/labels": (lambda c: c.evaluations.labels("x"), ["evaluations", "labels", "x"]),
@@ -158,6 +167,8 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     ImportOptions: ("datasets upload", {}),
     NewRows: ("datasets append", {}),
     HierarchyOptions: ("hierarchies upload", dict.fromkeys(HierarchyOptions.model_fields, "option_")),
+    FeedbackRequest: ("feedback report", {}),
+    FeedbackRowsRequest: ("feedback append", {}),
     KeyRequest: ("keys create", {"expires_at": "days"}),
     AliasTarget: ("models alias", {}),
     VersionPatch: ("models tag", {"tags": "set_"}),

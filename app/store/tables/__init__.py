@@ -5,7 +5,7 @@ from app.store.tables.base import InWorkspace, Owned, Table
 from app.store.tables.data import Dataset, DatasetVersion, Hierarchy, HierarchyNode, RetiredLabel
 from app.store.tables.evaluations import Evaluation, EvaluationConfusion, EvaluationLabel, EvaluationMeasure
 from app.store.tables.jobs import Checkpoint, Job, Step
-from app.store.tables.models import Alias, Metric, Model, ModelVersion
+from app.store.tables.models import Alias, Feedback, Metric, Model, ModelVersion
 from app.store.tables.pools import Slot, Worker
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "EvaluationConfusion",
     "EvaluationLabel",
     "EvaluationMeasure",
+    "Feedback",
     "Hierarchy",
     "HierarchyNode",
     "Idempotency",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, Integer, String, UniqueConstraint
+from sqlalchemy import ForeignKey, Index, Integer, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.store.tables.base import Owned, Table
@@ -87,3 +87,21 @@ class Alias(Table):
     name: Mapped[str] = mapped_column(String(128), primary_key=True)
     version_id: Mapped[str] = mapped_column(ForeignKey("model_versions.id", ondelete="CASCADE"))
     revision: Mapped[int] = mapped_column(Integer)
+
+
+class Feedback(Owned, Table):
+    """The right labels of one instance, as the key ``owner`` has told them; ``job_id`` is the append that took it."""
+
+    __tablename__ = "feedback"
+    __table_args__ = (Index("ix_feedback_model", "model_id", "id"),)
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    model_id: Mapped[str] = mapped_column(ForeignKey("models.id", ondelete="CASCADE"))
+    number: Mapped[int] = mapped_column(Integer)
+    answer: Mapped[str | None] = mapped_column(String(128))
+    instance: Mapped[dict[str, Any]]
+    labels: Mapped[list[Any]]
+    note: Mapped[str | None] = mapped_column(String)
+    size_bytes: Mapped[int]
+    job_id: Mapped[str | None] = mapped_column(String(32), index=True)
+    created_at: Mapped[float]

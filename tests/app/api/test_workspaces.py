@@ -17,6 +17,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs"): {"dataset": "letters", "model": "m"},
     ("POST", "/jobs/plan"): {"dataset": "letters", "model": "m", "solver": "weston_watkins", "shards": 1},
     ("PUT", "/models/{ref}/aliases/{alias}"): {"version": 1},
+    ("POST", "/models/{ref}/feedback"): {"instance": [1.0], "labels": ["a"]},
     ("PUT", "/models/{ref}/retention"): {"keep_last": 1},
     ("PATCH", "/models/{ref}/versions/{number}"): {"notes": "x"},
     ("POST", "/models/{ref}/predict"): {"instances": [[1.0]]},
@@ -45,6 +46,7 @@ def things(models: TestClient) -> dict[str, str]:
     job = models.post("/api/v1/jobs", json={"kind": "evaluate", "model": "letters", "dataset": "letters"}).json()
     run(job["id"])
     assert models.put("/api/v1/models/letters/aliases/production", json={"version": 1}).status_code == 200
+    told = models.post("/api/v1/models/letters/feedback", json={"instance": LETTER, "labels": ["a"]})
     key = next(key for key in models.get("/api/v1/keys").json()["items"] if key["name"] == "the-viewer")
     return {
         "/datasets/{ref}": "letters",
@@ -52,6 +54,7 @@ def things(models: TestClient) -> dict[str, str]:
         "/jobs/{id}": job["id"],
         "/evaluations/{id}": job["id"],
         "/models/{ref}": "letters",
+        "/models/letters/feedback/{id}": told.json()["id"],
         "/keys/{id}": key["id"],
         "/solvers/{name}": "spoc",
     }
@@ -72,6 +75,7 @@ def _of_workspace(app: FastAPI, admin: TestClient, workspace: str, role: str) ->
 
 def _everything(client: TestClient) -> list[Any]:
     lists = ["datasets", "hierarchies", "jobs", "models", "evaluations", "models/letters/versions"]
+    lists.append("models/letters/feedback")
     return [client.get(f"/api/v1/{path}").json() for path in lists]
 
 
