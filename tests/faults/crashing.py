@@ -1,24 +1,23 @@
-"""Run by a test: a service's work is killed at each of its boundaries, one after the other, and taken up again.
+"""Run by a test: a service's work is interrupted at each of its boundaries, and taken up again from what is there.
 
-A boundary is the moment before and the moment after every fsync, rename and commit. For each one a child does the work
-from the beginning, exits hard there, and leaves its home to a second child, which does what workers would do next and
-then looks at all that is there. Prints one line of JSON for each boundary.
+A boundary is the moment before every change of a file or folder, and the moments before and after every fsync and
+commit (on PostgreSQL before and after every commit). What a process that is killed there leaves is what others see
+there: the files, and the rows that are committed. So at each boundary these are copied, and a child does with the copy
+what workers would do next, and looks at all that is there; where nothing has changed since the boundary before, there
+is nothing new to take up. Prints one line of JSON for each boundary.
 """
 
-import hashlib
 import json
 import os
-import shutil
 import sys
-import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-template, folder, every = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+template, folder, every, part = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+# of the work, and of its copy; on SQLite there are none
+url, url_of_copy = sys.argv[5:] or ("", "")
 os.environ |= {
     "POLYMARGIN_HOME": str(folder / "home"),
-    "POLYMARGIN_DATABASE_URL": "",
+    "POLYMARGIN_DATABASE_URL": url,
     "POLYMARGIN_REDIS_URL": f"unix://{folder}/no-redis.sock",
     # so that the order of commits is that of the work
     "POLYMARGIN_HEARTBEAT_SECONDS": "1000",
@@ -27,146 +26,161 @@ os.environ |= {
     "POLYMARGIN_MAX_ATTEMPTS": "9",
 }
 
-from sqlalchemy import select, update  # noqa: E402 - what is above decides what it finds
+import hashlib  # noqa: E402 - what is above decides what it finds
+import shutil  # noqa: E402
+import subprocess  # noqa: E402
+import traceback  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from typing import Any  # noqa: E402
+
+from crash_work import bits, found_wrong, take_up, work  # noqa: E402
+from sqlalchemy import Engine, create_engine, delete, insert, select  # noqa: E402
 from sqlalchemy.engine.default import DefaultDialect  # noqa: E402
 
 from app import logs  # noqa: E402
 from app.config import settings  # noqa: E402
-from app.errors import Conflict, NotFound  # noqa: E402
-from app.schemas.datasets import NewDataset  # noqa: E402
-from app.schemas.jobs import TrainRequest  # noqa: E402
-from app.services import datasets, jobs, models, sweeping  # noqa: E402
-from app.store import tables  # noqa: E402
-from app.store.db import db_now, dispose, sessions  # noqa: E402
-from app.store.files import files  # noqa: E402
-from solvers.core.stored_models import load_model  # noqa: E402
-from workers.tasks import run  # noqa: E402
+from app.store.db import dispose  # noqa: E402
+from app.store.tables import Table  # noqa: E402
 
-ROWS = b"".join(b"%s %d:1 %d:0.5\n" % (b"abc"[i % 3 : i % 3 + 1], i % 3 + 1, i % 5 + 4) for i in range(30))
-TRAIN = TrainRequest(dataset="d", model="m", solver="weston_watkins", params={"max_epochs": 3, "tol": 1e-12})
-CRASHED = 9
-
-
-def work(acknowledge: Callable[[str], None]) -> None:
-    """Upload, import, train and promote; a second call does what is left."""
-    with sessions()() as session:
-        try:
-            upload = files().upload()
-            upload.write(ROWS)
-            upload.finish()
-            acknowledge(datasets.register(session, NewDataset(name="d", format="svmlight"), upload).id)
-        except Conflict:
-            pass
-        _run_all()
-        try:
-            version = models.version(session, "m")
-        except NotFound:
-            acknowledge(jobs.submit(session, TRAIN).id)
-            _run_all()
-            version = models.version(session, "m")
-        models.set_alias(session, "m", "production", version.version)
-
-
-def take_up() -> None:
-    """What workers do once the lease of who was killed has run out."""
-    with sessions()() as session:
-        session.execute(update(tables.Job).where(tables.Job.lease_until.is_not(None)).values(lease_until=db_now() - 1))
-        session.commit()
-        sweeping.sweep(session)
-    _run_all()
-    work(lambda _: None)
-    for path in files().root.rglob("*"):
-        os.utime(path, (0, 0))  # an hour has gone by
-    with sessions()() as session:
-        sweeping.tidy(session, files())
-
-
-def found_wrong(acknowledged: list[str]) -> list[str]:
-    """What is not as it should be."""
-    wrong, store = [], files()
-    with sessions()() as session:
-        rows = {row.id: row for row in session.scalars(select(tables.Job))}
-        data = list(session.scalars(select(tables.Dataset)))
-        versions = list(session.scalars(select(tables.ModelVersion)))
-        aliases = session.execute(select(tables.Alias.version_id)).all()
-    wrong += [
-        f"{id} was acknowledged and is gone" for id in acknowledged if id not in {*rows, *(row.id for row in data)}
-    ]
-    wrong += [f"job {row.kind} is {row.state}: {row.error}" for row in rows.values() if row.state != "succeeded"]
-    if len({version.job_id for version in versions}) != len(versions) or len(versions) != 1:
-        wrong.append(f"{len(versions)} versions of {len({version.job_id for version in versions})} jobs")
-    if [row.version_id for row in aliases] != [version.id for version in versions]:
-        wrong.append("the alias points elsewhere")
-    for row in data:
-        try:
-            store.check(str(row.path))
-        except (OSError, ValueError) as error:
-            wrong.append(f"dataset: {error}")
-        if hashlib.sha256(store.path(f"datasets/{row.id}/source").read_bytes()).hexdigest() != row.sha256:
-            wrong.append("the source is not what was sent")
-    for version in versions:
-        load_model(store.path(version.path) / "model", verify=True)
-        store.check(f"{version.path}/features")
-    named = {f"datasets/{row.id}/{name}" for row in data for name in ("source", str(row.path).rsplit("/", 1)[1])}
-    named |= {f"{version.path}/{name}" for version in versions for name in ("model", "features")}
-    there = {
-        str(path.relative_to(store.root))
-        for path in [*store.root.glob("*/*/*"), *(each for each in store.root.glob("*/*") if each.is_file())]
-    }
-    wrong += [f"{path} is left" for path in sorted(there - named)]
-    wrong += [f"{path} is not there" for path in sorted(named - there)]
-    wrong += [f"{path} is temporary" for path in store.root.rglob(".*")]
-    return wrong
-
-
-def bits() -> str:
-    """The model's arrays."""
-    with sessions()() as session:
-        model, _ = load_model(models.artefact(session, models.version(session, "m").id) / "model")
-    digest = hashlib.sha256()
-    for name, array in sorted(model.arrays().items()):
-        digest.update(name.encode() + array.tobytes())
-    return digest.hexdigest()
-
-
-def _run_all() -> None:
-    while True:
-        with sessions()() as session:
-            queued = session.scalars(select(tables.Job.id).where(tables.Job.state == "queued")).all()
-        if not queued:
-            return
-        for id in queued:
-            run(id)
+Rows = dict[str, list[dict[str, Any]]]
+# of Python's audit events: what changes files and folders, and where these are named
+CHANGES = {
+    "os.mkdir": (0,), "os.rename": (0, 1), "os.remove": (0,), "os.rmdir": (0,), "os.link": (1,), "os.truncate": (0,),
+}  # fmt: skip
+# beside the home of the work, and its backups
+COPY = "taken"
 
 
 class Boundaries:
-    """Counts them, and exits at one."""
+    """Takes up what is there at each boundary of the work."""
 
-    def __init__(self, last: int | None) -> None:
-        self.n = 0
-        self._last = last
+    def __init__(self) -> None:
+        self._acknowledged: list[str] = []
+        self._n = 0
+        self._n_different = 0
+        self._last = ""
+        self._on = False
 
-    def install(self) -> None:
-        """Count from now on."""
-        os.fsync = self._around("fsync", os.fsync)  # type: ignore[assignment]
-        os.rename = self._around("rename", os.rename)
-        os.replace = self._around("replace", os.replace)
+    def pass_all(self) -> None:
+        """Do the work from the beginning, and stop at each boundary."""
+        begin_anew()
+        sys.addaudithook(self._hear)
+        if not url:
+            os.fsync = self._around("fsync", os.fsync)  # type: ignore[assignment]
         DefaultDialect.do_commit = self._around("commit", DefaultDialect.do_commit)  # type: ignore[method-assign]
+        self._on = True
+        work(self._acknowledged.append)
+        self._pass("nothing")
+        self._on = False
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self._on or url:
+            return  # files are the same, whatever the database
+        if event == "open":
+            path, _, flags = arguments
+            if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and str(path).startswith(str(folder)):
+                self._pass("open")
+        elif event in CHANGES and any(str(arguments[at]).startswith(str(folder)) for at in CHANGES[event]):
+            self._pass(event)
 
     def _around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*arguments: Any, **options: Any) -> Any:
+        def heard(*arguments: Any, **options: Any) -> Any:
             self._pass(f"before {name}")
             result = function(*arguments, **options)
             self._pass(f"after {name}")
             return result
 
-        return counted
+        return heard
 
     def _pass(self, what: str) -> None:
-        self.n += 1
-        if self.n == self._last:
-            (folder / "where").write_text(what)
-            os._exit(CRASHED)
+        if not self._on:
+            return
+        self._on = False
+        try:
+            self._n += 1
+            rows = committed() if url else {}
+            digest = digest_of(rows, self._acknowledged)
+            if digest == self._last:
+                return
+            self._last = digest
+            self._n_different += 1
+            if self._n_different % every == part:
+                print(json.dumps({"at": self._n, "before": what, **taken_up(rows, self._acknowledged)}), flush=True)
+        finally:
+            self._on = True
+
+
+def taken_up(rows: Rows, acknowledged: list[str]) -> dict[str, Any]:
+    """What comes of a copy of what is there."""
+    place, result = folder / COPY, folder / "result"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    # by a process of its own: one that closes a file of SQLite's loses its locks of it
+    subprocess.run(["cp", "-a", *present(), place], check=True)
+    result.unlink(missing_ok=True)
+
+    def go_on() -> None:
+        os.fsync = lambda _: None  # the machine stays on
+        os.environ["POLYMARGIN_HOME"] = str(place / "home")
+        if url:
+            os.environ["POLYMARGIN_DATABASE_URL"] = url_of_copy
+            fill(url_of_copy, rows)
+        settings.cache_clear()
+        take_up()
+        result.write_text(json.dumps({"wrong": found_wrong(acknowledged), "bits": bits()}))
+
+    if in_child(go_on) != 0:
+        return {"wrong": ["it could not be taken up"], "bits": None}
+    return dict(json.loads(result.read_text()))
+
+
+def present() -> list[Path]:
+    """The home of the work, and its backups."""
+    return sorted(path for path in folder.iterdir() if path.name not in (COPY, "result"))
+
+
+def digest_of(rows: Rows, acknowledged: list[str]) -> str:
+    """Tells whether anything has changed; SQLite makes its index of the log anew when it is opened after a crash."""
+    digest = hashlib.sha256(repr((rows, acknowledged)).encode())
+    for top in present():
+        for path in sorted(top.rglob("*")):
+            if path.suffix != ".db-shm":
+                digest.update(str(path).encode() + b"\0")
+                digest.update(hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b"folder")
+    return digest.hexdigest()
+
+
+def committed() -> Rows:
+    """All rows of PostgreSQL that others than the one at work can see."""
+    with ENGINE.connect().execution_options(isolation_level="REPEATABLE READ") as rows:
+        return {
+            table.name: sorted((row._asdict() for row in rows.execute(select(table))), key=repr)
+            for table in Table.metadata.sorted_tables
+        }
+
+
+def fill(target: str, rows: Rows) -> None:
+    """Put the rows in the place of those of a database of PostgreSQL."""
+    engine = _engine(target)
+    with engine.begin() as into:
+        for table in reversed(Table.metadata.sorted_tables):
+            into.execute(delete(table))
+        for table in Table.metadata.sorted_tables:
+            if rows.get(table.name):
+                into.execute(insert(table), rows[table.name])
+    engine.dispose()
+
+
+def begin_anew() -> None:
+    """An empty home, and an empty database."""
+    dispose()
+    for path in present():
+        shutil.rmtree(path)
+    settings().home.mkdir(parents=True)
+    if url:
+        fill(url, {})
+    else:
+        shutil.copy(template, settings().home / "polymargin.db")
 
 
 def in_child(do: Callable[[], None]) -> int:
@@ -182,51 +196,18 @@ def in_child(do: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def crash_at(last: int | None) -> dict[str, Any]:
-    """What came of it."""
-    shutil.rmtree(settings().home, ignore_errors=True)
-    settings().home.mkdir(parents=True)
-    shutil.copy(template, settings().home / "polymargin.db")
-    for name in ("acknowledged", "result", "where"):
-        (folder / name).unlink(missing_ok=True)
-    (folder / "acknowledged").touch()
-
-    def acknowledge(id: str) -> None:
-        with open(folder / "acknowledged", "a") as file:
-            file.write(f"{id}\n")
-
-    def until_then() -> None:
-        Boundaries(last).install()
-        work(acknowledge)
-
-    def afterwards() -> None:
-        take_up()
-        wrong = found_wrong((folder / "acknowledged").read_text().split())
-        (folder / "result").write_text(json.dumps({"wrong": wrong, "bits": bits()}))
-
-    status = in_child(until_then)
-    if status not in (0, CRASHED):
-        return {"at": last, "status": status, "wrong": ["the work failed by itself"]}
-    if in_child(afterwards) != 0:
-        return {"at": last, "status": status, "wrong": ["it could not be taken up"]}
-    where = (folder / "where").read_text() if status == CRASHED else "nowhere"
-    return {"at": last, "status": status, "where": where, **json.loads((folder / "result").read_text())}
+def _engine(url: str) -> Engine:
+    return create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
 
 
 def main() -> None:
     logs.configure("error")
+    begin_anew()
     # children find the compiled functions in memory
-    print(json.dumps(crash_at(None)), flush=True)
-    settings().home.mkdir(parents=True, exist_ok=True)
     work(lambda _: None)
-    dispose()
-    at = 1
-    while True:
-        result = crash_at(at)
-        print(json.dumps(result), flush=True)
-        if result["status"] != CRASHED:
-            return
-        at += every
+    print(json.dumps({"at": 0, "wrong": found_wrong([]), "bits": bits()}), flush=True)
+    Boundaries().pass_all()
 
 
+ENGINE = _engine(url) if url else None
 main()

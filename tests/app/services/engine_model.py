@@ -55,20 +55,18 @@ class Engine:
     def __init__(self, most_attempts: int = 3, most_retries: int = 1) -> None:
         self._most_attempts = most_attempts
         self._most_retries = most_retries
+        self._known: dict[tuple[str, Job], Job | None] = {}
 
     def steps(self, state: State) -> Iterator[Step]:
         """All that may happen next."""
         for j, job in enumerate(state.jobs):
-            for name, act in (
-                ("submit", self.submit), ("cancel", self.cancel), ("retry", self.retry), ("notify", self.notify),
-                ("expire", self.expire), ("lose_message", self.lose_message),
-            ):  # fmt: skip
-                after = act(job)
+            for name in ("submit", "cancel", "retry", "notify", "expire", "lose_message"):
+                after = self._after(name, job)
                 if after is not None and after != job:
                     yield Step(name, j, _with_job(state, j, after))
-        swept = tuple(self.sweep(job) for job in state.jobs)
+        swept = tuple([self._after("sweep", job) or job for job in state.jobs])
         if swept != state.jobs:
-            yield Step("sweep", 0, state._replace(jobs=swept))
+            yield Step("sweep", 0, State(swept, state.workers))
         for w, worker in enumerate(state.workers):
             if worker is None:
                 for j, job in enumerate(state.jobs):
@@ -77,8 +75,7 @@ class Engine:
                 continue
             yield Step("crash", w, _with_worker(state, w, None))
             for name in WRITES:
-                write: Callable[[Job], Job | None] = getattr(self, name)
-                yield from self._write(state, w, worker, name, write)
+                yield from self._write(state, w, worker, name)
 
     # what users ask for
 
@@ -170,15 +167,18 @@ class Engine:
             if to != state:
                 yield Step("claim", w, to)
 
-    def _write(
-        self, state: State, w: int, worker: tuple[int, int], name: str, write: Callable[[Job], Job | None]
-    ) -> Iterator[Step]:
+    def _after(self, name: str, job: Job) -> Job | None:
+        if (name, job) not in self._known:
+            self._known[name, job] = getattr(self, name)(job)
+        return self._known[name, job]
+
+    def _write(self, state: State, w: int, worker: tuple[int, int], name: str) -> Iterator[Step]:
         j, attempt = worker
         job = state.jobs[j]
         if not self.mine(job, attempt):
             yield Step(name, w, _with_worker(state, w, None))  # Fenced: it leaves
             return
-        after = write(job)
+        after = self._after(name, job)
         if after is not None:
             yield Step(name, w, _with_worker(_with_job(state, j, after), w, worker if name == "heartbeat" else None))
 
@@ -196,16 +196,18 @@ def explore(engine: Engine, n_jobs: int, n_workers: int) -> tuple[list[State], s
     broken: set[str] = set()
     for at, state in enumerate(states):  # which grows meanwhile
         broken |= {name for name, holds in STATES.items() if not holds(state)}
-        for step in engine.steps(state):
-            broken |= {name for name, holds in STEPS.items() if not holds(state, step)}
-            to = _numbered(step.to)
+        steps = list(engine.steps(state))
+        broken |= {name for name, holds in STEPS.items() if not all(holds(state, step) for step in steps)}
+        by_itself = {step.to for step in steps if step.name not in ASKED_FOR}
+        for raw in dict.fromkeys(step.to for step in steps):
+            to = _numbered(raw)
             place = number.get(to)
             if place is None:
                 to = to._replace(jobs=tuple(known.setdefault(job, job) for job in to.jobs))
                 place = number[to] = len(states)
                 states.append(to)
                 before.append(array("i"))
-            if step.name not in ASKED_FOR:
+            if raw in by_itself:
                 before[place].append(at)
     if not _can_all_end(states, before):
         broken.add("every job can come to its end")
@@ -213,7 +215,7 @@ def explore(engine: Engine, n_jobs: int, n_workers: int) -> tuple[list[State], s
 
 
 def _one_holder(state: State) -> bool:
-    return all(sum(worker == (j, job.attempt) for worker in state.workers) <= 1 for j, job in enumerate(state.jobs))
+    return all(state.workers.count((j, job.attempt)) <= 1 for j, job in enumerate(state.jobs))
 
 
 def _stale_writes_nothing(before: State, step: Step) -> bool:
@@ -226,7 +228,7 @@ def _stale_writes_nothing(before: State, step: Step) -> bool:
 
 
 def _n_succeeded(state: State) -> int:
-    return sum(job.state == "succeeded" for job in state.jobs)
+    return [job.state for job in state.jobs].count("succeeded")
 
 
 STATES: dict[str, Callable[[State], bool]] = {
@@ -243,7 +245,7 @@ STATES: dict[str, Callable[[State], bool]] = {
 STEPS: dict[str, Callable[[State, Step], bool]] = {
     "what has succeeded stays so": lambda before, step: _n_succeeded(before) <= _n_succeeded(step.to),
     "attempts only grow": lambda before, step: (
-        sum(job.attempt for job in before.jobs) <= sum(job.attempt for job in step.to.jobs)
+        sum([job.attempt for job in before.jobs]) <= sum([job.attempt for job in step.to.jobs])
     ),
     "a worker that has lost its job changes nothing": _stale_writes_nothing,
 }
@@ -262,18 +264,26 @@ def _can_all_end(states: list[State], before: list["array[int]"]) -> bool:
 
 
 def _with_job(state: State, j: int, job: Job) -> State:
-    return state._replace(jobs=(*state.jobs[:j], job, *state.jobs[j + 1 :]))
+    return State((*state.jobs[:j], job, *state.jobs[j + 1 :]), state.workers)
 
 
 def _with_worker(state: State, w: int, worker: Worker) -> State:
-    return state._replace(workers=(*state.workers[:w], worker, *state.workers[w + 1 :]))
+    return State(state.jobs, (*state.workers[:w], worker, *state.workers[w + 1 :]))
 
 
 def _numbered(state: State) -> State:
-    """The same state with jobs and workers in order."""
-    order = sorted(
-        range(len(state.jobs)), key=lambda j: (state.jobs[j], sorted(w[1] for w in state.workers if w and w[0] == j))
-    )
-    place = {j: at for at, j in enumerate(order)}
-    workers = sorted(((place[w[0]], w[1]) if w else (-1, -1)) for w in state.workers)
-    return State(tuple(state.jobs[j] for j in order), tuple(None if w[0] < 0 else w for w in workers))
+    """The same state with jobs and workers in order; of attempts before a job's last, all are the same to it."""
+    jobs = state.jobs
+    held: list[list[int]] = [[] for _ in jobs]
+    n_idle = 0
+    for worker in state.workers:
+        if worker is None:
+            n_idle += 1
+        else:
+            j, attempt = worker
+            held[j].append(attempt if attempt == jobs[j].attempt else 0)
+    for attempts in held:
+        attempts.sort()
+    order = sorted(range(len(jobs)), key=lambda j: (jobs[j], held[j]))
+    workers = [(place, attempt) for place, j in enumerate(order) for attempt in held[j]]
+    return State(tuple([jobs[j] for j in order]), (None,) * n_idle + tuple(workers))
