@@ -129,6 +129,12 @@ class Settings(BaseSettings):
         description="Origins whose pages may ask for changes beside the API's own, with commas between: "
         "`https://example.org`.",
     )
+    trusted_proxies: str = Field(
+        default="",
+        description="Proxies, by address or network with commas between (`127.0.0.1,10.0.0.0/8`; `*`: any), that are "
+        "believed from where a request came and whether by HTTPS (`X-Forwarded-For`, `X-Forwarded-Proto`); name only "
+        "what sets both anew. Not set: none.",
+    )
     session_seconds: float = Field(
         default=604800.0, gt=0, description="After so long a browser has to sign in to the dashboard again."
     )
@@ -152,13 +158,14 @@ class Settings(BaseSettings):
     connections_per_address: int = Field(
         default=256,
         ge=0,
-        description="Most open connections of one address; behind a proxy that is the proxy's. 0: any.",
+        description="Most open connections of one address; behind any proxy that is the proxy's. 0: any.",
     )
     failed_keys_per_minute: float = Field(
         default=60.0,
         ge=0,
         description="Keys that are not known, from one address, in the mean; then new keys from there get 429. Each "
-        "API process counts by itself; behind a proxy the address is the proxy's. 0: any number.",
+        "API process counts by itself; behind a proxy that `POLYMARGIN_TRUSTED_PROXIES` does not name the address is "
+        "the proxy's. 0: any number.",
     )
     protocols: str = Field(
         default="open_inference,kserve_v1,mlflow,annif,label_studio",

@@ -45,8 +45,16 @@ def main(host: str, port: int, graceful_seconds: int = 5, shared: bool = False) 
     configured = settings()
     logs.configure(configured.log_level)
     logs.adopt_libraries(configured.log_level)
+    server = uvicorn.Server(server_config(configured, host, port, graceful_seconds))
+    server.run([shared_socket(host, port)] if shared else None)
+    if not server.started:
+        sys.exit(1)
+
+
+def server_config(configured: Settings, host: str, port: int, graceful_seconds: int) -> uvicorn.Config:
+    """How uvicorn serves the application, and which proxies it believes."""
     protocol: Any = partial(GuardedProtocol, guard(configured, descriptors()))
-    config = uvicorn.Config(
+    return uvicorn.Config(
         "app.server:application",
         factory=True,
         host=host,
@@ -56,12 +64,10 @@ def main(host: str, port: int, graceful_seconds: int = 5, shared: bool = False) 
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=bool(configured.trusted_proxies.strip()),
+        forwarded_allow_ips=configured.trusted_proxies,
         timeout_graceful_shutdown=graceful_seconds,
     )
-    server = uvicorn.Server(config)
-    server.run([shared_socket(host, port)] if shared else None)
-    if not server.started:
-        sys.exit(1)
 
 
 def together(host: str, port: int, graceful_seconds: int, processes: int) -> None:

@@ -164,16 +164,16 @@ async def admit(state: State, scope: Scope, authorization: str, role: Role) -> P
     """As :func:`authorize`, for a request whose ``Authorization`` header is known; without one its cookie counts."""
     keyring: KeyRing = state.keyring
     principal, cookie = await _whose(state, scope, authorization)
+    scope.setdefault("state", {})["key"] = principal  # for the log
+    wait = keyring.rates.take(principal.key_id)  # what is refused below counts, too
+    if wait:
+        raise TooMany("The key has asked too often just now.", wait)
     if cookie is not None:
         token = Request(scope).headers.get("x-csrf-token", "")
         if scope["method"] not in _SAFE and not is_csrf_token(cookie, token):
             raise Forbidden("A browser's session changes things only with the page's token in X-CSRF-Token.")
-    scope.setdefault("state", {})["key"] = principal  # for the log
     if _RANKS[principal.role] < _RANKS[role]:
         raise Forbidden(f"This takes the role {role}; the key's role is {principal.role}.")
-    wait = keyring.rates.take(principal.key_id)
-    if wait:
-        raise TooMany("The key has asked too often just now.", wait)
     return principal
 
 

@@ -17,7 +17,7 @@ class AuditEntry(BaseModel):
     route: str
     path: str
     request_id: str | None = Field(description="As the answer had it in `X-Request-ID`, and the log has it.")
-    address: str | None = Field(description="Where the request came from; behind a proxy that is the proxy's.")
+    address: str | None = Field(description="Where the request came from, as a trusted proxy says; else the proxy.")
     what: str | None = Field(
         description=(
             "What was changed: `dataset`, `job`, `key`, `session` (a browser has signed in), ...; null: nothing "

@@ -202,6 +202,16 @@ def test_a_key_that_asks_too_often_is_told_when_to_come_again(
         problem(client.get("/api/v1/usage", headers=viewer), 429)
 
 
+def test_what_a_role_may_not_ask_counts_among_what_its_key_asks(
+    config: Settings, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = create_app(config.model_copy(update={"requests_per_second": 2.0}))
+    with TestClient(app, headers=bearer(secrets["viewer"])) as client:
+        now = time()
+        monkeypatch.setattr(auth.time, "monotonic", lambda: now)
+        assert [client.get("/api/v1/audit").status_code for _ in range(4)] == [403, 403, 429, 429]
+
+
 def test_an_upload_that_is_larger_than_what_is_left_is_refused_before_it_comes(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, config: Settings
 ) -> None:
