@@ -8,7 +8,7 @@ INPUTS := pyproject.toml constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
-.PHONY: help demo serve test test-slow test-all test-browser mutants check coverage docs docs-serve sbom bench clean
+.PHONY: help demo serve test test-slow test-all test-browser mutants audit check coverage docs docs-serve sbom bench clean
 
 help:
 	@echo "make demo    train and query a classifier of docstrings, next to scikit-learn's"
@@ -19,6 +19,7 @@ help:
 	@echo "make check   formatting, lint, types, import rules, links and names of the documentation"
 	@echo "make docs    build the documentation into site/ (make docs-serve: and show it, with its search, while you write)"
 	@echo "make coverage  run the tests, and tell which lines they never run"
+	@echo "make audit   look whether pinned packages have known weaknesses, where the list of these can be had"
 	@echo "make sbom    write build/sbom.json, a CycloneDX list of all pinned packages"
 	@echo "make bench   run the benchmarks (some install reference libraries, which takes a C++ compiler)"
 	@echo "make clean   remove .venv and the demonstration's data"
@@ -66,6 +67,11 @@ sbom: $(VENV)/installed-dev
 	@PYTHONWARNINGS=ignore $(BIN)/cyclonedx-py requirements constraints.txt --pyproject pyproject.toml --output-reproducible --short-PURLs \
 	    --output-file build/sbom.json
 	@echo "Wrote build/sbom.json"
+
+# Without a network nothing is known, which is said and is no failure.
+audit: $(VENV)/installed-dev
+	@$(INSTALL) --editable ".[embedded,dev,docs,audit]" || echo "pip-audit could not be installed" >&2
+	@$(BIN)/python tests/audit_dependencies.py
 
 bench: $(VENV)/installed-bench
 	for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
