@@ -3,12 +3,16 @@
 import contextlib
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import structlog
 from structlog.typing import EventDict, Processor
 
 _json = structlog.processors.JSONRenderer()
+
+
+Keep = Callable[[str, str, dict[str, Any]], None]
 
 
 def render(logger: Any, name: str, event: EventDict) -> str:
@@ -18,6 +22,29 @@ def render(logger: Any, name: str, event: EventDict) -> str:
     except Exception as error:
         return str(_json(logger, name, {"event": str(event.get("event"))[:200], "unreadable": type(error).__name__}))
 
+
+def told(logger: Any, name: str, event: EventDict) -> EventDict:
+    """Give an event that names a job to whoever keeps that job's log."""
+    keep = _kept.get(str(event.get("job_id")))
+    if keep is not None:
+        fields = {key: value for key, value in event.items() if key not in _OF_EVERY_LINE}
+        keep(str(event.get("level", "info")), str(event.get("event")), fields)
+    return event
+
+
+def keep_log(job_id: str, keep: Keep) -> None:
+    """Call ``keep`` with level, event and fields of each event that names the job, until :func:`end_log`."""
+    _kept[job_id] = keep
+
+
+def end_log(job_id: str) -> None:
+    """Keep no more of that job's events."""
+    _kept.pop(job_id, None)
+
+
+_kept: dict[str, Keep] = {}
+# an exception's text may quote the data, and is for whoever reads the log of the worker
+_OF_EVERY_LINE = {"job_id", "attempt", "level", "event", "timestamp", "exception", "exc_info", "stack_info"}
 
 SHARED: list[Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -58,7 +85,7 @@ class _Handler(logging.Handler):
 def configure(level: str) -> None:
     """Let events of ``level`` (debug, info, warning or error) and above through, for this whole process."""
     structlog.configure(
-        processors=[*SHARED, render],
+        processors=[*SHARED, told, render],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=lambda *_: StandardError(),
         cache_logger_on_first_use=False,

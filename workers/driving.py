@@ -16,7 +16,7 @@ from app.version import VERSION
 from solvers.core.base import STATE_FORMAT, Solver, Step, within_range
 from solvers.core.problem import Problem
 from workers.eta import EtaEstimate
-from workers.job_context import Drained, JobContext
+from workers.job_context import Drained, JobContext, TimeUp
 
 # A checkpoint may take a tenth of the time at most, however large the state is.
 _CHECKPOINT_SHARE = 0.1
@@ -80,8 +80,8 @@ def drive(
     for step in within_range(solver.steps(problem, start), solver.handles.certified):
         run.seconds += time.monotonic() - started
         outcome = Outcome(run.note(step), step.state)
-        if not step.converged:
-            run.pause(outcome)
+        if not step.converged and run.stops(outcome):
+            break
         started = time.monotonic()
     run.context.flush()
     if outcome is None:
@@ -110,6 +110,7 @@ class Run:
         self._saved_at = time.monotonic()
         self._saving_took = 0.0
         self._afresh = False
+        self.stopped = False
 
     def resume(self) -> Outcome | None:
         """Load the last checkpoint, or start afresh if it is damaged, or written by another version of the program."""
@@ -124,6 +125,7 @@ class Run:
             return None
         reached = Reached(**manifest["reached"])
         self._reached, self.seconds = reached, reached.seconds
+        _log.info("resumed", job_id=self.context.lease.job_id, epoch=reached.epoch, seconds=round(reached.seconds, 3))
         self._remove_others(checkpoint.path)
         return Outcome(reached, arrays)
 
@@ -151,7 +153,7 @@ class Run:
 
         Raises
         ------
-        Drained, Cancelled, Fenced
+        Drained, Cancelled, TimeUp, Fenced
             As :class:`JobContext` has them.
         """
         try:
@@ -161,6 +163,16 @@ class Run:
             raise
         if self.checkpoint_due():
             self.try_to_save(outcome)
+
+    def stops(self, outcome: Outcome) -> bool:
+        """As :meth:`pause`; whether the job's time limit ends the training here, with what has been reached."""
+        try:
+            self.pause(outcome)
+        except TimeUp:
+            _log.warning("time_limit", job_id=self.context.lease.job_id, epoch=outcome.reached.epoch)
+            self.context.let_finish()
+            self.stopped = True
+        return self.stopped
 
     def note(self, step: Step) -> Reached:
         """Record a step."""
@@ -220,6 +232,8 @@ class Run:
             self._store.delete(before)
         self._saved_at = time.monotonic()
         self._saving_took = self._saved_at - started
+        took = round(self._saving_took, 3)
+        _log.info("checkpoint_saved", job_id=self.context.lease.job_id, epoch=reached.epoch, seconds=took)
 
     def _load(self, checkpoint: Checkpoint) -> tuple[Mapping[str, NDArray[Any]], dict[str, Any]]:
         return self._store.load_arrays(checkpoint.path, mmap=False, sha256=checkpoint.sha256)

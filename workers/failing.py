@@ -34,6 +34,12 @@ def explain(error: Exception, job_id: str) -> dict[str, Any]:
     return _document("internal", "Internal error", f"see the worker's log for job {job_id}")
 
 
+def out_of_time() -> dict[str, Any]:
+    """The error of a job that its time limit has ended, and that has nothing to show."""
+    detail = "the time limit was over before the job had come to its end; try it again with a longer one"
+    return {**_document("time_limit", "The time limit is over", detail), "status": 409}
+
+
 def _document(code: str, title: str, detail: str) -> dict[str, Any]:
     return {
         "type": f"urn:polymargin:problem:{code}",

@@ -1,26 +1,37 @@
 """The context of a running job, its only way to the database: progress, checkpoints, heartbeats, and the end."""
 
+import contextlib
 import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from types import TracebackType
+from typing import Any, Literal, Self
 
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app.services import job_queue, leases
+from app import logs
+from app.services import job_logs, job_queue, leases
 from app.services.leases import Checkpoint, HeldState, Lease
 from app.store import tables
-from app.store.db import sessions
+from app.store.db import sessions, writing
 from app.store.queue import GENERAL
 from workers import draining
+from workers.failing import out_of_time
 from workers.lease_heartbeat import LeaseHeartbeat
 
 _STEP_SECONDS = 0.25
+_log = structlog.get_logger("polymargin.worker")
 
 
 class Cancelled(Exception):  # asked for, not an error
     """Somebody asked for the job to be cancelled."""
+
+
+class TimeUp(Exception):  # asked for, not an error
+    """The job's time limit is over."""
 
 
 class Drained(Exception):  # asked for, not an error
@@ -41,18 +52,39 @@ class JobContext(LeaseHeartbeat):
         super().__init__(lease.job_id, lease.attempt, claimed_at, lease.scope)
         self.lease = lease
         self._cancel = threading.Event()
+        self._ends_at = math.inf if lease.seconds_left is None else claimed_at + lease.seconds_left
+        self._lines: list[dict[str, Any]] = []
         self._at_once = False
         self._steps: list[dict[str, Any]] = []
         self._progress: dict[str, Any] | None = None
         self._flushed_at = -math.inf
 
     def check(self, *, drain: bool = True) -> None:
-        """Between two pieces of work: raise Fenced, Cancelled or (unless not ``drain``) Drained, if it is time."""
+        """Between two pieces of work: raise Fenced, Cancelled, TimeUp or, if ``drain``, Drained, if it is time."""
         super().check()
         if self._cancel.is_set():
             raise Cancelled
+        if time.monotonic() >= self._ends_at:
+            raise TimeUp
         if drain and draining.requested():
             raise Drained
+
+    def __enter__(self) -> Self:
+        logs.keep_log(self.lease.job_id, self._keep)
+        return super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        logs.end_log(self.lease.job_id)
+        # The last lines come after the end, or from a worker that has lost the job: they say by which attempt.
+        with contextlib.suppress(SQLAlchemyError), sessions()() as session, writing(session):
+            job_logs.write(session, self.lease.job_id, self.lease.attempt, self._taken_lines())
+
+    def let_finish(self) -> None:
+        """The time limit has ended the work; what there is of it may be finished."""
+        self._ends_at = math.inf
 
     def phase(self, name: str, *, at_once: bool = True, **progress: Any) -> None:
         """Say what is being done now.
@@ -64,6 +96,8 @@ class JobContext(LeaseHeartbeat):
         self.check(drain=at_once)
         with self._lock:
             self._at_once = at_once
+        if name != (self._progress or {}).get("phase"):
+            _log.info("phase", job_id=self.lease.job_id, attempt=self.lease.attempt, phase=name)
         self._progress = {"epoch": 0, "fraction": 0.0, **(self._progress or {}), **progress, "phase": name}
         self.flush()
 
@@ -82,8 +116,8 @@ class JobContext(LeaseHeartbeat):
 
     def flush(self) -> None:
         """Write all that was noted."""
-        steps, progress = self._steps, self._progress
-        self._note_state(self.write(lambda session: leases.record(session, self.lease, steps, progress)))
+        steps, progress, lines = self._steps, self._progress, self._taken_lines()
+        self._note_state(self.write(lambda session: leases.record(session, self.lease, steps, progress, lines)))
         self._steps = []
         self._flushed_at = time.monotonic()
 
@@ -148,6 +182,9 @@ class JobContext(LeaseHeartbeat):
         if at_once and self._cancel.is_set():
             self.write(self._cancel_now)
             self._fenced.set()
+        elif at_once and time.monotonic() >= self._ends_at:
+            self.write(self._fail_now)
+            self._fenced.set()
         elif at_once and draining.requested():
             self._give_back()
             self._fenced.set()
@@ -159,6 +196,22 @@ class JobContext(LeaseHeartbeat):
     def _cancel_now(self, session: Session) -> None:
         with leases.fenced(session, self.lease):
             leases.end(session, self.lease, "cancelled")
+
+    def _fail_now(self, session: Session) -> None:
+        with leases.fenced(session, self.lease):
+            leases.end(session, self.lease, "failed", error=out_of_time())
+
+    def _keep(self, level: str, event: str, fields: dict[str, Any]) -> None:
+        if level in ("debug", "notset"):
+            return
+        with self._lock:
+            if len(self._lines) < job_logs.KEPT:
+                self._lines.append(job_logs.line(level, event, fields))
+
+    def _taken_lines(self) -> list[dict[str, Any]]:
+        with self._lock:
+            lines, self._lines = self._lines, []
+        return lines
 
     def _give_back(self, at_once: bool = True) -> None:
         if self.write(lambda session: leases.give_back(session, self.lease)) == "queued" and at_once:

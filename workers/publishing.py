@@ -18,7 +18,7 @@ from solvers.core.base import Params
 from solvers.core.model import Model
 from solvers.core.problem import ProblemError
 from workers.driving import Reached
-from workers.job_context import JobContext
+from workers.job_context import JobContext, TimeUp
 from workers.preparation import Prepared, hierarchy_id
 from workers.scoring import measures
 
@@ -46,6 +46,7 @@ class Publisher:
         make: Callable[[], Model],
         save: Save | None = None,
         lineage: Mapping[str, Any] | None = None,
+        stopped: bool = False,
     ) -> Callable[[Session], dict[str, Any]]:
         """Make, measure and save a model; the transaction that adds its version to the job's result is left to do.
 
@@ -59,20 +60,33 @@ class Publisher:
             Takes the new folder of the model and its lineage, and returns the SHA-256; by default, ``model.save``.
         lineage : mapping, optional
             What else the manifest shall tell.
+        stopped : bool
+            The time limit has ended the training.
+
+        Raises
+        ------
+        TimeUp
+            It was stopped before there was a model.
         """
         problem, rows = self.prepared.problem, self.prepared.rows
+        end = {"stopped": "time_limit"} if stopped else {}
         done = (reached.point + 1) / len(self.request.path or [params])
         self.context.phase("testing", at_once=False, fraction=done, eta_seconds=None)
-        model = make()
+        try:
+            model = make()
+        except ValueError:
+            if stopped:
+                raise TimeUp from None
+            raise
         _require_finite(model)
         metrics = measures(model, rows, problem.X, self.prepared.data.X_test)
         self.context.phase("saving", at_once=False)
-        facts = self._save(params, reached, model, save or model.save, lineage or {})
+        facts = self._save(params, reached, model, save or model.save, {**(lineage or {}), **end})
 
         def add(session: Session) -> dict[str, Any]:
             number = versions.add(session, self.request.model, facts, metrics)
             every = versions.of_job(session, facts.job_id).values()
-            return {"model": self.request.model, "version": number, "versions": list(every)}
+            return {"model": self.request.model, "version": number, "versions": list(every), **end}
 
         return add
 

@@ -47,15 +47,16 @@ def _follow(machines: Sequence[Any], publisher: Publisher) -> None:
     run = Run(context, publisher.store, len(machines))
     resumed = run.resume()
 
-    def train(point: int, machine: Solver[Any], start: State | None) -> State:
+    def train(point: int, machine: Solver[Any], start: State | None) -> State | None:
         context.phase("training", at_once=False, point=point)
         outcome = drive(run, machine, problem, point, start)
-        if point == len(machines) - 1 or point not in published:
+        last = run.stopped or point == len(machines) - 1
+        if last or point not in published:
             publisher.store.delete(publisher.folder(outcome.reached))
             make = partial(machine.model, problem, outcome.state)
-            finish = publisher.finish(machine.params, outcome.reached, make)
-            (context.succeed if point == len(machines) - 1 else context.publish)(finish)
-        return outcome.state
+            finish = publisher.finish(machine.params, outcome.reached, make, stopped=run.stopped)
+            (context.succeed if last else context.publish)(finish)
+        return None if last else outcome.state
 
     if resumed is None:
         follow(machines, problem, train)

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from app.api.auth import require_still
 from app.errors import Unauthenticated
 from app.schemas.jobs import FINAL_STATES, Job, JobStep
-from app.services import jobs
+from app.services import job_steps, jobs
 
 MEDIA_TYPE = "text/event-stream"
 
@@ -37,7 +37,7 @@ async def follow(request: Request, opened: Callable[[], Session], id: str, after
         job, steps = await run_in_threadpool(_look, opened, id, after)
         message = b"".join(_event("step", step.model_dump_json(), step.number) for step in steps)
         more = len(steps) == _STEPS
-        if job != shown and not more:
+        if not more and (shown is None or _differs(job, shown)):
             message += _event("state", job.model_dump_json())
             shown = job
         if message:
@@ -54,11 +54,17 @@ async def follow(request: Request, opened: Callable[[], Session], id: str, after
         await asyncio.sleep(_LOOK_SECONDS)
 
 
+def _differs(job: Job, shown: Job) -> bool:
+    # when a queued job starts is estimated anew at every look
+    but = {"queue": {"starts_in_seconds"}}
+    return job.model_dump(exclude=but) != shown.model_dump(exclude=but)
+
+
 def _look(opened: Callable[[], Session], id: str, after: int) -> tuple[Job, list[JobStep]]:
     with opened() as session:
         # The job first: if it is over, the steps read after it are all that there will be.
         job = jobs.get(session, id)
-        return job, jobs.steps(session, id, after, _STEPS).steps
+        return job, job_steps.steps(session, id, after, _STEPS).steps
 
 
 def _event(kind: str, data: str, number: int | None = None) -> bytes:

@@ -15,16 +15,17 @@ from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs import Job, JobRequest, JobState, JobSteps, TrainRequest
+from app.schemas.jobs import Job, JobLog, JobPatch, JobRequest, JobState, JobSteps, TrainRequest
 from app.schemas.pages import Page
 from app.schemas.plans import JobPlan
-from app.services import jobs, plans
+from app.services import job_logs, job_steps, jobs, plans
 from app.services.idempotency import fingerprint, once
 from app.store import tables
 
 router = APIRouter(prefix=f"{V1}/jobs", tags=["jobs"])
 
 _train = JsonBody(TrainRequest)
+_patch = JsonBody(JobPatch)
 _any = KindBody(TrainRequest, {"evaluate": EvaluateRequest, "predict": BatchPredictRequest})
 
 
@@ -57,16 +58,33 @@ def plan_job(session: Db, body: Annotated[TrainRequest, Depends(_train)]) -> Job
 
 @router.get("", dependencies=[VIEWER], responses=responses(401, 422))
 def list_jobs(
-    session: Db, page_size: PageSize = 100, page_token: PageToken = None, state: JobState | None = None
+    session: Db,
+    page_size: PageSize = 100,
+    page_token: PageToken = None,
+    state: JobState | None = None,
+    tag: Annotated[
+        str | None, Query(max_length=400, description="Only jobs with this tag: its name, or NAME=VALUE.")
+    ] = None,
 ) -> Page[Job]:
     """Jobs, newest first."""
-    return jobs.page(session, page_size, page_token, state)
+    return jobs.page(session, page_size, page_token, state, tag)
 
 
 @router.get("/{id}", dependencies=[VIEWER], responses=responses(401, 404, 422))
 def get_job(session: Db, id: Id) -> Job:
     """A job: its state, its progress, and what it made or why it failed."""
     return jobs.get(session, id)
+
+
+@router.patch(
+    "/{id}",
+    dependencies=[EDITOR],
+    openapi_extra=_patch.schema,
+    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
+)
+def change_job(session: Db, id: Id, body: Annotated[JobPatch, Depends(_patch)]) -> Job:
+    """Change a job's tags, and the priority of one that is queued."""
+    return jobs.change(session, id, body)
 
 
 @router.post("/{id}/cancel", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
@@ -89,7 +107,20 @@ def get_steps(
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> JobSteps:
     """The convergence curve of a job."""
-    return jobs.steps(session, id, after, limit)
+    return job_steps.steps(session, id, after, limit)
+
+
+@router.get("/{id}/log", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_log(
+    session: Db,
+    id: Id,
+    after: Annotated[
+        str | None, Query(pattern="^[0-9a-f]{32}$", description="Only lines after the one with this id.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> JobLog:
+    """What workers have noted of a job, oldest first; the newest thousand lines are kept."""
+    return job_logs.read(session, id, after, limit)
 
 
 @router.get(

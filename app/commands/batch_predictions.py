@@ -7,6 +7,7 @@ import typer
 
 from app.client import Polymargin
 from app.commands.output import Json, console, option, print_json
+from app.commands.request_fields import tags_of
 from app.commands.watching import watch
 from app.schemas.batch_predictions import BatchPredictRequest
 
@@ -22,6 +23,9 @@ def predict_dataset(
     dataset_version: Annotated[int | None, option(BatchPredictRequest, "dataset_version")] = None,
     part: Annotated[str | None, option(BatchPredictRequest, "part", metavar="train|test|validation|all")] = None,
     top_k: Annotated[int, option(BatchPredictRequest, "top_k")] = 1,
+    priority: Annotated[str | None, option(BatchPredictRequest, "priority", metavar="low|normal|high")] = None,
+    tag: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A tag of the job.")] = None,
+    time_limit_seconds: Annotated[float | None, option(BatchPredictRequest, "time_limit_seconds")] = None,
     json: Json = False,
 ) -> None:
     """Predict all rows of a dataset with a model, and write the answers to a file."""
@@ -29,6 +33,7 @@ def predict_dataset(
     if format is None:
         raise typer.BadParameter(f"ends with none of {', '.join(_FORMATS)}", param_hint="output")
     given: dict[str, Any] = {"version": version, "alias": alias, "dataset_version": dataset_version, "part": part}
+    given |= {"priority": priority, "time_limit_seconds": time_limit_seconds, "tags": tags_of(tag) if tag else None}
     options = {name: value for name, value in given.items() if value is not None}
     with Polymargin() as client:
         job = client.predict_dataset(model, dataset, format=format, top_k=top_k, **options)

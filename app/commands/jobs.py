@@ -8,8 +8,9 @@ import typer
 
 from app.client import Polymargin
 from app.commands.output import Json, console, number, print_json, table
-from app.commands.request_fields import fields_of, request_of
+from app.commands.request_fields import fields_of, request_of, tags_of
 from app.commands.watching import watch as watch_job
+from app.schemas.job_options import Priority
 from app.schemas.jobs import Job, JobResult, JobState, TrainRequest
 from app.schemas.models import ModelVersion
 from app.schemas.plans import JobPlan, Span
@@ -47,16 +48,21 @@ def train(
 
 @jobs.command("list")
 def list_(
-    state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None, json: Json = False
+    state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
+    tag: Annotated[str | None, typer.Option(metavar="NAME[=VALUE]", help="Only jobs with this tag.")] = None,
+    json: Json = False,
 ) -> None:
     """The newest jobs."""
     with Polymargin() as client:
-        page = client.jobs.list(state=cast(JobState | None, state))
+        page = client.jobs.list(state=cast(JobState | None, state), tag=tag)
     if json:
         print_json(page)
         return
-    rows = [(job.id, job.kind, job.state, job.request.get("model"), f"{job.created_at:%F %T}") for job in page.items]
-    console(json).print(table(["id", "kind", "state", "model", "created (UTC)"], rows))
+    rows = [
+        (job.id, job.kind, job.state, _place(job), job.priority, job.request.get("model"), f"{job.created_at:%F %T}")
+        for job in page.items
+    ]
+    console(json).print(table(["id", "kind", "state", "in the queue", "priority", "model", "created (UTC)"], rows))
 
 
 @jobs.command()
@@ -85,6 +91,41 @@ def retry(job: Id, json: Json = False) -> None:
     """Queue a failed or cancelled job again."""
     with Polymargin() as client:
         _show(client.jobs.get(job).retry(), json)
+
+
+@jobs.command()
+def change(
+    job: Id,
+    priority: Annotated[str | None, typer.Option(metavar="low|normal|high", help="Of a job that is queued.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A tag to set.")] = None,
+    untag: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A tag to take away.")] = None,
+    json: Json = False,
+) -> None:
+    """Change a job's tags, or its priority while it is queued."""
+    tags = tags_of(tag or []) | dict.fromkeys(untag or []) if tag or untag else None
+    with Polymargin() as client:
+        _show(client.jobs.get(job).change(priority=cast(Priority | None, priority), tags=tags), json)
+
+
+@jobs.command()
+def log(
+    job: Id,
+    after: Annotated[str | None, typer.Option(metavar="LINE", help="Only lines after the one with this id.")] = None,
+    limit: Annotated[int, typer.Option(help="How many to show.")] = 200,
+    json: Json = False,
+) -> None:
+    """What workers have noted of a job, oldest first."""
+    with Polymargin() as client:
+        found = client.jobs.get(job).log(after, limit)
+    if json:
+        print_json(found)
+        return
+    rows = [
+        (f"{line.at:%F %T}", line.attempt, line.level, line.event,
+         ", ".join(f"{name}={value}" for name, value in line.fields.items()))
+        for line in found.lines
+    ]  # fmt: skip
+    console(json).print(table(["at (UTC)", "attempt", "level", "event", ""], rows))
 
 
 @jobs.command()
@@ -158,16 +199,32 @@ def _megabytes(n: int | None) -> str | None:
     return None if n is None else f"{n / 2**20:,.1f} MB"
 
 
+def _place(job: Job) -> str | None:
+    if job.queue is None:
+        return None
+    starts = job.queue.starts_in_seconds
+    return f"{job.queue.position}." if starts is None else f"{job.queue.position}., starts in about {starts:.0f} s"
+
+
 def _show(job: Job, json: bool) -> None:
     if json:
         print_json(job)
         return
-    values = job.model_dump(mode="json", exclude={"request", "progress", "error", "result"}, exclude_none=True)
+    hidden = {"request", "progress", "error", "result", "queue", "tags"}
+    values = job.model_dump(mode="json", exclude=hidden, exclude_none=True)
+    if job.tags:
+        values["tags"] = ", ".join(f"{name}={value}" for name, value in job.tags.items())
+    if job.queue is not None:
+        values["in the queue"] = _place(job)
     if job.progress is not None:
         values["progress"] = f"{job.progress.phase}, epoch {job.progress.epoch}, {job.progress.fraction:.0%}"
+        if job.progress.eta_seconds is not None:
+            values["progress"] += f", about {job.progress.eta_seconds:.0f} s left"
     if job.result is not None and job.result.model is not None:
         every = ", ".join(map(str, job.result.versions)) or job.result.version
         values["result"] = f"{job.result.model} version {every}"
+        if job.result.stopped is not None:
+            values["result"] += ", as far as it came within its time limit"
         if job.result.evaluation is not None:
             values["result"] = f"evaluation of {values['result']}: polymargin evaluations show {job.result.evaluation}"
     if job.error is not None:

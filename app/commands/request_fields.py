@@ -86,6 +86,8 @@ def _parameter(name: str, info: FieldInfo, *, argument: bool) -> inspect.Paramet
         settings["metavar"] = "|".join(map(str, get_args(plain)))
     elif get_origin(plain) in (list, tuple):
         settings["metavar"] = "A,B,..."
+    elif get_origin(plain) is dict:
+        settings["metavar"] = "NAME=VALUE,..."
     elif kind is bool:
         settings["show_default"] = False
     if info.is_required():
@@ -107,7 +109,18 @@ def _plain(annotation: Any) -> Any:
     return annotation
 
 
+def tags_of(texts: Sequence[str]) -> dict[str, str]:
+    """Names and values of texts as ``NAME=VALUE``."""
+    pairs = [text.partition("=") for text in texts]
+    wrong = next((text for text, (_, sign, _) in zip(texts, pairs, strict=True) if not sign), None)
+    if wrong is not None:
+        raise typer.BadParameter(f"expected NAME=VALUE, got {wrong[:80]!r}")
+    return {name: value for name, _, value in pairs}
+
+
 def _read(name: str, info: FieldInfo, value: Any) -> Any:
+    if get_origin(_plain(info.annotation)) is dict:
+        return tags_of(value.split(","))
     if get_origin(_plain(info.annotation)) not in (list, tuple):
         return value
     try:

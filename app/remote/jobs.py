@@ -5,13 +5,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import orjson
 from pydantic import PrivateAttr
 
 from app.remote.errors import JobFailedError, TimedOutError
 from app.remote.events import Event, follow
 from app.remote.files import receive_file
 from app.remote.transport import Transport
-from app.schemas.jobs import FINAL_STATES, JobRequest, JobState, JobSteps, TrainRequest
+from app.schemas.job_options import Priority
+from app.schemas.jobs import FINAL_STATES, JobLog, JobRequest, JobState, JobSteps, TrainRequest
 from app.schemas.jobs import Job as JobBody
 from app.schemas.pages import Page
 from app.schemas.plans import JobPlan
@@ -65,6 +67,19 @@ class Job(JobBody):
         """The convergence curve so far, from after step number ``after`` on."""
         return self._transport.get(JobSteps, f"/jobs/{self.id}/steps", after=after, limit=limit)
 
+    def log(self, after: str | None = None, limit: int = 200) -> JobLog:
+        """What workers have noted of the job, oldest first, from after the line with id ``after`` on."""
+        return self._transport.get(JobLog, f"/jobs/{self.id}/log", after=after, limit=limit)
+
+    def change(self, *, priority: Priority | None = None, tags: Mapping[str, str | None] | None = None) -> Self:
+        """Change the priority, while the job is queued, or some of its tags: a None takes one away."""
+        given = {"priority": priority, "tags": None if tags is None else dict(tags)}
+        body = orjson.dumps({name: value for name, value in given.items() if value is not None})
+        headers = {"Content-Type": "application/json"}
+        response = self._transport.send("PATCH", f"/jobs/{self.id}", content=body, headers=headers)
+        self._take(JobBody.model_validate_json(response.content))
+        return self
+
     def cancel(self) -> Self:
         """Ask the job to stop; it does at its next step."""
         self._take(self._transport.post(JobBody, f"/jobs/{self.id}/cancel"))
@@ -92,9 +107,16 @@ class Jobs:
     def get(self, job: str) -> Job:
         return self._job(self._transport.get(JobBody, f"/jobs/{job}"))
 
-    def list(self, page_size: int = 50, page_token: str | None = None, state: JobState | None = None) -> Page[JobBody]:
-        """One page, newest first."""
-        return self._transport.get(Page[JobBody], "/jobs", page_size=page_size, page_token=page_token, state=state)
+    def list(
+        self,
+        page_size: int = 50,
+        page_token: str | None = None,
+        state: JobState | None = None,
+        tag: str | None = None,
+    ) -> Page[JobBody]:
+        """One page, newest first; with a ``tag`` only jobs that have it: its name, or NAME=VALUE."""
+        asked = {"page_size": page_size, "page_token": page_token, "state": state, "tag": tag}
+        return self._transport.get(Page[JobBody], "/jobs", **asked)
 
     def train(self, dataset: str, model: str, solver: str, params: dict[str, Any], **options: Any) -> Job:
         request = {"kind": "train", "dataset": dataset, "model": model, "solver": solver, "params": params, **options}

@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from app.schemas.evaluations import Part
+from app.schemas.job_options import JobOptions
 from app.schemas.names import Name
 
 PredictionFormat = Literal["parquet", "csv", "jsonl"]
@@ -15,7 +16,7 @@ MEDIA_TYPES: dict[PredictionFormat, str] = {
 }
 
 
-class BatchPredictRequest(BaseModel):
+class BatchPredictRequest(JobOptions):
     """Let a version answer to the rows of a dataset, into one file."""
 
     model_config = ConfigDict(extra="forbid")

@@ -4,12 +4,13 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
+from app.schemas.job_options import JobOptions
 from app.schemas.names import Name
 
 Part = Literal["train", "test", "validation", "all"]
 
 
-class EvaluateRequest(BaseModel):
+class EvaluateRequest(JobOptions):
     """Measure one version of a model on the rows of a dataset."""
 
     model_config = ConfigDict(extra="forbid")

@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validato
 
 from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.evaluations import EvaluateRequest
+from app.schemas.job_options import MAX_JOB_TAGS, JobOptions, Priority
 from app.schemas.names import Name
 from app.schemas.problems import ProblemDocument
 from app.schemas.texts import TextRecipe
@@ -16,7 +17,7 @@ JobKind = Literal["import", "append", "train", "evaluate", "predict"]
 FINAL_STATES: frozenset[str] = frozenset({"cancelled", "succeeded", "failed"})
 
 
-class TrainRequest(BaseModel):
+class TrainRequest(JobOptions):
     """Train one model on one dataset."""
 
     model_config = ConfigDict(extra="forbid")
@@ -111,6 +112,16 @@ class Progress(BaseModel):
     point: int = Field(default=0, description="The place in the job's path that is being trained, from 0.")
 
 
+class QueuePlace(BaseModel):
+    """Where a queued job stands."""
+
+    position: int = Field(description="1: it is taken next. As things are now: others may come before it.")
+    starts_in_seconds: float | None = Field(
+        description="An estimate, from what the running jobs have left and how long the latest ones took; absent where "
+        "no worker is there, or none has ended a job yet."
+    )
+
+
 class JobResult(BaseModel):
     """What a finished job made."""
 
@@ -125,6 +136,9 @@ class JobResult(BaseModel):
         description="Id of the job whose predictions are to be had, for a time, at `/jobs/{id}/predictions`.",
     )
     n_rows: int | None = Field(default=None, description="Of the predictions.")
+    stopped: Literal["time_limit"] | None = Field(
+        default=None, description="What has ended the training before its own rule did; the version is what it had."
+    )
 
 
 class Job(BaseModel):
@@ -139,6 +153,15 @@ class Job(BaseModel):
         default=None, description="Id of the hierarchy; absent where none was asked for, and once it was deleted."
     )
     request: dict[str, Any]
+    priority: Priority = "normal"
+    tags: dict[str, str] = Field(default_factory=dict)
+    time_limit_seconds: float | None = Field(default=None, description="From its first start.")
+    queue: QueuePlace | None = Field(
+        default=None, description="Of a queued job, where it was asked for by its id or listed."
+    )
+    queued_again: str | None = Field(
+        default=None, description="Why the job was queued again, the last time: its worker was lost, or somebody asked."
+    )
     attempt: int = Field(description="How often a worker has taken it up.")
     worker: str | None
     progress: Progress | None
@@ -147,6 +170,34 @@ class Job(BaseModel):
     created_at: AwareDatetime
     started_at: AwareDatetime | None
     finished_at: AwareDatetime | None
+
+
+class JobPatch(BaseModel):
+    """A change of a job; what is not named stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    priority: Priority | None = Field(default=None, description="Of a job that is queued.")
+    tags: dict[Name, str | None] | None = Field(
+        default=None, max_length=MAX_JOB_TAGS, description="Names and values to set; a null takes the tag away."
+    )
+
+
+class JobLogLine(BaseModel):
+    """One thing that a worker, or a sweep, has noted of a job."""
+
+    id: str = Field(description="Ids rise with time.")
+    at: AwareDatetime
+    attempt: int
+    level: str = Field(description="info, warning or error.")
+    event: str = Field(description="What has happened, as job_started, phase, checkpoint_saved or job_ended.")
+    fields: dict[str, Any] = Field(description="What belongs to it, by name.")
+
+
+class JobLog(BaseModel):
+    """The lines from after ``after`` on, oldest first; of each job the newest thousand are kept."""
+
+    lines: list[JobLogLine]
 
 
 class JobStep(BaseModel):

@@ -5,16 +5,24 @@ from typing import Any
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
+from app.schemas.job_options import JobOptions
 from app.schemas.jobs import JobKind
+from app.services.queue_order import level_of
 from app.store import tables
 from app.store.db import db_now, new_id, writing
 from app.store.queue import GENERAL, notify_worker
 
 
 def enqueue(
-    session: Session, kind: JobKind, dataset_id: str, request: dict[str, Any], queue: str = GENERAL
+    session: Session,
+    kind: JobKind,
+    dataset_id: str,
+    request: dict[str, Any],
+    options: JobOptions | None = None,
+    queue: str = GENERAL,
 ) -> tables.Job:
     """Insert a queued job into the caller's transaction; :func:`notify` once that is committed."""
+    options = options or JobOptions()
     job = tables.Job(
         id=new_id(),
         kind=kind,
@@ -22,6 +30,9 @@ def enqueue(
         queue=queue,
         dataset_id=dataset_id,
         request=request,
+        priority=level_of(options.priority),
+        tags=options.tags,
+        time_limit=options.time_limit_seconds,
         attempt=0,
         losses=0,
         created_at=db_now(),

@@ -8,30 +8,31 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, InvalidInput
 from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.evaluations import EvaluateRequest
+from app.schemas.job_options import MAX_JOB_TAGS, OPTIONS
 from app.schemas.jobs import (
     FINAL_STATES,
     Job,
+    JobPatch,
     JobRequest,
     JobResult,
     JobState,
-    JobStep,
-    JobSteps,
     Progress,
+    QueuePlace,
     TrainRequest,
 )
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
 from app.schemas.texts import default_recipe
-from app.services import append_sources, audit, job_queue, quotas, slots
+from app.services import append_sources, audit, job_logs, job_queue, queue_order, quotas, slots
 from app.services.batch_predictions import resolve_batch
 from app.services.evaluation_requests import resolve_evaluation
+from app.services.job_ends import fail_import
 from app.services.lookup import by_id, moment, moment_or_none, newest
 from app.services.training_requests import resolve
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from app.store.files import files
-
-MAX_STEPS = 10_000
+from app.store.scope import scope_of
 
 
 def submit(session: Session, request: JobRequest) -> Job:
@@ -66,8 +67,13 @@ def _queued(session: Session, request: JobRequest) -> tables.Job:
         return _evaluate(session, request)
     if isinstance(request, BatchPredictRequest):
         dataset, meant = resolve_batch(session, request)
-        return job_queue.enqueue(session, "predict", dataset.id, meant.model_dump(mode="json"))
+        return job_queue.enqueue(session, "predict", dataset.id, _stored(meant), request)
     return _train(session, request)
+
+
+def _stored(request: JobRequest) -> dict[str, Any]:
+    """What the job does; the options of the job itself have columns of their own."""
+    return request.model_dump(mode="json", exclude=set(OPTIONS))
 
 
 def _train(session: Session, request: TrainRequest) -> tables.Job:
@@ -78,14 +84,14 @@ def _train(session: Session, request: TrainRequest) -> tables.Job:
         recipe = default_recipe(request.solver, max(len(resolved.counts.labels), n_nodes))
         request = request.model_copy(update={"text": recipe})
     named = request.model_copy(update={"dataset_version": resolved.dataset_version})
-    row = job_queue.enqueue(session, "train", resolved.dataset.id, named.model_dump(mode="json"))
+    row = job_queue.enqueue(session, "train", resolved.dataset.id, _stored(named), request)
     row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id
     return row
 
 
 def _evaluate(session: Session, request: EvaluateRequest) -> tables.Job:
     resolved = resolve_evaluation(session, request)
-    row = job_queue.enqueue(session, "evaluate", resolved.dataset.id, resolved.request.model_dump(mode="json"))
+    row = job_queue.enqueue(session, "evaluate", resolved.dataset.id, _stored(resolved.request), request)
     row.hierarchy_id = resolved.hierarchy_id
     return row
 
@@ -93,19 +99,58 @@ def _evaluate(session: Session, request: EvaluateRequest) -> tables.Job:
 def get(session: Session, id: str) -> Job:
     """A job; raises NotFound."""
     with reading(session):
-        return show(by_id(session, tables.Job, id))
+        row = by_id(session, tables.Job, id)
+        return show(row, queue_order.places(session, [row]).get(id))
 
 
 def page(
-    session: Session, page_size: int = 100, page_token: str | None = None, state: JobState | None = None
+    session: Session,
+    page_size: int = 100,
+    page_token: str | None = None,
+    state: JobState | None = None,
+    tag: str | None = None,
 ) -> Page[Job]:
-    """Jobs, newest first, of one state or all."""
+    """Jobs, newest first, of one state or all, and with a tag: its name, or ``NAME=VALUE``."""
     query = select(tables.Job)
     if state is not None:
         query = query.where(tables.Job.state == state)
+    if tag is not None:
+        name, sign, value = tag.partition("=")
+        found = tables.Job.tags[name].as_string()
+        query = query.where(found == value if sign else found.is_not(None))
     with reading(session):
         rows, token = newest(session, tables.Job, query, page_size, page_token)
-        return Page[Job](items=[show(row) for row in rows], next_page_token=token)
+        places = queue_order.places(session, rows)
+        return Page[Job](items=[show(row, places.get(row.id)) for row in rows], next_page_token=token)
+
+
+def change(session: Session, id: str, patch: JobPatch) -> Job:
+    """Change tags, and the priority of a queued job.
+
+    Raises
+    ------
+    NotFound
+        No such job.
+    Conflict
+        The priority of a job that a worker has, or that is over.
+    InvalidInput
+        The job would have too many tags, or one is too long.
+    """
+    with writing(session):
+        row = _locked(session, id)
+        before = {"priority": row.priority, "tags": row.tags or {}}
+        tags = {name: value for name, value in {**(row.tags or {}), **(patch.tags or {})}.items() if value is not None}
+        if len(tags) > MAX_JOB_TAGS:
+            raise InvalidInput(f"the job would have {len(tags)} tags; {MAX_JOB_TAGS} are the most")
+        after = {**before, "tags": tags}
+        if patch.priority is not None:
+            if row.state != "queued":
+                raise Conflict(f"the job is {row.state}; only a queued one has a place that a priority can change")
+            after["priority"] = queue_order.level_of(patch.priority)
+        _set(session, id, **after)
+        row = _locked(session, id)
+        audit.changed(session, row, before, after)
+        return show(row, queue_order.places(session, [row]).get(id))
 
 
 def cancel(session: Session, id: str) -> Job:
@@ -134,6 +179,8 @@ def cancel(session: Session, id: str) -> Job:
 def retry(session: Session, id: str) -> Job:
     """Queue a failed or cancelled job again; it goes on from its last checkpoint where there is one.
 
+    Its time limit counts anew.
+
     Raises
     ------
     NotFound
@@ -154,9 +201,10 @@ def retry(session: Session, id: str) -> Job:
             raise Conflict("the file with the rows is no longer kept; append it again")
         before = job.state
         _set(
-            session, id, state="queued", losses=0, error=None, progress=None, finished_at=None,
-            notified_at=db_now(), worker=None, lease_until=None,
+            session, id, state="queued", losses=0, error=None, progress=None, started_at=None, finished_at=None,
+            notified_at=db_now(), worker=None, lease_until=None, queued_again=_asked(session, job),
         )  # fmt: skip
+        job_logs.note(session, id, job.attempt, "info", "queued_again", reason=_asked(session, job))
         if job.kind == "import":
             session.execute(
                 update(tables.Dataset).where(tables.Dataset.id == job.dataset_id).values(state="importing", error=None)
@@ -166,66 +214,8 @@ def retry(session: Session, id: str) -> Job:
     return shown
 
 
-def steps(session: Session, id: str, after: int = -1, limit: int = 1000) -> JobSteps:
-    """Up to ``limit`` steps with numbers above ``after``; raises NotFound."""
-    if not 1 <= limit <= MAX_STEPS:
-        raise InvalidInput(f"limit is {limit}; 1 to {MAX_STEPS} was expected")
-    with reading(session):
-        by_id(session, tables.Job, id)
-        query = select(tables.Step).where(tables.Step.job_id == id, tables.Step.number > after)
-        rows = session.scalars(query.order_by(tables.Step.number).limit(limit))
-        return JobSteps(
-            steps=[
-                JobStep(
-                    number=row.number,
-                    attempt=row.attempt,
-                    epoch=row.epoch,
-                    primal=row.primal,
-                    dual=row.dual,
-                    gap=row.gap,
-                    violation=row.violation,
-                    seconds=row.seconds,
-                    point=row.point,
-                    measures=row.measures or {},
-                )
-                for row in rows
-            ]
-        )
-
-
-def fail_import(session: Session, job_ids: list[str], detail: str, document: dict[str, Any] | None = None) -> None:
-    """Fail the datasets whose import ended without success, in the caller's transaction."""
-    document = document or {
-        "type": "urn:polymargin:problem:import_ended",
-        "title": "The dataset was not imported",
-        "status": 409,
-        "code": "import_ended",
-        "detail": detail,
-        "errors": [],
-    }
-    of_jobs = select(tables.Job.dataset_id).where(tables.Job.id.in_(job_ids), tables.Job.kind == "import")
-    session.execute(
-        update(tables.Dataset)
-        .where(tables.Dataset.id.in_(of_jobs), tables.Dataset.state == "importing")
-        .values(state="failed", error=document)
-        .execution_options(synchronize_session=False)
-    )
-
-
-def worker_lost(losses: int) -> dict[str, Any]:
-    """The error of a job that has lost so many workers."""
-    return {
-        "type": "urn:polymargin:problem:worker_lost",
-        "title": "The job lost its worker too often",
-        "status": 500,
-        "code": "worker_lost",
-        "detail": f"{losses} workers that ran the job went silent; memory may have run out. See the workers' logs.",
-        "errors": [],
-    }
-
-
-def show(row: tables.Job) -> Job:
-    """The job as the API shows it."""
+def show(row: tables.Job, place: QueuePlace | None = None) -> Job:
+    """The job as the API shows it; ``place`` of a queued one."""
     return Job(
         id=row.id,
         kind=row.kind,
@@ -234,6 +224,11 @@ def show(row: tables.Job) -> Job:
         dataset=row.dataset_id,
         hierarchy=row.hierarchy_id,
         request=row.request,
+        priority=queue_order.priority_of(row.priority),
+        tags=row.tags or {},
+        time_limit_seconds=row.time_limit,
+        queue=place,
+        queued_again=row.queued_again,
         attempt=row.attempt,
         worker=row.worker,
         progress=None if row.progress is None else Progress.model_validate(row.progress),
@@ -258,6 +253,13 @@ def _result(stored: dict[str, Any]) -> JobResult:
 def is_final(job: Job) -> bool:
     """Whether the job's state will not change by itself any more."""
     return job.state in FINAL_STATES
+
+
+def _asked(session: Session, job: tables.Job) -> str:
+    """Why a job is tried again that somebody asks for."""
+    scope = scope_of(session)
+    who = "asked for" if scope is None or scope.owner is None else f"asked for by {scope.owner}"
+    return f"{who} after it was {job.state}" + (f": {job.error['code']}" if job.error else "")
 
 
 def _note_state(session: Session, id: str, before: str) -> tables.Job:

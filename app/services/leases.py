@@ -9,9 +9,9 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.services import slots
+from app.services import job_logs, slots
 from app.services.fencing import Fenced as Fenced
-from app.services.jobs import fail_import, worker_lost
+from app.services.job_ends import fail_import, worker_lost
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from app.store.scope import Scope
@@ -24,7 +24,7 @@ HELD_STATES: tuple[HeldState, ...] = ("running", "cancelling")
 @dataclass(frozen=True)
 class Lease:
     """The right to write to a job: valid while the job's attempt is this one; ``shards`` are those it has slots for,
-    and ``scope`` says whose the job is, and all that it makes.
+    and ``scope`` says whose the job is, and all that it makes; ``seconds_left`` are those of its time limit.
     """
 
     job_id: str
@@ -34,6 +34,7 @@ class Lease:
     request: dict[str, Any]
     scope: Scope
     shards: int | None = None
+    seconds_left: float | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,15 @@ def _claim(session: Session, job_id: str, worker: str) -> Lease | None:
                 started_at=func.coalesce(J.started_at, db_now()),
                 error=None,
             )
-            .returning(J.attempt, J.kind, J.dataset_id, J.request, J.workspace, J.owner)
+            .returning(
+                J.attempt,
+                J.kind,
+                J.dataset_id,
+                J.request,
+                J.workspace,
+                J.owner,
+                (J.started_at + J.time_limit - db_now()).label("left"),
+            )
         )
         row = session.execute(statement.execution_options(synchronize_session=False)).one_or_none()
         if row is None:
@@ -101,7 +110,7 @@ def _claim(session: Session, job_id: str, worker: str) -> Lease | None:
             .execution_options(synchronize_session=False)
         )
         scope = Scope(row.workspace, row.owner)
-        return Lease(job_id, row.attempt, row.kind, row.dataset_id, row.request, scope, size)
+        return Lease(job_id, row.attempt, row.kind, row.dataset_id, row.request, scope, size, row.left)
 
 
 @contextmanager
@@ -130,9 +139,16 @@ def heartbeat(session: Session, lease: Lease) -> HeldState:
 
 
 def record(
-    session: Session, lease: Lease, steps: Sequence[dict[str, Any]], progress: dict[str, Any] | None
+    session: Session,
+    lease: Lease,
+    steps: Sequence[dict[str, Any]],
+    progress: dict[str, Any] | None,
+    lines: Sequence[job_logs.Line] = (),
 ) -> HeldState:
-    """Add points of the convergence curve (columns of ``steps`` but the job's id and attempt). Raises Fenced."""
+    """Add points of the convergence curve (columns of ``steps`` but the job's id and attempt), and lines of the log.
+
+    Raises Fenced.
+    """
     with fenced(session, lease) as state:
         if steps:
             numbers = [step["number"] for step in steps]
@@ -147,6 +163,7 @@ def record(
             )
         if progress is not None:
             session.execute(_mine(lease).values(progress=progress))
+        job_logs.write(session, lease.job_id, lease.attempt, lines)
         return state
 
 
@@ -217,8 +234,7 @@ def give_back(session: Session, lease: Lease) -> Literal["queued", "cancelled"]:
         if state == "cancelling":
             end(session, lease, "cancelled")
             return "cancelled"
-        session.execute(_mine(lease).values(state="queued", lease_until=None, worker=None, notified_at=db_now()))
-        slots.release(session, [lease.job_id])
+        _queue_again(session, lease, "its worker was stopped")
         return "queued"
 
 
@@ -232,9 +248,15 @@ def lose(session: Session, lease: Lease) -> Literal["queued", "cancelled", "fail
         if losses >= settings().max_attempts:
             end(session, lease, "failed", error=worker_lost(losses))
             return "failed"
-        session.execute(_mine(lease).values(state="queued", lease_until=None, worker=None, notified_at=db_now()))
-        slots.release(session, [lease.job_id])
+        _queue_again(session, lease, f"it has lost a part of its workers ({losses} of {settings().max_attempts})")
         return "queued"
+
+
+def _queue_again(session: Session, lease: Lease, reason: str) -> None:
+    free = {"state": "queued", "lease_until": None, "worker": None, "notified_at": db_now(), "queued_again": reason}
+    session.execute(_mine(lease).values(**free))
+    slots.release(session, [lease.job_id])
+    job_logs.note(session, lease.job_id, lease.attempt, "info", "queued_again", reason=reason)
 
 
 def _mine(lease: Lease) -> Any:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.schemas.status import Attention, CurvePoint, Queue, Room, RunningJob, Status
-from app.services import jobs, live_workers
+from app.services import jobs, live_workers, queue_order
 from app.services.readiness import count_by_state
 from app.store import tables
 from app.store.db import db_now, reading
@@ -27,11 +27,13 @@ def status(session: Session) -> Status:
     """Jobs, workers, room and faults as they are now; of the session's workspace, where they belong to one."""
     with reading(session):
         queues, disk = _queues(session), _disk()
+        queued = _jobs(session, ("queued",))
+        places = queue_order.places(session, queued)
         return Status(
             version=VERSION,
             jobs=dict(count_by_state(session)),
             running=[RunningJob(job=jobs.show(row), curve=_curve(session, row.id)) for row in _jobs(session, _RUNNING)],
-            queued=[jobs.show(row) for row in _jobs(session, ("queued",))],
+            queued=[jobs.show(row, places.get(row.id)) for row in queued],
             queues=queues,
             disk=disk,
             memory=Room(total_bytes=machine_bytes(), free_bytes=_free_memory()),

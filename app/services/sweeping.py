@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.schemas.jobs import FINAL_STATES
-from app.services import append_sources, batch_predictions, slots
-from app.services.jobs import fail_import, worker_lost
+from app.services import append_sources, batch_predictions, job_logs, slots
+from app.services.job_ends import fail_import, worker_lost
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from app.store.files import Files
@@ -79,12 +79,12 @@ def orphans(session: Session, files: Files) -> list[str]:
 def _expire(session: Session, swept: Swept) -> None:
     with writing(session):
         expired = session.execute(
-            select(J.id, J.state, J.losses)
+            select(J.id, J.state, J.losses, J.attempt)
             .where(J.state.in_(("running", "cancelling")), J.lease_until < db_now())
             .order_by(J.id)
             .with_for_update(skip_locked=True)
         ).all()
-        for id, state, losses in expired:
+        for id, state, losses, attempt in expired:
             if state == "cancelling":
                 swept.cancelled.append(id)
                 _set(session, id, state="cancelled", lease_until=None, finished_at=db_now(), losses=losses + 1)
@@ -96,7 +96,12 @@ def _expire(session: Session, swept: Swept) -> None:
                 )  # fmt: skip
             else:
                 swept.requeued.append(id)
-                _set(session, id, state="queued", lease_until=None, worker=None, losses=losses + 1, notified_at=None)
+                reason = f"its worker went silent ({losses + 1} of {settings().max_attempts})"
+                _set(
+                    session, id, state="queued", lease_until=None, worker=None, losses=losses + 1, notified_at=None,
+                    queued_again=reason,
+                )  # fmt: skip
+                job_logs.note(session, id, attempt, "warning", "queued_again", reason=reason)
         slots.release(session, [*swept.cancelled, *swept.failed, *swept.requeued])
         if swept.cancelled:
             fail_import(session, swept.cancelled, "The import was cancelled.")

@@ -10,7 +10,7 @@ from typing import Any
 from solvers.core.base import Solver, State
 from solvers.core.problem import Problem
 
-Train = Callable[[int, Any, State | None], State]
+Train = Callable[[int, Any, State | None], State | None]
 
 
 def ascending(machine: Solver[Any], Cs: Sequence[float]) -> list[Solver[Any]]:
@@ -41,7 +41,7 @@ def follow(
     problem : Problem
     train : callable
         Called with the place of a machine, the machine, and the state to begin from (None: from nothing); trains it to
-        its end, does what is to be done with it, and returns the state at the end.
+        its end, does what is to be done with it, and returns the state at the end, or None to go no further.
     first : int
         The place to begin at.
     start : mapping of str to array, optional
@@ -53,3 +53,5 @@ def follow(
             assert state is not None
             state = machines[place].rescaled(problem, state, machines[place - 1].params.C)
         state = train(place, machines[place], state)
+        if state is None:
+            return

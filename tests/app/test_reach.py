@@ -20,7 +20,7 @@ from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.feedback import FeedbackRequest, FeedbackRowsRequest
 from app.schemas.hierarchies import HierarchyOptions
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs import JobPatch, TrainRequest
 from app.schemas.keys import KeyRequest
 from app.schemas.models import AliasTarget
 from app.schemas.predictions import PredictRequest
@@ -76,6 +76,11 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "POST /jobs": (lambda c: c.train("d", "m"), ["train", "d", "--model", "m"]),
     "POST /jobs/plan": (lambda c: c.jobs.plan(TRAIN), ["train", "d", "--model", "m", "--plan"]),
     "GET /jobs/{id}": (lambda c: c.jobs.get("x"), ["jobs", "show", "x"]),
+    "PATCH /jobs/{id}": (
+        lambda c: c.jobs.get("j").change(priority="high"),
+        ["jobs", "change", "j", "--priority", "high", "--tag", "a=b"],
+    ),
+    "GET /jobs/{id}/log": (lambda c: c.jobs.get("j").log(), ["jobs", "log", "j"]),
     "POST /jobs/{id}/cancel": (lambda c: c.jobs.get("j").cancel(), ["jobs", "cancel", "j"]),
     "POST /jobs/{id}/retry": (lambda c: c.jobs.get("j").retry(), ["jobs", "retry", "j"]),
     "GET /jobs/{id}/predictions": (lambda c: c.jobs.get("j").save_predictions("p.csv"), []),
@@ -162,7 +167,8 @@ REACH: dict[str, tuple[Call, list[str]]] = {
 FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     TrainRequest: ("train", {"kind": None, "params": "param"}),
     EvaluateRequest: ("evaluate", {"kind": None}),
-    BatchPredictRequest: ("predict-dataset", {"kind": None, "format": "output"}),
+    BatchPredictRequest: ("predict-dataset", {"kind": None, "format": "output", "tags": "tag"}),
+    JobPatch: ("jobs change", {"tags": "tag"}),
     PredictRequest: ("predict", {"instances": "file"}),
     ImportOptions: ("datasets upload", {}),
     NewRows: ("datasets append", {}),

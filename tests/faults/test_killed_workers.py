@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
 from app.schemas.jobs import Job
-from app.services import jobs, models
+from app.services import job_steps, jobs, models
 from app.store import tables
 from solvers.core.stored_models import load_model
 from workers.tasks import run
@@ -41,7 +41,7 @@ def _pid(job: Job) -> int:
 def _outcome(session: Session, model: str) -> Any:
     version = models.version(session, model)
     loaded, _ = load_model(models.artefact(session, version.id) / "model", verify=True)
-    steps = jobs.steps(session, version.job, limit=10000).steps
+    steps = job_steps.steps(session, version.job, limit=10000).steps
     return (
         {name: array.tobytes() for name, array in loaded.arrays().items()},
         (version.primal, version.dual, version.epochs, version.metrics),
@@ -162,7 +162,7 @@ def test_a_worker_that_is_told_to_end_gives_its_job_back_without_loss(
         assert (row.state, row.losses, row.worker, row.lease_until) == ("queued", 0, None, None)
         reached = session.get(tables.Checkpoint, job_id)
         assert reached is not None
-        assert jobs.steps(session, job_id, limit=10000).steps[-1].number == reached.step
+        assert job_steps.steps(session, job_id, limit=10000).steps[-1].number == reached.step
     workers.start()
     until(job_id, lambda job: job.state == "succeeded")
     _same_as_uninterrupted(database, long_job, until)

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.config import settings
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import Job, TrainRequest
-from app.services import datasets, jobs, models, slots
+from app.services import datasets, job_steps, jobs, models, slots
 from app.services.sweeping import tidy
 from app.store import db, tables
 from app.store.files import files
@@ -105,7 +105,7 @@ class Service:
         with self.sessions() as session:
             version = models.version(session, model)
             loaded, _ = load_model(models.artefact(session, version.id) / "model", verify=True)
-            steps = jobs.steps(session, version.job, limit=10_000).steps
+            steps = job_steps.steps(session, version.job, limit=10_000).steps
         return (
             {name: array.tobytes() for name, array in loaded.arrays().items()},
             (version.primal, version.dual, version.epochs, version.metrics),
@@ -123,7 +123,7 @@ class Service:
         job = self.until(id, lambda job: job.state in {"succeeded", "failed", "cancelled"})
         assert job.state == "succeeded", job.error
         with self.sessions() as session:
-            attempts = [step.attempt for step in jobs.steps(session, id, limit=10_000).steps]
+            attempts = [step.attempt for step in job_steps.steps(session, id, limit=10_000).steps]
         assert set(attempts[: self._saved[id] + 1]) == {1}
         self.is_clean()
         return job

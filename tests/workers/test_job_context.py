@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import TrainRequest
-from app.services import jobs, leases
+from app.services import job_steps, jobs, leases
 from app.services.leases import Fenced, Lease
 from app.store import tables
 from workers import draining
@@ -149,9 +149,9 @@ def test_steps_that_come_fast_are_written_together_and_none_is_lost(
 ) -> None:
     record, sizes = leases.record, []
 
-    def counting(session: Session, lease: Lease, steps: Any, progress: Any) -> Any:
+    def counting(session: Session, lease: Lease, steps: Any, progress: Any, lines: Any) -> Any:
         sizes.append(len(steps))
-        return record(session, lease, steps, progress)
+        return record(session, lease, steps, progress, lines)
 
     monkeypatch.setattr(leases, "record", counting)
     monkeypatch.setattr("workers.job_context._STEP_SECONDS", 1000.0)
@@ -160,7 +160,7 @@ def test_steps_that_come_fast_are_written_together_and_none_is_lost(
         context.step({**STEP, "number": number}, {"epoch": number, "fraction": 0.5})
     context.succeed(lambda session: {"model": "m", "version": 1})
     with database() as session:
-        assert [step.number for step in jobs.steps(session, lease.job_id).steps] == list(range(50))
+        assert [step.number for step in job_steps.steps(session, lease.job_id).steps] == list(range(50))
         progress = jobs.get(session, lease.job_id).progress
     assert progress is not None
     assert progress.epoch == 49

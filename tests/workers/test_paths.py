@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput
 from app.schemas.jobs import TrainRequest
-from app.services import jobs, models, sweeping, versions
+from app.services import job_steps, jobs, models, sweeping, versions
 from app.store import tables
 from app.store.files import files
 from solvers.core.machine import SingleLabelParams
@@ -45,7 +45,7 @@ def _outcome(database: sessionmaker[Session], model: str) -> Any:
         arrays = [
             load_model(models.artefact(session, version.id) / "model", verify=True)[0].arrays() for version in made
         ]
-        curve = jobs.steps(session, made[0].job, limit=10000).steps
+        curve = job_steps.steps(session, made[0].job, limit=10000).steps
         result = jobs.get(session, made[0].job).result
     assert result is not None
     return (
@@ -65,7 +65,7 @@ def test_a_path_makes_a_version_for_each_c_with_its_lineage(
     with database() as session:
         job = jobs.get(session, job_id)
         made = models.versions(session, "m")[::-1]
-        steps = jobs.steps(session, job_id).steps
+        steps = job_steps.steps(session, job_id).steps
     assert job.state == "succeeded"
     assert job.result is not None
     assert (job.result.version, job.result.versions) == (3, [1, 2, 3])

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import TrainRequest
-from app.services import jobs, models, sweeping, versions
+from app.services import job_steps, jobs, models, sweeping, versions
 from app.store import tables
 from app.store.files import files
 from app.version import VERSION
@@ -39,7 +39,7 @@ def _outcome(database: sessionmaker[Session], model: str) -> Any:
     with database() as session:
         version = models.version(session, model)
         loaded, _ = load_model(models.artefact(session, version.id) / "model", verify=True)
-        curve = jobs.steps(session, version.job, limit=10000).steps
+        curve = job_steps.steps(session, version.job, limit=10000).steps
     return (
         {name: array.tobytes() for name, array in loaded.arrays().items()},
         version.metrics,
@@ -146,7 +146,7 @@ def test_a_checkpoint_that_is_damaged_or_of_another_version_is_not_resumed_and_t
     monkeypatch.setattr(draining, "requested", lambda: False)
     run(job_id)
     with database() as session:
-        steps = jobs.steps(session, job_id, limit=10000).steps
+        steps = job_steps.steps(session, job_id, limit=10000).steps
     assert {step.attempt for step in steps} == {2}
     assert [step.measures.get("started_afresh") for step in steps[:2]] == [1.0, None]
     whole = _submit(database, "whole")

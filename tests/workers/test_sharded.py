@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict, InvalidInput
 from app.schemas.jobs import Job, TrainRequest
-from app.services import jobs, models
+from app.services import job_steps, jobs, models
 from app.store import tables
 from app.store.files import files
 from solvers.core.base import STATE_FORMAT
@@ -145,7 +145,7 @@ def test_steps_report_what_was_exchanged(database: Database, submit: Callable[..
         id = submit()
         run(id)
     with database() as session:
-        steps = jobs.steps(session, id).steps
+        steps = job_steps.steps(session, id).steps
     totals = {name: sum(step.measures[f"exchange_{name}"] for step in steps) for name in ("rounds", "bytes")}
     assert totals["rounds"] >= len({step.epoch for step in steps})
     assert totals["bytes"] > 100 * totals["rounds"]
@@ -197,7 +197,7 @@ def test_shards_do_not_resume_a_checkpoint_of_another_state_format_and_start_afr
             assert session.get(tables.Checkpoint, id) is not None
         run(id)
     with database() as session:
-        steps = jobs.steps(session, id, limit=10000).steps
+        steps = job_steps.steps(session, id, limit=10000).steps
     assert {step.attempt for step in steps} == {2}
     assert steps[0].measures["started_afresh"] == 1.0
     trained(database, id)

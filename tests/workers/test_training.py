@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from app.features.load import load_features
 from app.schemas.jobs import TrainRequest
 from app.schemas.texts import TextRecipe
-from app.services import datasets, jobs, models
+from app.services import datasets, job_steps, jobs, models
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import Files, files
@@ -38,7 +38,7 @@ def test_a_job_ends_with_a_version_that_can_be_traced(
         assert job.result is not None
         assert (job.result.model, job.result.version) == ("m", 1)
         version = models.version(session, "m")
-        steps = jobs.steps(session, job.id).steps
+        steps = job_steps.steps(session, job.id).steps
     assert [step.number for step in steps] == list(range(len(steps)))
     assert (steps[-1].gap, steps[-1].epoch) == (version.gap, version.epochs)
     assert version.converged
@@ -88,12 +88,12 @@ def test_steps_tell_the_measures_of_their_method(
         request = TrainRequest(dataset="digits", model="m", solver="multiboost_cw", params=params, seed=3)
         job = jobs.submit(session, request)
         run(job.id)
-        steps = jobs.steps(session, job.id).steps
+        steps = job_steps.steps(session, job.id).steps
         version = models.version(session, "m")
         folder = models.artefact(session, version.id)
         plain = jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="n"))
         run(plain.id)
-        assert all(step.measures == {} for step in jobs.steps(session, plain.id).steps)
+        assert all(step.measures == {} for step in job_steps.steps(session, plain.id).steps)
     assert len(steps) == 12
     assert all(set(step.measures) == {"train_error", "validation_error", "variables"} for step in steps)
     errors = [step.measures["validation_error"] for step in steps]

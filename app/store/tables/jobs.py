@@ -24,6 +24,13 @@ class Job(Owned, Table):
     dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id", ondelete="SET NULL"), index=True)
     hierarchy_id: Mapped[str | None] = mapped_column(ForeignKey("hierarchies.id", ondelete="SET NULL"), index=True)
     request: Mapped[dict[str, Any]]
+    # higher ones are taken first: -1, 0 or 1
+    priority: Mapped[int] = mapped_column(Integer, default=0)
+    tags: Mapped[dict[str, Any] | None]
+    # seconds from the first start
+    time_limit: Mapped[float | None]
+    # why it was queued again, the last time that it was
+    queued_again: Mapped[str | None] = mapped_column(String(255))
     attempt: Mapped[int] = mapped_column(Integer)
     losses: Mapped[int] = mapped_column(Integer)
     worker: Mapped[str | None] = mapped_column(String(128))
@@ -36,6 +43,21 @@ class Job(Owned, Table):
     created_at: Mapped[float]
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
+
+
+class JobLogLine(Table):
+    """One line of a job's log; ids sort by time."""
+
+    __tablename__ = "job_log"
+    __table_args__ = (Index("ix_job_log_job_id_id", "job_id", "id"),)
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
+    at: Mapped[float]
+    attempt: Mapped[int] = mapped_column(Integer)
+    level: Mapped[str] = mapped_column(String(16))
+    event: Mapped[str] = mapped_column(String(200))
+    fields: Mapped[dict[str, Any]]
 
 
 class Step(Table):

@@ -79,6 +79,7 @@ def test_a_job_is_shown_from_its_queue_to_its_model(client: TestClient, letters:
         "evaluation": None,
         "predictions": None,
         "n_rows": None,
+        "stopped": None,
     }
     steps = client.get(f"{JOBS}/{job['id']}/steps").json()["steps"]
     assert [step["number"] for step in steps] == list(range(len(steps)))
@@ -119,6 +120,7 @@ def test_a_path_is_submitted_and_its_versions_are_shown(client: TestClient) -> N
         "evaluation": None,
         "predictions": None,
         "n_rows": None,
+        "stopped": None,
     }
     shown = client.get("/api/v1/models/m/versions").json()["items"]
     assert [(item["version"], item["point"], item["params"]["C"]) for item in shown] == [(2, 1, 1.0), (1, 0, 0.1)]

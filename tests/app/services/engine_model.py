@@ -159,13 +159,16 @@ class Engine:
         return job._replace(state="failed" if losses >= MAX_LOSSES else "queued", lease="none", losses=losses)
 
     def _deliver(self, state: State, w: int, j: int) -> Iterator[Step]:
+        """workers.tasks.run: whose message it was does not matter, any job that is queued may be the first in the order
+        of the queue; where none is, the worker leaves."""
         for again in (False, True):  # a message may come once more
-            job = state.jobs[j]._replace(message=again)
-            claimed = self.claim(job)
-            worker = None if claimed is None else (j, claimed.attempt)
-            to = _with_worker(_with_job(state, j, claimed or job), w, worker)
-            if to != state:
-                yield Step("claim", w, to)
+            rung = _with_job(state, j, state.jobs[j]._replace(message=again))
+            taken = [(first, self.claim(job)) for first, job in enumerate(rung.jobs)]
+            possible = [(first, claimed) for first, claimed in taken if claimed is not None]
+            for first, claimed in possible:
+                yield Step("claim", w, _with_worker(_with_job(rung, first, claimed), w, (first, claimed.attempt)))
+            if not possible and rung != state:
+                yield Step("claim", w, rung)
 
     def _after(self, name: str, job: Job) -> Job | None:
         if (name, job) not in self._known:

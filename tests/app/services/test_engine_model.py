@@ -11,10 +11,11 @@ from sqlalchemy.orm import Session, sessionmaker
 from test_models_service import FACTS
 
 from app.schemas.jobs import TrainRequest
-from app.services import jobs, leases, sweeping, versions
+from app.services import jobs, leases, queue_order, sweeping, versions
 from app.services.leases import Fenced, Lease
 from app.store import tables
 from app.store.db import db_now
+from app.store.queue import GENERAL
 
 
 @pytest.mark.parametrize(("n_jobs", "n_workers"), [(1, 2), (1, 3), pytest.param(2, 2, marks=pytest.mark.slow)])
@@ -134,12 +135,15 @@ class _Code:
 
     def _claim(self, session: Session, step: Step, before: State) -> None:
         taken = step.to.workers[step.who]
-        messages = [j for j, job in enumerate(before.jobs) if job.message]
-        j = taken[0] if taken else next(j for j in messages if not step.to.jobs[j].message)
-        id = self._ids[j]
-        assert id is not None
+        order = queue_order.in_order(session, GENERAL)
+        assert sorted(order) == sorted(str(self._ids[j]) for j, job in enumerate(before.jobs) if job.state == "queued")
+        if taken is None:
+            assert order == []
+            return
+        id = self._ids[taken[0]]
+        assert id in order
         self._leases[step.who] = leases.claim(session, id, f"worker {step.who}")
-        assert (self._leases[step.who] is None) == (taken is None)
+        assert self._leases[step.who] is not None
 
     def _ask(self, session: Session, step: Step) -> None:
         id = self._ids[step.who]

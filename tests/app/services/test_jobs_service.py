@@ -11,7 +11,7 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
 from app.schemas.texts import TextRecipe, default_recipe
-from app.services import datasets, hierarchies, jobs
+from app.services import datasets, hierarchies, job_logs, job_steps, jobs
 from app.store import tables
 from app.store.files import files
 
@@ -253,8 +253,8 @@ def test_jobs_are_listed_by_state(session: Session, dataset: Callable[..., str])
 
 
 def test_what_is_not_there_is_not_found(session: Session) -> None:
-    for call in (jobs.get, jobs.cancel, jobs.retry, jobs.steps):
+    for call in (jobs.get, jobs.cancel, jobs.retry, job_steps.steps, job_logs.read):
         with pytest.raises(NotFound):
             call(session, "0" * 32)
     with pytest.raises(InvalidInput, match="limit"):
-        jobs.steps(session, "0" * 32, limit=0)
+        job_steps.steps(session, "0" * 32, limit=0)

@@ -1,0 +1,110 @@
+"""The order of the queue: by priority, in turn between workspaces and keys, then by age."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.errors import Conflict, InvalidInput
+from app.schemas.job_options import MAX_JOB_TAGS, JobOptions, Priority
+from app.schemas.jobs import JobPatch, TrainRequest
+from app.services import job_queue, jobs, leases, live_workers, queue_order
+from app.store import tables
+from app.store.db import db_now, writing
+from app.store.queue import GENERAL
+from app.store.scope import Scope, confine
+
+
+@pytest.fixture
+def queued(database: sessionmaker[Session], dataset: Callable[..., str]) -> Callable[..., str]:
+    """``queued(workspace, owner, priority)`` queues a job and returns its id."""
+    of = dataset()
+
+    def make(workspace: str = "default", owner: str = "ann", priority: Priority = "normal") -> str:
+        with database() as session, writing(confine(session, Scope(workspace, owner))):
+            return job_queue.enqueue(session, "train", of, {"kind": "train"}, JobOptions(priority=priority)).id
+
+    return make
+
+
+def _order(session: Session) -> list[str]:
+    return queue_order.in_order(session, GENERAL)
+
+
+def test_a_higher_priority_comes_first_whatever_its_age(session: Session, queued: Callable[..., str]) -> None:
+    low, normal, high = queued(priority="low"), queued(), queued(priority="high")
+    assert _order(session) == [high, normal, low]
+
+
+def test_keys_take_turns_and_so_do_workspaces(session: Session, queued: Callable[..., str]) -> None:
+    first, second, third = queued(), queued(), queued()
+    of_bob, elsewhere = queued(owner="bob"), queued("other", "eve")
+    assert _order(session) == [first, elsewhere, of_bob, second, third]
+
+
+def test_a_key_that_has_jobs_running_waits_for_others(session: Session, queued: Callable[..., str]) -> None:
+    assert leases.claim(session, queued(), "w") is not None
+    mine, of_bob = queued(), queued(owner="bob")
+    assert _order(session) == [of_bob, mine]
+
+
+def test_one_that_leaves_the_queue_is_in_no_order(session: Session, queued: Callable[..., str]) -> None:
+    jobs.cancel(session, queued())
+    assert _order(session) == []
+
+
+def test_a_place_tells_who_is_before_it_in_all_workspaces(session: Session, queued: Callable[..., str]) -> None:
+    before, last = queued("other", "eve", "high"), queued()
+    place = jobs.get(confine(session, Scope("default", "ann")), last).queue
+    assert place is not None
+    assert (place.position, place.starts_in_seconds) == (2, None)
+    assert [item.queue and item.queue.position for item in jobs.page(session).items if item.id != before][:1] == [2]
+
+
+def test_when_a_job_starts_is_estimated_from_what_the_others_have_left(
+    session: Session, queued: Callable[..., str]
+) -> None:
+    live_workers.report(session, "w", GENERAL, 1)
+    with writing(session):  # the import, as the one that has ended, took ten seconds
+        session.execute(update(tables.Job).values(started_at=db_now() - 10, finished_at=db_now()))
+    running = queued()
+    assert leases.claim(session, running, "w") is not None
+    with writing(session):
+        progress = {"epoch": 1, "fraction": 0.5, "eta_seconds": 30.0}
+        session.execute(update(tables.Job).where(tables.Job.id == running).values(progress=progress))
+    first, second = queued(), queued()
+    starts = [jobs.get(session, id).queue for id in (first, second)]
+    assert [round(place.starts_in_seconds or 0) for place in starts if place] == [30, 40]
+
+
+def test_a_queued_job_may_be_given_another_priority(session: Session, queued: Callable[..., str]) -> None:
+    first, second = queued(), queued()
+    assert jobs.change(session, second, JobPatch(priority="high")).priority == "high"
+    assert _order(session) == [second, first]
+    assert leases.claim(session, second, "w") is not None
+    with pytest.raises(Conflict, match="running"):
+        jobs.change(session, second, JobPatch(priority="low"))
+
+
+def test_jobs_are_found_by_their_tags(session: Session, queued: Callable[..., str]) -> None:
+    first, second = queued(), queued()
+    jobs.change(session, first, JobPatch(tags={"team": "a.b", "night": ""}))
+    jobs.change(session, second, JobPatch(tags={"team": "c"}))
+    assert [job.id for job in jobs.page(session, tag="team").items] == [second, first]
+    assert [job.id for job in jobs.page(session, tag="team=a.b").items] == [first]
+    assert jobs.page(session, tag="tea").items == []
+    assert jobs.change(session, first, JobPatch(tags={"night": None})).tags == {"team": "a.b"}
+    with pytest.raises(InvalidInput, match="tags"):
+        jobs.change(session, first, JobPatch(tags={f"t{number}": "" for number in range(MAX_JOB_TAGS)}))
+
+
+def test_options_are_columns_and_no_part_of_what_the_job_does(session: Session, dataset: Callable[..., str]) -> None:
+    dataset()
+    request = TrainRequest(
+        dataset="digits", model="m", solver="softmax", priority="low", tags={"a": "b"}, time_limit_seconds=5.0
+    )
+    job = jobs.submit(session, request)
+    assert (job.priority, job.tags, job.time_limit_seconds) == ("low", {"a": "b"}, 5.0)
+    assert not {"priority", "tags", "time_limit_seconds"} & job.request.keys()
+    assert session.scalars(select(tables.Job.priority).where(tables.Job.id == job.id)).one() == -1
