@@ -11,7 +11,7 @@ from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.feedback import FeedbackRequest, FeedbackRowsRequest
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs import JobPatch, TrainRequest
 from app.schemas.keys import KeyRequest
 from app.schemas.models import AliasTarget
 from app.schemas.predictions import PredictRequest
@@ -24,6 +24,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     KeyRequest,
     AliasTarget,
     VersionPatch,
+    JobPatch,
     RetentionRule,
     PredictRequest,
     FeedbackRequest,

@@ -100,6 +100,21 @@ def test_a_cancelled_job_may_be_tried_again(client: TestClient, letters: str) ->
     assert client.get(f"{JOBS}/{job}").json()["state"] == "succeeded"
 
 
+def test_a_queued_job_tells_its_place_and_is_changed_and_found_by_tags(client: TestClient, letters: str) -> None:
+    request = {"dataset": letters, "model": "abc", "solver": "weston_watkins", "tags": {"team": "a"}}
+    first, second = (client.post(JOBS, json=request).json()["id"] for _ in range(2))
+    assert client.get(f"{JOBS}/{second}").json()["queue"]["position"] == 2
+    changed = client.patch(f"{JOBS}/{second}", json={"priority": "high", "tags": {"team": None, "night": "1"}}).json()
+    assert (changed["priority"], changed["tags"], changed["queue"]["position"]) == ("high", {"night": "1"}, 1)
+    assert [job["id"] for job in client.get(f"{JOBS}?tag=team=a").json()["items"]] == [first]
+    run(first)  # a message is for whichever is the first
+    assert client.get(f"{JOBS}/{second}").json()["state"] == "succeeded"
+    assert client.get(f"{JOBS}/{first}/log").json() == {"lines": []}
+    problem(client.patch(f"{JOBS}/{second}", json={"priority": "low"}), 409, "conflict")
+    problem(client.patch(f"{JOBS}/{second}", json={"priority": "urgent"}), 422)
+    problem(client.get(f"{JOBS}/{second}/log?after=x"), 422)
+
+
 def test_an_unknown_job_or_state_is_refused(client: TestClient) -> None:
     for path in ("", "/steps", "/events"):
         problem(client.get(f"{JOBS}/none{path}"), 404, "not_found")
