@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
+from stopping import stop_between_transactions
 
 from app.config import settings
 from app.schemas.jobs import Job
@@ -175,7 +175,7 @@ def test_a_process_that_slept_through_its_lease_changes_nothing(
     workers.start()
     job_id = long_job()
     sleeper = _pid(until(job_id, _has_checkpoint(database)))
-    _stop_between_transactions(sleeper, database)
+    stop_between_transactions(sleeper, database)
     workers.start()
     until(job_id, lambda job: job.state == "running" and job.attempt == 2)
     os.kill(sleeper, signal.SIGCONT)
@@ -184,24 +184,6 @@ def test_a_process_that_slept_through_its_lease_changes_nothing(
     with database() as session:
         assert [version.version for version in models.versions(session, "m")] == [1]
     _same_as_uninterrupted(database, long_job, until)
-
-
-def _stop_between_transactions(pid: int, database: sessionmaker[Session]) -> None:
-    """A process that sleeps within a transaction keeps its locks, and nobody could take the job before it wakes."""
-    for _ in range(100):
-        os.kill(pid, signal.SIGSTOP)
-        with database() as session:
-            if session.get_bind().dialect.name != "postgresql":
-                return
-            time.sleep(0.1)
-            state = (
-                "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in tr%'"
-            )
-            if session.scalar(text(state)) == 0:
-                return
-        os.kill(pid, signal.SIGCONT)
-        time.sleep(0.05)
-    raise AssertionError("the process was never between transactions")
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
+from stopping import stop_between_transactions
 
 from app.config import settings
 from app.schemas.datasets import NewDataset
@@ -281,7 +282,7 @@ def test_a_process_that_slept_through_its_lease_changes_nothing(service: Service
     id = service.submit(f"asleep-{who}")
     job = service.until_saved(id)
     sleeper = service.shard(id, 1) if who == "shard" else _pid(job.worker)
-    os.kill(sleeper, signal.SIGSTOP)
+    stop_between_transactions(sleeper, service.sessions)
     try:
         # one wakes while others are at work, the other when they are done
         service.until(id, lambda job: job.attempt == 2 if who == "shard" else job.state == "succeeded")
