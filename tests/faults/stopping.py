@@ -12,12 +12,12 @@ from sqlalchemy.orm import Session, sessionmaker
 
 def stop_between_transactions(pid: int, database: sessionmaker[Session]) -> None:
     """A process that sleeps within a transaction keeps its locks, and nobody could take the job before it wakes."""
-    for _ in range(100):
+    for attempt in range(1, 101):
         os.kill(pid, signal.SIGSTOP)
         if not _holds_a_lock(database):
             return
         os.kill(pid, signal.SIGCONT)
-        time.sleep(0.05)
+        time.sleep(0.05 * attempt)  # ever longer: a busy machine lets it do nothing in a short time
     raise AssertionError("the process was never between transactions")
 
 
