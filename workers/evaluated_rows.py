@@ -31,6 +31,7 @@ from solvers.metrics.ranking import propensities
 from workers.job_context import JobContext
 from workers.model_rows import matrix
 from workers.preparation import Rows, hierarchy_id, node_numbers, split_rows
+from workers.warm_starts import saved_split
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +166,8 @@ def _trained_on(context: JobContext, store: Files, version: ModelVersion, loaded
     corpus, _ = loaded.labels.mapped(open_corpus(local_copy(store, dataset.path), dataset.path))
     if corpus.label_indptr is not None and model.tree is None:
         return None
-    split = split_rows(corpus, request, model.tree, loaded.labels)
+    folder = context.read(lambda session: models.artefact(session, version.id))
+    split = split_rows(corpus, request, model.tree, loaded.labels, saved_split(folder))
     if isinstance(split.truth_train, csr_matrix):
         counts = np.asarray(split.truth_train.sum(axis=0)).ravel()
     else:

@@ -35,7 +35,9 @@ from solvers.core.problem import Problem
 from solvers.labels.label_sets import closed
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
 from solvers.selection.splits import stratified, stratified_sets
+from workers import warm_starts
 from workers.lease_heartbeat import LeaseHeartbeat
+from workers.warm_starts import Former
 
 # where fewer than one in so many columns has a value, the others are left out: whatever is made for each of them would
 # cost more than what is trained
@@ -105,6 +107,9 @@ class Prepared:
     data: Featured
     problem: Problem
     labels: VersionLabels = field(default_factory=VersionLabels)
+    former: Former | None = None
+    split: NDArray[np.int8] | None = None
+    n_rows: int = 0
 
 
 def prepare(
@@ -126,12 +131,15 @@ def prepare(
     corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
     tree, labels = vocabulary(heartbeat, job_id, request)
     corpus, n_mapped = labels.mapped(corpus)
-    rows = split_rows(corpus, request, tree, labels)
+    former, split = warm_starts.load(heartbeat, store, request), None
+    if former is not None and corpus.split is None:
+        split = former.split(np.asarray(corpus.y), request.test_fraction, request.seed)
+    rows = split_rows(corpus, request, tree, labels, split)
     if n_mapped:
         rows = replace(rows, report={**rows.report, "labels_mapped": float(n_mapped)})
     heartbeat.phase("features")
     data = featured(corpus, rows, request.text or TextRecipe())
-    return Prepared(dataset, rows, data, rows.problem(data.X_train), labels)
+    return Prepared(dataset, rows, data, rows.problem(data.X_train), labels, former, split, corpus.n_rows)
 
 
 def digest(problem: Problem) -> NDArray[np.uint8]:
@@ -163,9 +171,13 @@ def hierarchy_id(session: Session, job_id: str) -> str | None:
 
 
 def split_rows(
-    corpus: Corpus, request: TrainRequest, tree: Taxonomy | None = None, known: VersionLabels | None = None
+    corpus: Corpus,
+    request: TrainRequest,
+    tree: Taxonomy | None = None,
+    known: VersionLabels | None = None,
+    split: NDArray[np.int8] | None = None,
 ) -> Rows:
-    """Split by the dataset's own split, or else by class at random from the request's seed.
+    """Split by the dataset's own split, or else as given, or by class at random from the request's seed.
 
     Sets of labels are closed upwards along the tree, and along the other parents of its nodes that are ``known``.
 
@@ -179,7 +191,9 @@ def split_rows(
     if corpus.label_indptr is not None:
         return _split_sets(corpus, request, tree, known or VersionLabels())
     y = np.asarray(corpus.y)
-    if corpus.split is None:
+    if split is not None:
+        train, test = _parted(split)
+    elif corpus.split is None:
         train, test = _parted(stratified(y, request.test_fraction, request.seed))
     else:
         train, test = _parted(np.asarray(corpus.split))

@@ -14,9 +14,11 @@ from app.services import versions
 from app.services.version_labels import KEPT
 from app.store.files import Files
 from app.version import VERSION
-from solvers.core.base import Params
+from solvers.core.base import Params, State
 from solvers.core.model import Model
 from solvers.core.problem import ProblemError
+from solvers.registry import make
+from workers import warm_starts
 from workers.driving import Reached
 from workers.job_context import JobContext, TimeUp
 from workers.preparation import Prepared, hierarchy_id
@@ -43,10 +45,11 @@ class Publisher:
         self,
         params: Params,
         reached: Reached,
-        make: Callable[[], Model],
+        made: Callable[[], Model],
         save: Save | None = None,
         lineage: Mapping[str, Any] | None = None,
         stopped: bool = False,
+        state: State | None = None,
     ) -> Callable[[Session], dict[str, Any]]:
         """Make, measure and save a model; the transaction that adds its version to the job's result is left to do.
 
@@ -54,7 +57,7 @@ class Publisher:
         ----------
         params : Params
         reached : Reached
-        make : callable
+        made : callable
             Returns the model.
         save : callable, optional
             Takes the new folder of the model and its lineage, and returns the SHA-256; by default, ``model.save``.
@@ -62,6 +65,8 @@ class Publisher:
             What else the manifest shall tell.
         stopped : bool
             The time limit has ended the training.
+        state : mapping of str to array, optional
+            What the model is made of, where its dual variables may have to be kept.
 
         Raises
         ------
@@ -73,7 +78,7 @@ class Publisher:
         done = (reached.point + 1) / len(self.request.path or [params])
         self.context.phase("testing", at_once=False, fraction=done, eta_seconds=None)
         try:
-            model = make()
+            model = made()
         except ValueError:
             if stopped:
                 raise TimeUp from None
@@ -81,7 +86,7 @@ class Publisher:
         _require_finite(model)
         metrics = measures(model, rows, problem.X, self.prepared.data.X_test)
         self.context.phase("saving", at_once=False)
-        facts = self._save(params, reached, model, save or model.save, {**(lineage or {}), **end})
+        facts = self._save(params, reached, model, save or model.save, {**(lineage or {}), **end}, state)
 
         def add(session: Session) -> dict[str, Any]:
             number = versions.add(session, self.request.model, facts, metrics)
@@ -91,7 +96,7 @@ class Publisher:
         return add
 
     def _save(
-        self, params: Params, reached: Reached, model: Model, save: Save, more: Mapping[str, Any]
+        self, params: Params, reached: Reached, model: Model, save: Save, more: Mapping[str, Any], state: State | None
     ) -> versions.Facts:
         lease, dataset, data = self.context.lease, self.prepared.dataset, self.prepared.data
         problem, tree, path = self.prepared.problem, self.prepared.rows.tree, self.folder(reached)
@@ -99,6 +104,7 @@ class Publisher:
         manifest = {"kind": data.features.kind, "params": data.features.params_json()}
         features_sha256 = self.store.save_arrays(f"{path}/features", data.features.arrays(), manifest)
         lineage: dict[str, Any] = {
+            **self._duals(path, state),
             "job": lease.job_id,
             "dataset_sha256": dataset.sha256,
             "hierarchy_sha256": None if tree is None else tree.sha256,
@@ -147,6 +153,18 @@ class Publisher:
             sha256=sha256,
             size_bytes=sum(file.stat().st_size for file in self.store.path(path).rglob("*") if file.is_file()),
         )
+
+    def _duals(self, path: str, state: State | None) -> Mapping[str, Any]:
+        """Keep what later trainings can begin from; what the lineage tells of that and of where this one began."""
+        prepared, request = self.prepared, self.request
+        if prepared.split is not None:
+            warm_starts.save_split(self.store, path, prepared.split)
+        if not request.keep_duals or state is None:
+            return warm_starts.told(request, None)
+        solver = make(request.solver, request.params, seed=request.seed)
+        rows = prepared.rows.train
+        sha256 = warm_starts.save(self.store, path, solver, prepared.problem, state, rows, prepared.n_rows)
+        return warm_starts.told(request, sha256)
 
     def _labels(self, model: Model) -> dict[str, Any]:
         """What the version keeps of the hierarchy's labels: those of all nodes, if its answers may name any."""

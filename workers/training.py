@@ -54,11 +54,13 @@ def _follow(machines: Sequence[Any], publisher: Publisher) -> None:
         if last or point not in published:
             publisher.store.delete(publisher.folder(outcome.reached))
             make = partial(machine.model, problem, outcome.state)
-            finish = publisher.finish(machine.params, outcome.reached, make, stopped=run.stopped)
+            finish = publisher.finish(machine.params, outcome.reached, make, stopped=run.stopped, state=outcome.state)
             (context.succeed if last else context.publish)(finish)
         return None if last else outcome.state
 
+    former = publisher.prepared.former
     if resumed is None:
-        follow(machines, problem, train)
+        start = None if former is None else former.start(machines[0], problem, publisher.prepared.rows.train)
+        follow(machines, problem, train, start=start)
     else:
         follow(machines, problem, train, first=resumed.reached.point, start=resumed.state)

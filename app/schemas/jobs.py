@@ -83,6 +83,18 @@ class TrainRequest(JobOptions):
         "order, each from the solution of the one before, and publishes a version of the model for each.",
     )
 
+    warm_start: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}@[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+        description="A version, as MODEL@NUMBER or MODEL@ALIAS, of the same method on an earlier version of the "
+        "dataset or the same: the training begins at its dual variables. The optimum is that of all rows. Where the "
+        "dataset has no split of its own, former rows stay in the part that they were in.",
+    )
+    keep_duals: bool = Field(
+        default=False,
+        description="Keep the dual variables with the version, so that a later training can begin from them.",
+    )
+
     @field_validator("path")
     @classmethod
     def _once(cls, path: list[float] | None) -> list[float] | None:

@@ -83,7 +83,7 @@ def _train(session: Session, request: TrainRequest) -> tables.Job:
         n_nodes = 0 if resolved.hierarchy is None else resolved.hierarchy.n_nodes
         recipe = default_recipe(request.solver, max(len(resolved.counts.labels), n_nodes))
         request = request.model_copy(update={"text": recipe})
-    named = request.model_copy(update={"dataset_version": resolved.dataset_version})
+    named = request.model_copy(update={"dataset_version": resolved.dataset_version, "warm_start": resolved.warm_start})
     row = job_queue.enqueue(session, "train", resolved.dataset.id, _stored(named), request)
     row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id
     return row

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.errors import InvalidInput, Item
 from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
-from app.services import dataset_versions
+from app.services import dataset_versions, warm_starts
 from app.services.datasets import class_counts
 from app.services.label_checks import check_labels
 from app.services.lookup import by_ref
@@ -36,6 +36,8 @@ class Resolved:
     counts : ClassCounts
         Of all classes.
         Of the dataset.
+    warm_start : str or None
+        The version to begin from, as MODEL@NUMBER.
     """
 
     dataset: tables.Dataset
@@ -44,6 +46,7 @@ class Resolved:
     solver: Solver[Any]
     statistics: DatasetStatistics
     counts: ClassCounts
+    warm_start: str | None = None
 
     @property
     def shardable(self) -> Shardable:
@@ -77,7 +80,8 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
         hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=lock)
     version = dataset_versions.meant(session, dataset, request.dataset_version)
     statistics = DatasetStatistics.model_validate(version.statistics)
-    resolved = Resolved(dataset, version.number, hierarchy, solver, statistics, class_counts(version))
+    start = warm_starts.resolve(session, request, solver, dataset, version.number)
+    resolved = Resolved(dataset, version.number, hierarchy, solver, statistics, class_counts(version), start)
     _check_dataset(session, request, resolved)
     return resolved
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
@@ -168,6 +169,8 @@ class Solver(ABC, Generic[P]):
     lead: ClassVar[float] = 1.0
     # whether it can go on from its solution at another C: :meth:`at` and :meth:`rescaled` then do what they say
     has_path: ClassVar[bool] = False
+    # whether its dual variables can start a training on other rows: :meth:`dual_shares` and :meth:`warm`
+    starts_warm: ClassVar[bool] = False
     # whether all columns of a code can be trained as one problem: :meth:`of_code`
     trains_columns: ClassVar[bool] = False
     # whether it chooses among other methods
@@ -230,6 +233,23 @@ class Solver(ABC, Generic[P]):
     def rescaled(self, problem: Problem, state: State, C: float) -> State:
         """A state to train from, made of one in which this method at another ``C`` has ended; TypeError as above."""
         raise TypeError(f"{self.name} has no path in C")
+
+    def dual_shares(self, problem: Problem, state: State) -> sp.csr_matrix:
+        """The dual variables of a state by C times the weight of their example, shape (n_samples, n_classes).
+
+        Raises
+        ------
+        ProblemError
+            The method has none that could start another training, or not for such a problem.
+        """
+        raise ProblemError(f"{self.name} has no dual variables that could start another training")
+
+    def warm(self, problem: Problem, shares: sp.csr_matrix) -> State:
+        """A state to train from, made of dual variables as :meth:`dual_shares` has them; ProblemError as there.
+
+        The optimum is that of the problem, as from any other start; W follows from the dual variables.
+        """
+        raise ProblemError(f"{self.name} has no dual variables that a training could start from")
 
     def of_code(self, code: NDArray[np.int8]) -> "Solver[P]":
         """The solver whose steps are those of all columns of a code, and whose linear models score columns.

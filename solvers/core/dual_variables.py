@@ -1,8 +1,17 @@
-"""What certificates and paths in C do with the dual variables of any machine."""
+"""What certificates, paths in C and trainings on other rows do with the dual variables of any machine.
 
+Every set of dual variables here is a box or a simplex in proportion to C times the example's weight. So a variable is
+kept as its share of that: it is feasible at any other C and weight, and where an example or a class is new, its share
+is 0. The weights follow from them, whatever has become of the features; and the optimum that the training then goes on
+to, with its certificate, is that of the problem it is given, whatever it began from.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.core.problem import Problem
@@ -27,3 +36,64 @@ def filled(problem: Problem) -> NDArray[np.bool_]:
 def share(part: SupportsFloat, whole: SupportsFloat) -> float:
     """``part / whole``, 0 of nothing."""
     return float(part) / float(whole) if float(whole) > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class DualShares:
+    """Dual variables by example and class.
+
+    Attributes
+    ----------
+    shares : csr_matrix of float32, shape (n_samples, n_classes)
+        Each variable by C times the example's weight; not negative.
+    labels : int32 array, shape (n_samples,)
+        The class of each example.
+    classes : tuple of str
+    """
+
+    shares: sp.csr_matrix
+    labels: NDArray[np.int32]
+    classes: tuple[str, ...]
+
+    def onto(self, problem: Problem, former: NDArray[np.int64]) -> sp.csr_matrix:
+        """The shares of a problem's examples, shape (n_samples, n_classes) of the problem.
+
+        Parameters
+        ----------
+        problem : Problem
+        former : int64 array, shape (n_samples,)
+            Which example here each of the problem's is; -1 for a new one. One whose class has changed counts as new.
+        """
+        column = _places(self.classes, problem.classes)
+        there = former >= 0
+        there[there] = column[self.labels[former[there]]] == problem.y[there]
+        rows = np.where(there, former, 0)
+        chosen = sp.csr_matrix(self.shares[rows].multiply(there[:, None]))
+        chosen.eliminate_zeros()
+        entries = chosen.tocoo()
+        kept = column[entries.col] >= 0
+        at = (entries.row[kept], column[entries.col[kept]])
+        found = sp.csr_matrix((entries.data[kept], at), shape=(problem.n_samples, problem.n_classes))
+        found.sort_indices()
+        return found
+
+
+def warm_state(shares: sp.csr_matrix) -> dict[str, NDArray[Any]]:
+    """Shares as the state that a training begins from."""
+    return {"share_values": shares.data, "share_classes": shares.indices, "share_ends": shares.indptr}
+
+
+def is_warm(state: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether a state is one that :func:`warm_state` has made."""
+    return "share_values" in state
+
+
+def shares_of(state: Mapping[str, NDArray[Any]], n_classes: int) -> sp.csr_matrix:
+    """The shares of a state that :func:`warm_state` has made, shape (n_samples, n_classes)."""
+    arrays = tuple(np.array(state[name]) for name in ("share_values", "share_classes", "share_ends"))
+    return sp.csr_matrix(arrays, shape=(len(state["share_ends"]) - 1, n_classes))
+
+
+def _places(classes: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
+    place = {name: number for number, name in enumerate(among)}
+    return np.array([place.get(name, -1) for name in classes], np.int64)

@@ -181,6 +181,21 @@ class Machine(Solver[M]):
         """
         return self.rescale(self.prepared(problem), state, self.params.C / C)
 
+    def dual_shares(self, problem: Problem, state: State) -> sp.csr_matrix:
+        return self.shares_of(self.prepared(problem), state)
+
+    def warm(self, problem: Problem, shares: sp.csr_matrix) -> State:
+        """As all solvers; of multiples up to 1 of the dual variables that with the largest dual value is taken."""
+        return self.started(self.prepared(problem), shares)
+
+    def shares_of(self, problem: Problem, state: State) -> sp.csr_matrix:
+        """As :meth:`dual_shares`, of the prepared problem."""
+        return super().dual_shares(problem, state)
+
+    def started(self, problem: Problem, shares: sp.csr_matrix) -> State:
+        """As :meth:`warm`, on the prepared problem."""
+        return super().warm(problem, shares)
+
     @abstractmethod
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
         """As :meth:`rescaled`, on the prepared problem; ``ratio`` is the new C by the old one."""

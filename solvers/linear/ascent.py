@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
-from solvers.core.dual_variables import best_multiple
+from solvers.core.dual_variables import best_multiple, is_warm, shares_of
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem
@@ -87,6 +88,12 @@ class Loss(Protocol):
     def multiply(self, task: Task, duals: Any, factor: float) -> None:
         """Multiply the dual variables; where that brings one to its bound, it is there exactly."""
 
+    def shares(self, task: Task, duals: Any) -> sp.csr_matrix:
+        """The dual variables by their bounds, shape (n_samples, n_classes); TypeError of a loss without them."""
+
+    def of_shares(self, task: Task, shares: sp.csr_matrix) -> Any:
+        """The dual variables of such shares; TypeError as above."""
+
 
 @dataclass(frozen=True)
 class Ascent:
@@ -113,7 +120,12 @@ class Ascent:
         filled = task.rows.squares > 0
         examples = np.flatnonzero(filled).astype(np.int32)
         constant = float(task.bounds[~filled].sum()) * self.loss.at_zero(problem.n_classes)
-        run = self._begin(task, layout) if state is None else self.resumed(task, layout, state)
+        if state is None:
+            run = self._begin(task, layout)
+        elif is_warm(state):
+            run = self._warm(task, layout, problem, state)
+        else:
+            run = self.resumed(task, layout, state)
         counters, schedule, progress = run.counters, run.schedule, run.progress
         gaps, spent = np.zeros(n), 0.0
         inner = run.ended and self._inner_pass_pays(run)
@@ -195,11 +207,32 @@ class Ascent:
         task, layout = self.task(problem)
         run = self._begin(task, layout)
         run.W, run.duals = layout.restored(state), duals_of(type(run.duals), state)
-        self.loss.rebuild(task, run.duals, run.W)
-        factor = best_multiple(self.loss.linear_part(task, run.duals), layout.square_norm(run.W), ratio)
-        self.loss.multiply(task, run.duals, factor)
-        layout.multiply(run.W, factor)
+        self._scale(task, run, ratio)
         return run.step(np.nan, np.nan, converged=False).state
+
+    def shares(self, problem: Problem, state: State) -> sp.csr_matrix:
+        """As :meth:`solvers.core.machine.Machine.shares_of`."""
+        task, _ = self.task(problem)
+        found = self.loss.shares(task, duals_of(type(self.loss.duals(task)), state))
+        return sp.csr_matrix(found[:, _rank(problem)])
+
+    def _warm(self, task: Task, layout: Layout, problem: Problem, state: State) -> Run:
+        """The run that begins at shares of the bounds, with a pass over the examples that have none: the new ones."""
+        run = self._begin(task, layout)
+        columns = sp.csr_matrix(shares_of(state, task.n_classes)[:, order_of_classes(problem)])
+        columns.sort_indices()
+        run.duals = self.loss.of_shares(task, columns)
+        self._scale(task, run, 1.0)
+        new = np.flatnonzero((np.diff(columns.indptr) == 0) & (task.rows.squares > 0)).astype(np.int32)
+        run.start(shuffled(new, self.seed, 0), float(layout.full[new].sum()))
+        return run
+
+    def _scale(self, task: Task, run: Run, most: float) -> None:
+        """Take the best multiple, up to ``most``, of the run's dual variables."""
+        self.loss.rebuild(task, run.duals, run.W)
+        factor = best_multiple(self.loss.linear_part(task, run.duals), run.layout.square_norm(run.W), most)
+        self.loss.multiply(task, run.duals, factor)
+        run.layout.multiply(run.W, factor)
 
     def task(self, problem: Problem) -> tuple[Task, Layout]:
         """What stays fixed, and how it lies in memory."""

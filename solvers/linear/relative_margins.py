@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
-from solvers.core.dual_variables import filled, share
+from solvers.core.dual_variables import filled, share, warm_state
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.memory import limit_bytes, refuse
-from solvers.core.problem import Problem
+from solvers.core.problem import Problem, ProblemError
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.linear.ascent import (
     LIVE_SHARE,
@@ -112,6 +113,12 @@ class RelativeLoss:
         if not self.largest:
             snap_to_bounds(duals.start, duals.length, duals.values, task.bounds)
 
+    def shares(self, task: Task, duals: Coefficients) -> sp.csr_matrix:
+        return coefficients.shares(duals, task.bounds, task.n_classes)
+
+    def of_shares(self, task: Task, shares: sp.csr_matrix) -> Coefficients:
+        return coefficients.of_shares(shares, task.y, task.bounds, self.largest)
+
     def inner_pass(self, task: Task, run: Run, budget: float) -> float:
         """Begin an inner pass, of the examples whose last visit gained much; on dense rows, make passes while they pay.
 
@@ -162,6 +169,7 @@ class RelativeMargins(Machine[A], LinearShards):
     """A machine of this family takes the largest violation ``1 - f_y + f_c`` of an example, or sums them."""
 
     largest_loss: ClassVar[bool]
+    starts_warm = True
 
     @property
     def _loss(self) -> RelativeLoss:
@@ -177,6 +185,15 @@ class RelativeMargins(Machine[A], LinearShards):
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
         return self.ascent.rescaled(problem, state, ratio)
+
+    def shares_of(self, problem: Problem, state: State) -> sp.csr_matrix:
+        return self.ascent.shares(problem, state)
+
+    def started(self, problem: Problem, shares: sp.csr_matrix) -> State:
+        layout = self._loss.layout(problem)
+        if isinstance(layout, HybridLayout) and layout.n_hot < len(layout.features):
+            raise ProblemError("weights in lists of classes cannot be made from dual variables: train from the start")
+        return warm_state(shares)
 
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         # each list begins with the own class, whose coefficient is no dual variable

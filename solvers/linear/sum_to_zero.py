@@ -89,6 +89,12 @@ class AbsoluteLoss:
         true = duals.values[np.arange(len(task.y)), task.y].sum(dtype=np.float64)
         return float(own * true + other * (duals.values.sum(dtype=np.float64) - true))
 
+    def shares(self, task: Task, duals: Alpha) -> sp.csr_matrix:
+        raise TypeError("absolute margins start from nothing")
+
+    def of_shares(self, task: Task, shares: sp.csr_matrix) -> Alpha:
+        raise TypeError("absolute margins start from nothing")
+
     def multiply(self, task: Task, duals: Alpha, factor: float) -> None:
         _, _, own_share, other_share, shared = self.margins(task.n_classes)
         for i in range(0, len(task.y), CHUNK):

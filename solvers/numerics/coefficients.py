@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
@@ -48,6 +49,34 @@ def size_of_copy(pool: Coefficients, room: int) -> int:
     """Entries of a pool with those in use, the room asked for, and as much again or a quarter before the next copy."""
     live = int(pool.length.sum())
     return live + room + max(room, live // 4)
+
+
+def shares(pool: Coefficients, bounds: NDArray[np.float64], n_classes: int) -> sp.csr_matrix:
+    """The dual variables by their bounds, float32, shape (n_samples, n_classes); the own class has none."""
+    length = np.maximum(pool.length.astype(np.int64) - 1, 0)
+    indptr = np.concatenate(([0], np.cumsum(length)))
+    at = np.repeat(pool.start + 1 - indptr[:-1], length) + np.arange(indptr[-1])
+    data = -pool.values[at] / np.repeat(bounds, length)
+    return sp.csr_matrix((data.astype(np.float32), pool.classes[at], indptr), shape=(len(length), n_classes))
+
+
+def of_shares(given: sp.csr_matrix, y: NDArray[np.int32], bounds: NDArray[np.float64], largest: bool) -> Coefficients:
+    """Dual variables from their shares of the bounds: with ``largest`` the sum of an example is bounded, else each."""
+    n, m = len(y), np.diff(given.indptr).astype(np.int64)
+    alpha = np.clip(given.data.astype(np.float64), 0.0, 1.0)
+    row = np.repeat(np.arange(n), m)
+    if largest:
+        alpha /= np.maximum(np.bincount(row, alpha, n), 1.0)[row]
+    alpha *= bounds[row]
+    length = np.where(m > 0, m + 1, 0)
+    start = np.concatenate(([0], np.cumsum(length)))
+    pool = empty(n, int(start[-1]))
+    own = start[:-1][m > 0]
+    pool.classes[own], pool.values[own] = y[m > 0], np.bincount(row, alpha, n)[m > 0]
+    others = start[row] + 1 + np.arange(len(row)) - given.indptr[row]
+    pool.classes[others], pool.values[others] = given.indices, -alpha
+    pool.start[:], pool.length[:], pool.capacity[:], pool.used[0] = start[:-1], length, length, start[-1]
+    return pool
 
 
 @njit(cache=True, nogil=True)
