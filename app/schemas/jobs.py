@@ -168,9 +168,7 @@ class Job(BaseModel):
     priority: Priority = "normal"
     tags: dict[str, str] = Field(default_factory=dict)
     time_limit_seconds: float | None = Field(default=None, description="From its first start.")
-    queue: QueuePlace | None = Field(
-        default=None, description="Of a queued job, where it was asked for by its id or listed."
-    )
+    queue: QueuePlace | None = Field(default=None, description="Of a queued job.")
     queued_again: str | None = Field(
         default=None, description="Why the job was queued again, the last time: its worker was lost, or somebody asked."
     )

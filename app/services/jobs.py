@@ -57,7 +57,7 @@ def submit(session: Session, request: JobRequest) -> Job:
         row = _queued(session, request)
         session.flush()
         session.refresh(row)
-        job = show(row)
+        job = show(row, queue_order.places(session, [row]).get(row.id))
     job_queue.notify(session, job.id, row.queue)
     return job
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from asking import TestClient, bearer, problem
 from conftest import Home
+from working import answers
 
 from app.config import settings
 from app.main import create_app
@@ -21,7 +22,7 @@ def test_another_service_predicts_the_same_bits(
     answer = models.get(EXPORT)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/zip")
     assert answer.headers["content-disposition"] == 'attachment; filename="foods-1.npz"'
-    before = models.post("/api/v1/models/foods/predict", json=ASKED).json()
+    before = answers(models, "foods", ASKED)
     shutil.copytree(empty_home[0], tmp_path / "other")
     monkeypatch.setenv("POLYMARGIN_HOME", str(tmp_path / "other"))
     settings.cache_clear()
@@ -31,7 +32,7 @@ def test_another_service_predicts_the_same_bits(
         assert (made.status_code, made.headers["location"]) == (201, "/api/v1/models/foods/versions/1")
         again = other.post("/api/v1/models/import", content=answer.content, headers={"Idempotency-Key": "a"})
         assert (again.json(), again.headers["idempotency-replayed"]) == (made.json(), "true")
-        assert other.post("/api/v1/models/foods/predict", json=ASKED).json() == before
+        assert answers(other, "foods", ASKED) == before
         named = other.post("/api/v1/models/import?name=dishes", content=answer.content).json()
         assert (named["model"], named["origin"]["model"]) == ("dishes", "foods")
         other.headers.update(bearer(empty_home[1]["editor"]))

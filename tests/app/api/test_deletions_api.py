@@ -1,7 +1,7 @@
 """Versions are deleted, restored and tagged by their routes."""
 
 from asking import TestClient, problem
-from working import train
+from working import answers, train
 
 MODEL = "/api/v1/models/letters"
 VERSION = f"{MODEL}/versions/1"
@@ -10,14 +10,14 @@ INSTANCE = {"instances": [{"indices": [0], "values": [1.0]}]}
 
 def test_a_deleted_version_answers_no_more_and_as_before_when_it_is_restored(models: TestClient) -> None:
     train(models, "letters", "letters", params={"C": 0.5})
-    before = models.post(f"{MODEL}/predict?version=1", json=INSTANCE).json()
+    before = answers(models, "letters", INSTANCE, version=1)
     told = models.delete(VERSION, params={"dry_run": True}).json()
     assert (told["dry_run"], told["versions"]) == (True, [1])
     assert models.delete(VERSION).json()["versions"] == [1]
     problem(models.get(VERSION), 404)
     problem(models.delete(VERSION), 404)
     assert models.post(f"{VERSION}/restore").json() == {"model": "letters", "versions": [1]}
-    assert models.post(f"{MODEL}/predict?version=1", json=INSTANCE).json() == before
+    assert answers(models, "letters", INSTANCE, version=1) == before
 
 
 def test_an_answer_names_its_version_by_the_hash_of_its_artefact(models: TestClient) -> None:

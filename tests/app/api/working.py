@@ -43,6 +43,15 @@ def train(client: TestClient, dataset: str, model: str, **request: Any) -> dict[
     return job
 
 
+def answers(client: TestClient, model: str, asked: dict[str, Any], **query: Any) -> dict[str, Any]:
+    """What ``model`` answers, without the id, which no other answer has."""
+    response = client.post(f"/api/v1/models/{model}/predict", json=asked, params=query)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    assert answer.pop("id")
+    return answer
+
+
 def trained(client: TestClient, model: str, content: bytes, format: str) -> None:
     """A model's next version, trained on ``content``."""
     assert upload(client, model, content, format)["state"] == "ready"
