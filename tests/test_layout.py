@@ -26,10 +26,6 @@ TO_BE_CUT = {
     "solvers/linear/steps/binary.py:_step_of",
     "solvers/linear/steps/binary.py:codegen",
     "solvers/linear/steps/binary.py:step",
-    "solvers/linear/steps/conjugate.py:_add",
-    "solvers/linear/steps/conjugate.py:_score",
-    "solvers/linear/steps/conjugate.py:_wipe",
-    "solvers/linear/steps/conjugate.py:projected_conjugate_gradients",
 }
 FULL = {"solvers/linear/sharded": 17}
 

@@ -9,7 +9,7 @@ With v the change of the variables alpha_ic and dW = sum_i x_i ((sum_c v_ic) e_y
 g'v - |dW|^2 / 2, where g_ic = 1 - f_y + f_c.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -23,6 +23,42 @@ from solvers.numerics.copies import copy
 
 Vector = NDArray[np.float64]
 NEGLIGIBLE = 1e-12
+
+
+class Chosen(NamedTuple):
+    """The examples that move together, and their listed variables.
+
+    Attributes
+    ----------
+    some : int32 array, shape (n_chosen,)
+    begin : int64 array, shape (n_chosen + 1,)
+        Where the variables of each example begin.
+    classes : int32 array, shape (n_variables,)
+    at : int64 array, shape (n_variables,)
+        Where the values of the variables stand in the pool.
+    """
+
+    some: NDArray[np.int32]
+    begin: NDArray[np.int64]
+    classes: NDArray[np.int32]
+    at: NDArray[np.int64]
+
+
+class Values(NamedTuple):
+    """Weights or a change of them: dense rows, and for entry e of the lists ``values[scale e + offset]``."""
+
+    dense: NDArray[Any]
+    values: NDArray[Any]
+    scale: int
+    offset: int
+
+
+class Scratch(NamedTuple):
+    """For the variables of one example and its own class: the classes, their scores or steps, their list entries."""
+
+    wanted: NDArray[np.int32]
+    f: NDArray[Any]
+    slots: NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)
@@ -44,83 +80,64 @@ def projected_conjugate_gradients(
     Ends after ``most`` products with the Hessian, or where the squared gradient has fallen to ``reduction`` of what it
     was. Returns what the dual has gained, and the products.
     """
-    rows, labels, bounds, _ = task
-    indptr, indices, data = rows.indptr, rows.indices, rows.data
-    cells, moved, width = W.reshape(-1), blank.reshape(-1), np.uint64(W.shape[1])
-    begin, classes, at = _variables(some, pool)
-    size, longest, most_slots = classes.shape[0], 0, 0
-    for e in range(some.shape[0]):
-        n = begin[e + 1] - begin[e] + 1
-        longest = max(longest, n)
-        if lists is not None:
-            most_slots = max(most_slots, n * (indptr[some[e] + 1] - lists.middle[some[e]]))
-    scratch = (np.empty(longest, np.int32), np.empty(longest, W.dtype), np.empty(most_slots, np.int64))
-    fixed = (indptr, indices, data, labels, some, begin, classes, lists, W.shape[0], width, *scratch)
+    bounds, squares = task.bounds, task.rows.squares
+    chosen = _variables(some, pool)
+    scratch, size = _scratch(task, chosen, lists, W), chosen.classes.shape[0]
     # the value of entry e of a list stands at 2 e + 1 in the lists themselves, at e in a change of them
-    weights, changes = (cells, blank_values, 1, 0), (moved, blank_values, 1, 0)
+    weights, change = Values(W, blank_values, 1, 0), Values(blank, blank_values, 1, 0)
     if lists is not None:
-        weights = (cells, lists.cells, 2, 1)
+        weights = Values(W, lists.cells, 2, 1)
     alpha = np.empty(size)
     for t in range(size):
-        alpha[t] = -pool.values[at[t]]
+        alpha[t] = -pool.values[chosen.at[t]]
     first = alpha.copy()
     gradient = np.empty(size)
-    _score(*fixed, *weights, gradient)
+    _score(task, chosen, lists, weights, scratch, gradient)
     for t in range(size):
         gradient[t] = 1.0 - gradient[t]
     held = np.zeros(size, np.bool_)
     tied = np.zeros(some.shape[0], np.bool_)
-    _faces(some, begin, bounds, largest_loss, alpha, gradient, held, tied)
+    _faces(chosen, bounds, largest_loss, alpha, gradient, held, tied)
     r, z, image, step = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    size_of_r = _precondition(some, begin, rows.squares, held, tied, gradient, r, z)
+    size_of_r = _precondition(chosen, squares, held, tied, gradient, r, z)
     goal = reduction * size_of_r
     p = z.copy()
     gain, products = 0.0, 0
     while products < most and size_of_r > goal:
-        _add(*fixed, *changes, p)
-        _score(*fixed, *changes, image)
-        _wipe(*fixed, *changes)
+        _multiply(task, chosen, lists, change, scratch, p, image)
         products += 1
         curvature = np.dot(p, image)
         if curvature <= 0.0:
             break
         length = size_of_r / curvature
-        if _project(some, begin, bounds, largest_loss, alpha, p, length, step):
+        if _project(chosen, bounds, largest_loss, alpha, p, length, step):
             gain += 0.5 * length * size_of_r
-            for t in range(size):
-                alpha[t] += length * p[t]
-                gradient[t] -= length * image[t]
+            _move(length, p, image, alpha, gradient)
             before = size_of_r
-            size_of_r = _precondition(some, begin, rows.squares, held, tied, gradient, r, z)
+            size_of_r = _precondition(chosen, squares, held, tied, gradient, r, z)
             for t in range(size):
                 p[t] = z[t] + size_of_r / before * p[t]
             continue
-        _add(*fixed, *changes, step)
-        _score(*fixed, *changes, image)
-        _wipe(*fixed, *changes)
+        _multiply(task, chosen, lists, change, scratch, step, image)
         products += 1
         slope, curvature = np.dot(gradient, step), np.dot(step, image)
         if slope <= 0.0:
             break
         length = min(1.0, slope / curvature) if curvature > 0.0 else 1.0
         gain += length * (slope - 0.5 * length * curvature)
-        for t in range(size):
-            alpha[t] += length * step[t]
-            gradient[t] -= length * image[t]
-        _faces(some, begin, bounds, largest_loss, alpha, gradient, held, tied)
-        size_of_r = _precondition(some, begin, rows.squares, held, tied, gradient, r, z)
+        _move(length, step, image, alpha, gradient)
+        _faces(chosen, bounds, largest_loss, alpha, gradient, held, tied)
+        size_of_r = _precondition(chosen, squares, held, tied, gradient, r, z)
         copy(z, p)
     for t in range(size):
         step[t] = alpha[t] - first[t]
-    _add(*fixed, *weights, step)
-    _write(some, begin, at, alpha, pool)
+    _add(task, chosen, lists, weights, scratch, step)
+    _write(chosen, alpha, pool)
     return gain, products
 
 
 @njit(cache=True, nogil=True)
-def _variables(
-    some: NDArray[np.int32], pool: Coefficients
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+def _variables(some: NDArray[np.int32], pool: Coefficients) -> Chosen:
     """Where the variables of each example begin, and of each variable the class and the place in the pool."""
     begin = np.zeros(some.shape[0] + 1, np.int64)
     for e in range(some.shape[0]):
@@ -130,31 +147,47 @@ def _variables(
         for t in range(begin[e + 1] - begin[e]):
             place = pool.start[some[e]] + 1 + t
             classes[begin[e] + t], at[begin[e] + t] = pool.classes[place], place
-    return begin, classes, at
+    return Chosen(some, begin, classes, at)
 
 
 @njit(cache=True, nogil=True)
-def _score(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    data: NDArray[Any],
-    labels: NDArray[np.int32],
-    some: NDArray[np.int32],
-    begin: NDArray[np.int64],
-    classes: NDArray[np.int32],
-    lists: Lists | None,
-    n_hot: int,
-    width: np.uint64,
-    wanted: NDArray[np.int32],
-    f: NDArray[Any],
-    slots: NDArray[np.int64],
-    cells: NDArray[Any],
-    values: NDArray[Any],
-    scale: int,
-    offset: int,
-    out: Vector,
+def _scratch(task: Task, chosen: Chosen, lists: Lists | None, W: NDArray[Any]) -> Scratch:
+    """As much as the example with the most variables takes."""
+    some, begin, indptr, longest, most_slots = chosen.some, chosen.begin, task.rows.indptr, 0, 0
+    for e in range(some.shape[0]):
+        n = begin[e + 1] - begin[e] + 1
+        longest = max(longest, n)
+        if lists is not None:
+            most_slots = max(most_slots, n * (indptr[some[e] + 1] - lists.middle[some[e]]))
+    return Scratch(np.empty(longest, np.int32), np.empty(longest, W.dtype), np.empty(most_slots, np.int64))
+
+
+@njit(inline="always")
+def _multiply(
+    task: Task, chosen: Chosen, lists: Lists | None, change: Values, scratch: Scratch, v: Vector, out: Vector
 ) -> None:
-    """f_y - f_c of every variable, from the weights in cells and, for features from middle on, in values."""
+    """The product of the Hessian with v; ``change`` vanishes before and after."""
+    _add(task, chosen, lists, change, scratch, v)
+    _score(task, chosen, lists, change, scratch, out)
+    _wipe(task, chosen, lists, change, scratch)
+
+
+@njit(inline="always")
+def _move(length: float, direction: Vector, image: Vector, alpha: Vector, gradient: Vector) -> None:
+    """Go so far in a direction, of which ``image`` is the product with the Hessian."""
+    for t in range(alpha.shape[0]):
+        alpha[t] += length * direction[t]
+        gradient[t] -= length * image[t]
+
+
+@njit(cache=True, nogil=True)
+def _score(task: Task, chosen: Chosen, lists: Lists | None, weights: Values, scratch: Scratch, out: Vector) -> None:
+    """f_y - f_c of every variable."""
+    some, begin, classes, _ = chosen
+    indptr, indices, data, labels = task.rows.indptr, task.rows.indices, task.rows.data, task.y
+    cells, width = weights.dense.reshape(-1), np.uint64(weights.dense.shape[1])
+    _, values, scale, offset = weights
+    wanted, f, slots = scratch
     for e in range(some.shape[0]):
         i = some[e]
         low, high, first, n = indptr[i], indptr[i + 1], begin[e], begin[e + 1] - begin[e]
@@ -166,7 +199,7 @@ def _score(
                 total += data[p] * cells[np.uint64(indices[p]) * width + c]
             f[t] = total
         if lists is not None:
-            _place(indices, mid, high, n_hot, lists, wanted, n + 1, slots)
+            _place(indices, mid, high, weights.dense.shape[0], lists, wanted, n + 1, slots)
             for p in range(mid, high):
                 x, slot = data[p], (p - mid) * (n + 1)
                 for t in range(n + 1):
@@ -175,7 +208,7 @@ def _score(
             out[first + t] = f[n] - f[t]
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _place(
     indices: NDArray[np.int32],
     low: int,
@@ -193,27 +226,13 @@ def _place(
 
 
 @njit(cache=True, nogil=True)
-def _add(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    data: NDArray[Any],
-    labels: NDArray[np.int32],
-    some: NDArray[np.int32],
-    begin: NDArray[np.int64],
-    classes: NDArray[np.int32],
-    lists: Lists | None,
-    n_hot: int,
-    width: np.uint64,
-    wanted: NDArray[np.int32],
-    f: NDArray[Any],
-    slots: NDArray[np.int64],
-    cells: NDArray[Any],
-    values: NDArray[Any],
-    scale: int,
-    offset: int,
-    v: Vector,
-) -> None:
-    """Add to cells what the variables' change v makes of the weights."""
+def _add(task: Task, chosen: Chosen, lists: Lists | None, weights: Values, scratch: Scratch, v: Vector) -> None:
+    """Add to the weights what the variables' change v makes of them."""
+    some, begin, classes, _ = chosen
+    indptr, indices, data, labels = task.rows.indptr, task.rows.indices, task.rows.data, task.y
+    cells, width = weights.dense.reshape(-1), np.uint64(weights.dense.shape[1])
+    _, values, scale, offset = weights
+    wanted, f, slots = scratch
     for e in range(some.shape[0]):
         i, own, n = some[e], 0.0, 0
         low, high = indptr[i], indptr[i + 1]
@@ -231,7 +250,7 @@ def _add(
             for p in range(low, mid):
                 cells[np.uint64(indices[p]) * width + c] += s * data[p]
         if lists is not None:
-            _place(indices, mid, high, n_hot, lists, wanted, n, slots)
+            _place(indices, mid, high, weights.dense.shape[0], lists, wanted, n, slots)
             for p in range(mid, high):
                 x, slot = data[p], (p - mid) * n
                 for t in range(n):
@@ -239,26 +258,13 @@ def _add(
 
 
 @njit(cache=True, nogil=True)
-def _wipe(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    data: NDArray[Any],
-    labels: NDArray[np.int32],
-    some: NDArray[np.int32],
-    begin: NDArray[np.int64],
-    classes: NDArray[np.int32],
-    lists: Lists | None,
-    n_hot: int,
-    width: np.uint64,
-    wanted: NDArray[np.int32],
-    f: NDArray[Any],
-    slots: NDArray[np.int64],
-    cells: NDArray[Any],
-    values: NDArray[Any],
-    scale: int,
-    offset: int,
-) -> None:
-    """Zero all cells that :func:`_add` may have touched."""
+def _wipe(task: Task, chosen: Chosen, lists: Lists | None, change: Values, scratch: Scratch) -> None:
+    """Zero all weights that :func:`_add` may have touched."""
+    some, begin, classes, _ = chosen
+    indptr, indices, labels = task.rows.indptr, task.rows.indices, task.y
+    cells, width = change.dense.reshape(-1), np.uint64(change.dense.shape[1])
+    _, values, scale, offset = change
+    wanted, _, slots = scratch
     zero = cells.dtype.type(0)
     for e in range(some.shape[0]):
         i, first, n = some[e], begin[e], begin[e + 1] - begin[e]
@@ -271,15 +277,14 @@ def _wipe(
             for t in range(n + 1):
                 cells[base + np.uint64(wanted[t])] = zero
         if lists is not None:
-            _place(indices, mid, high, n_hot, lists, wanted, n + 1, slots)
+            _place(indices, mid, high, change.dense.shape[0], lists, wanted, n + 1, slots)
             for t in range((high - mid) * (n + 1)):
                 values[scale * slots[t] + offset] = zero
 
 
 @njit(cache=True, nogil=True)
 def _faces(
-    some: NDArray[np.int32],
-    begin: NDArray[np.int64],
+    chosen: Chosen,
     bounds: Vector,
     largest_loss: bool,
     alpha: Vector,
@@ -288,6 +293,7 @@ def _faces(
     tied: NDArray[np.bool_],
 ) -> None:
     """Which variables stay at a bound, and which examples keep the sum of theirs, being at it and pushed outwards."""
+    some, begin = chosen.some, chosen.begin
     for e in range(some.shape[0]):
         C, total, free, push = bounds[some[e]], 0.0, 0, 0.0
         for t in range(begin[e], begin[e + 1]):
@@ -303,8 +309,7 @@ def _faces(
 
 @njit(cache=True, nogil=True)
 def _precondition(
-    some: NDArray[np.int32],
-    begin: NDArray[np.int64],
+    chosen: Chosen,
     squares: Vector,
     held: NDArray[np.bool_],
     tied: NDArray[np.bool_],
@@ -313,6 +318,7 @@ def _precondition(
     z: Vector,
 ) -> float:
     """The gradient r along the face, z = r by the inverse of each example's own block |x|^2 (I + 11'); returns r'z."""
+    some, begin = chosen.some, chosen.begin
     product = 0.0
     for e in range(some.shape[0]):
         free, total = 0, 0.0
@@ -333,8 +339,7 @@ def _precondition(
 
 @njit(cache=True, nogil=True)
 def _project(
-    some: NDArray[np.int32],
-    begin: NDArray[np.int64],
+    chosen: Chosen,
     bounds: Vector,
     largest_loss: bool,
     alpha: Vector,
@@ -343,6 +348,7 @@ def _project(
     step: Vector,
 ) -> bool:
     """The step to the feasible point nearest to alpha + length p, and whether that is alpha + length p itself."""
+    some, begin = chosen.some, chosen.begin
     inside = True
     for e in range(some.shape[0]):
         C, total, theta = bounds[some[e]], 0.0, 0.0
@@ -368,10 +374,9 @@ def _project(
 
 
 @njit(cache=True, nogil=True)
-def _write(
-    some: NDArray[np.int32], begin: NDArray[np.int64], at: NDArray[np.int64], alpha: Vector, pool: Coefficients
-) -> None:
+def _write(chosen: Chosen, alpha: Vector, pool: Coefficients) -> None:
     """Put the variables back into the pool; lists lose those that vanish."""
+    some, begin, _, at = chosen
     for e in range(some.shape[0]):
         i, kept, total = some[e], 0, 0.0
         first = pool.start[i]
