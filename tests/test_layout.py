@@ -20,9 +20,6 @@ LONG = {"solvers/linear/steps/joint.py:visit"}
 # what is still to be cut: nothing may be added here
 TO_BE_CUT = {
     "solvers/linear/layouts/class_lists.py:update",
-    "solvers/linear/steps/absolute_parts.py:evaluate",
-    "solvers/linear/steps/absolute_parts.py:find",
-    "solvers/linear/steps/absolute_parts.py:prepare",
     "solvers/linear/steps/binary.py:_step_of",
     "solvers/linear/steps/binary.py:codegen",
     "solvers/linear/steps/binary.py:step",

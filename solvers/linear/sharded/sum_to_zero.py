@@ -22,6 +22,8 @@ from solvers.linear.sharded.task import Plan
 from solvers.linear.sharded.training import WHOLE, ShardTraining, next_batch
 from solvers.linear.steps import absolute_parts
 from solvers.linear.steps.absolute import Margins
+from solvers.linear.steps.absolute_parts import Batch
+from solvers.linear.visits import Task
 from solvers.numerics import scaling_search
 from solvers.numerics.rows import square_norm, weights
 from solvers.numerics.thread_pool import ThreadPool, pieces
@@ -76,10 +78,7 @@ class _Pending(NamedTuple):
     steps, and which examples have moved.
     """
 
-    examples: NDArray[np.int32]
-    f: NDArray[Any]
-    new: NDArray[Any]
-    steps: NDArray[Any]
+    batch: Batch
     totals: NDArray[np.float64]
     report: Arrays
 
@@ -95,12 +94,14 @@ class SumToZeroTraining(ShardTraining):
     ) -> None:
         super().__init__(problem, plan, exchange, thread_pool)
         n, n_own, self.k = problem.n_samples, len(self.shard.own), problem.n_classes
-        self.margins, self.labels = margins, self.shard.local[problem.y]
+        self.margins = margins
+        # labels are columns of the part here
+        self.task = Task(self.examples.rows, self.shard.local[problem.y], self.examples.bounds, self.k)
         self.alpha, self.totals = np.zeros((n, n_own), plan.dtype), np.zeros(n)
         self.batch = float(plan.batch or FIRST_BATCH)
         self.largest = most = max(LARGEST_BATCH, int(self.batch))
-        self.buffers = [self._buffers(most) for _ in range(2)]
         self.b, self.visits = np.empty((most, n_own)), blank_statistics(most)
+        self.buffers = [self._buffers(most) for _ in range(2)]
         self.columns = pieces(n_own, -(-n_own // COLUMNS))
 
     def restore(self, state: State) -> None:
@@ -119,37 +120,32 @@ class SumToZeroTraining(ShardTraining):
         self._report()
         return self.progress.position < len(self.order)
 
-    def _buffers(self, most: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Scores, new variables and steps of a batch."""
-        shape, dtype = (most, len(self.shard.own)), self.plan.dtype
-        return weights(*shape, dtype), np.empty(shape, dtype), np.empty(shape, dtype)
+    def _buffers(self, most: int) -> Batch:
+        """For so many examples; all have the same b, which nothing needs once the steps are found."""
+        shape, dtype, nobody = (most, len(self.shard.own)), self.plan.dtype, np.zeros(0, np.int32)
+        return Batch(nobody, weights(*shape, dtype), self.b, np.empty(shape, dtype), np.empty(shape, dtype))
 
     def _walk(self, order: NDArray[np.int32]) -> None:
         """Steps on the examples of order, which are distinct, in batches; nothing is under way at the end."""
         at, pending = 0, None
         while at < len(order):
             examples = order[at : at + int(self.batch)]
-            f, new, steps = self.buffers[0]
-            self._prepare(examples, f)
+            batch = self.buffers[0]._replace(examples=examples)
+            self._prepare(examples, batch.f)
             T, every = self.totals[examples], np.arange(len(examples))
             parts = gather(
                 self.exchange, [*(_NOTHING if pending is None else pending.report), *self._at(examples, T, every)]
             )
             if pending is not None and self._resolve(pending, parts):
-                self._prepare(examples, f)
+                self._prepare(examples, batch.f)
                 parts = gather(self.exchange, [*_NOTHING, *self._at(examples, T, every)])
             self._note(self.visits[: len(examples)])
             T, totals = self._roots(examples, T, [part[2:] for part in parts])
-            pending = self._move(examples, T, totals, f, new, steps)
+            pending = self._move(batch, T, totals)
             self.buffers.reverse()
             at += len(examples)
         if pending is not None:
             self._resolve(pending, gather(self.exchange, pending.report))
-
-    @property
-    def _fixed(self) -> tuple[NDArray[np.int32], NDArray[np.float64], int, int, Margins]:
-        """Labels, bounds, the numbers of own and of all classes, and the margins, as compiled functions take them."""
-        return self.labels, self.examples.bounds, len(self.shard.own), self.k, self.margins
 
     def _note(self, visits: NDArray[Any]) -> None:
         """Add what visits have measured to what is to be reported."""
@@ -162,13 +158,14 @@ class SumToZeroTraining(ShardTraining):
     def _prepare(self, examples: NDArray[np.int32], f: NDArray[Any]) -> None:
         visits = self.visits.view(np.float64).reshape(-1, 3)
         changing = (self.shard.W, self.alpha, self.totals, examples, f, self.b, visits)
-        work = partial(absolute_parts.prepare, self.examples.rows, *self._fixed, *changing)
+        work = partial(absolute_parts.prepare, self.task, self.margins, *changing)
         self.thread_pool.run(partial(work, *stops) for stops in pieces(len(examples), PARTS))
 
     def _at(self, examples: NDArray[np.int32], T: NDArray[np.float64], which: NDArray[np.int64]) -> Arrays:
         """The shard's share of the sums at T, of some examples of the batch, and how many variables are free."""
         sums, free = np.empty(len(which)), np.empty(len(which), np.int32)
-        work = partial(absolute_parts.evaluate, *self._fixed, examples, self.b, T, which, sums, free)
+        fixed = (self.task.y, self.task.bounds, self.k, self.margins)
+        work = partial(absolute_parts.evaluate, *fixed, examples, self.b, T, which, sums, free)
         self.thread_pool.run(partial(work, *stops) for stops in pieces(len(which), PARTS))
         return [sums, free]
 
@@ -203,40 +200,31 @@ class SumToZeroTraining(ShardTraining):
             parts = gather(self.exchange, self._at(examples, T, which))
         return T, totals
 
-    def _move(
-        self,
-        examples: NDArray[np.int32],
-        T: NDArray[np.float64],
-        totals: NDArray[np.float64],
-        f: NDArray[Any],
-        new: NDArray[Any],
-        steps: NDArray[Any],
-    ) -> _Pending:
+    def _move(self, batch: Batch, T: NDArray[np.float64], totals: NDArray[np.float64]) -> _Pending:
         """Find the steps of the shard's weights and make them."""
-        n = len(examples)
+        examples, n = batch.examples, len(batch.examples)
         changed, figures = np.zeros(n, np.uint8), np.zeros((n, 2))
         mean = (totals - self.totals[examples]) / self.k
-        changing = (f, self.b, T, mean, new, steps, changed, figures)
-        work = partial(absolute_parts.find, self.examples.rows, *self._fixed, self.alpha, examples, *changing)
+        work = partial(absolute_parts.find, self.task, self.margins, batch, self.alpha, T, mean, changed, figures)
         self.thread_pool.run(partial(work, *stops) for stops in pieces(n, PARTS))
         cross = np.zeros((len(self.columns), 1))
-        args = (self.examples.rows, examples, f, steps, self.shard.W)
+        args = (self.task.rows, examples, batch.f, batch.steps, self.shard.W)
         self.thread_pool.run(
             partial(absolute_parts.apply, *args, *self.columns[p], cross[p]) for p in range(len(self.columns))
         )
         report = [np.array([*figures.sum(axis=0), cross.sum()]), changed]
-        return _Pending(examples, f, new, steps, totals, report)
+        return _Pending(batch, totals, report)
 
     def _resolve(self, pending: _Pending, parts: list[Arrays]) -> bool:
         """Decide how much of the steps to take; whether some had to be taken off the weights again."""
         linear, square, cross = np.sum([part[0] for part in parts], axis=0)
         best = best_multiple(linear, square + 2.0 * cross, 1.0)
         part = 1.0 if best >= WHOLE else max(best, 0.0)
-        examples = pending.examples
+        examples = pending.batch.examples
         if part < 1.0:
-            args = (self.examples.rows, examples, pending.steps, self.shard.W, 1.0 - part)
+            args = (self.task.rows, examples, pending.batch.steps, self.shard.W, 1.0 - part)
             self.thread_pool.run(partial(absolute_parts.take_back, *args, *stops) for stops in self.columns)
-        absolute_parts.accept(examples, pending.new, part, self.alpha)
+        absolute_parts.accept(examples, pending.batch.new, part, self.alpha)
         self.totals[examples] += part * (pending.totals - self.totals[examples])
         moved = np.any([part[1] for part in parts], axis=0)
         self.rest[examples] = np.where(moved, 0, np.minimum(self.rest[examples], 254) + 1)
@@ -245,18 +233,17 @@ class SumToZeroTraining(ShardTraining):
 
     def _certify(self) -> tuple[float, float, NDArray[np.float64]]:
         """Rebuild the weights and measure: objective at the best multiple of W, dual, and each example's gap."""
-        n, width, W, rows = len(self.rest), len(self.shard.own), self.shard.W, self.examples.rows
+        n, width, W = len(self.rest), len(self.shard.own), self.shard.W
         parts = pieces(n, PARTS)
         sums = np.empty(n)
-        work = partial(absolute_parts.signed_sums, self.labels, width, self.alpha, sums)
+        work = partial(absolute_parts.signed_sums, self.task.y, self.alpha, sums)
         self.thread_pool.run(partial(work, *stops) for stops in parts)
         self.totals[:] = reduce(self.exchange, sums)
-        work = partial(absolute_parts.rebuild, rows, self.labels, self.k, self.alpha, self.totals, W)
+        work = partial(absolute_parts.rebuild, self.task.rows, self.task.y, self.k, self.alpha, self.totals, W)
         self.thread_pool.run(partial(work, *stops) for stops in self.columns)
         terms, found = scaling_search.blank(len(parts)), np.zeros((len(parts), 2))
         gaps = np.zeros(n)
-        fixed = (rows, self.labels, self.examples.bounds, width, self.margins, W, self.alpha, gaps)
-        work = partial(absolute_parts.certify, *fixed)
+        work = partial(absolute_parts.certify, self.task, self.margins, W, self.alpha, gaps)
         self.thread_pool.run(partial(work, terms[p], found[p], *parts[p]) for p in range(len(parts)))
         mine = [np.array([*found.sum(axis=0), 0.5 * square_norm(W, width)]), gaps, terms.sum(axis=0)]
         reported = gather(self.exchange, mine)

@@ -5,24 +5,42 @@ T = sum_c s_c alpha_c: before the step, and at its root. Labels are columns of t
 class. Examples of a batch are e, of the whole set i.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from solvers.linear.steps.absolute import Margins, measure
+from solvers.linear.visits import Task
 from solvers.numerics.rows import Rows, score
 from solvers.numerics.scaling_search import note
 
 
+class Batch(NamedTuple):
+    """Examples whose steps are found together.
+
+    Attributes
+    ----------
+    examples : int32 array, shape (n,)
+    f : float array, shape (n or more, padded number of classes)
+        Scores before the steps.
+    b : float64 array, shape (n or more, n_own)
+        Of the block steps.
+    new, steps : float arrays, shape (n or more, n_own)
+        The variables at the root, and the steps of the weights.
+    """
+
+    examples: NDArray[np.int32]
+    f: NDArray[Any]
+    b: NDArray[np.float64]
+    new: NDArray[Any]
+    steps: NDArray[Any]
+
+
 @njit(cache=True, nogil=True)
 def prepare(
-    rows: Rows,
-    labels: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    n_own: int,
-    n_classes: int,
+    task: Task,
     margins: Margins,
     W: NDArray[Any],
     alpha: NDArray[Any],
@@ -35,6 +53,8 @@ def prepare(
     end: int,
 ) -> None:
     """Scores f and the b of the block step of examples begin to end, and each one's share of gap, loss, violation."""
+    rows, labels, bounds, n_classes = task
+    n_own = alpha.shape[1]
     g = np.empty(n_own)
     for e in range(begin, end):
         i = examples[e]
@@ -55,7 +75,6 @@ def prepare(
 def evaluate(
     labels: NDArray[np.int32],
     bounds: NDArray[np.float64],
-    n_own: int,
     n_classes: int,
     margins: Margins,
     examples: NDArray[np.int32],
@@ -78,7 +97,7 @@ def evaluate(
             T[e] / n_classes,
         )
         inside, total = 0, 0.0
-        for c in range(n_own):
+        for c in range(b.shape[1]):
             v = b[e, c] - shift
             inside += (v > 0.0) & (v < other)
             total -= min(max(v, 0.0), other)
@@ -94,20 +113,12 @@ def evaluate(
 
 @njit(cache=True, nogil=True)
 def find(
-    rows: Rows,
-    labels: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    n_own: int,
-    n_classes: int,
+    task: Task,
     margins: Margins,
+    batch: Batch,
     alpha: NDArray[Any],
-    examples: NDArray[np.int32],
-    f: NDArray[Any],
-    b: NDArray[np.float64],
     T: NDArray[np.float64],
     mean: NDArray[np.float64],
-    new: NDArray[Any],
-    steps: NDArray[Any],
     changed: NDArray[np.uint8],
     figures: NDArray[np.float64],
     begin: int,
@@ -118,6 +129,8 @@ def find(
     ``mean[e]`` is what the mean of all weights would move by. ``figures[e]`` has the linear term of the gain, and the
     squared length of the part's share of the step.
     """
+    rows, labels, bounds, n_classes = task
+    examples, f, b, new, steps = batch
     trifle = 4.0 * np.finfo(steps.dtype).eps
     for e in range(begin, end):
         i = examples[e]
@@ -128,7 +141,7 @@ def find(
             T[e] / n_classes,
         )
         moved, linear, square = False, 0.0, 0.0
-        for c in range(n_own):
+        for c in range(alpha.shape[1]):
             value = min(max(b[e, c] - shift, 0.0), other)
             if c == y:
                 value = min(max(b[e, c] + shift, 0.0), own)
@@ -205,12 +218,12 @@ def accept(examples: NDArray[np.int32], new: NDArray[Any], part: float, alpha: N
 
 @njit(cache=True, nogil=True)
 def signed_sums(
-    labels: NDArray[np.int32], n_own: int, alpha: NDArray[Any], totals: NDArray[np.float64], begin: int, end: int
+    labels: NDArray[np.int32], alpha: NDArray[Any], totals: NDArray[np.float64], begin: int, end: int
 ) -> None:
     """The part's share of sum_c s_c alpha_c of examples begin to end."""
     for i in range(begin, end):
         total = 0.0
-        for c in range(n_own):
+        for c in range(alpha.shape[1]):
             total -= np.float64(alpha[i, c])
         if labels[i] >= 0:
             total += 2.0 * np.float64(alpha[i, labels[i]])
@@ -247,10 +260,7 @@ def rebuild(
 
 @njit(cache=True, nogil=True)
 def certify(
-    rows: Rows,
-    labels: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    n_own: int,
+    task: Task,
     margins: Margins,
     W: NDArray[Any],
     alpha: NDArray[Any],
@@ -261,6 +271,8 @@ def certify(
     end: int,
 ) -> None:
     """The part's share of losses and of sum_c m_c alpha_c in sums, of examples begin to end; gaps and terms as of W."""
+    rows, labels, bounds, _ = task
+    n_own = alpha.shape[1]
     f, g = np.zeros(W.shape[1], W.dtype), np.empty(n_own)
     losses, total = 0.0, 0.0
     for i in range(begin, end):
