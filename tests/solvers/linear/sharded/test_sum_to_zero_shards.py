@@ -127,9 +127,9 @@ def test_the_roots_take_a_few_rounds_a_batch(monkeypatch):
     problem, solver, batches = small(n=400, d=40, k=9), machine("lee_lin_wahba", max_epochs=2), []
     move = SumToZeroTraining._move
 
-    def counted(training, examples, *rest):
-        batches.append(len(examples))
-        return move(training, examples, *rest)
+    def counted(training, batch, *rest):
+        batches.append(len(batch.examples))
+        return move(training, batch, *rest)
 
     monkeypatch.setattr(SumToZeroTraining, "_move", counted)
     hub = Hub(1)
