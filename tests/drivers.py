@@ -1,4 +1,4 @@
-"""Which methods share the code that drives them, so that one of them may stand for the others in the quick tests."""
+"""Which cases share the code that drives them, so that one of them may stand for the others in the quick tests."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,6 +16,8 @@ DRIVERS = (
     ("hierarchical_svm", "node_svm"),
     ("adaboost_mh", "adaboost_ecc", "adaboost_mo"),
     ("multiboost_cw", "multiboost"),
+    # a precision is no method, but is compiled as another one
+    ("float32", "float64"),
 )
 PLACE = {method: (driver, place) for driver, methods in enumerate(DRIVERS) for place, method in enumerate(methods)}
 
@@ -39,6 +41,11 @@ def mark_slow(items: Iterable[pytest.Item]) -> None:
         for place, item in cases:
             if place != stands:
                 item.add_marker(pytest.mark.slow)
+    for item in items:
+        # what is at stake there is the engine, which is one; each server that is started and killed takes seconds
+        database = getattr(getattr(item, "callspec", None), "params", {}).get("database")
+        if database == "postgresql" and "faults" in item.path.parts:
+            item.add_marker(pytest.mark.slow)
 
 
 def _method(value: Any) -> str:

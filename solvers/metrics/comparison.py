@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from solvers.metrics.intervals import CONFIDENCE, RESAMPLES
 
@@ -67,10 +67,11 @@ def mcnemar(correct_a: NDArray[np.bool_], correct_b: NDArray[np.bool_]) -> McNem
     a, b = _pair(np.asarray(correct_a, bool), np.asarray(correct_b, bool))
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
     n, least = only_a + only_b, min(only_a, only_b)
-    at = float(binom.pmf(least, n, 0.5))
-    exact = min(1.0, 2 * float(binom.cdf(least, n, 0.5)))
+    tail = float(bdtr(least, n, 0.5))
+    at = tail - float(bdtr(least - 1, n, 0.5)) if least else tail
+    exact = min(1.0, 2 * tail)
     # half of what was seen goes; with equal counts it is at once the middle of both tails
-    mid = 1 - at / 2 if only_a == only_b else 2 * (float(binom.cdf(least, n, 0.5)) - at / 2)
+    mid = 1 - at / 2 if only_a == only_b else 2 * (tail - at / 2)
     return McNemar(only_a, only_b, exact, mid if n else 1.0)
 
 

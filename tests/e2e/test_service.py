@@ -33,6 +33,7 @@ def _texts(file: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_the_sessions_of_the_readme_work_as_they_are_pasted(service: Running, tmp_path: Path) -> None:
     (tmp_path / ".venv").symlink_to(sys.prefix)
     curl = subprocess.run(

@@ -7,12 +7,11 @@ leaves below one node.
 """
 
 from collections import deque
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.preprocessing import normalize
 
 Clustering = Literal["balanced", "kmeans"]
 ROUNDS = 20
@@ -58,7 +57,7 @@ def centroids(X: sp.csr_matrix, y: NDArray[np.int32], n_classes: int, weights: N
     weights : float64 array, shape (n_samples,)
     """
     members = sp.csr_matrix((weights, (y, np.arange(len(y)))), shape=(n_classes, len(y)))
-    return sp.csr_matrix(normalize(sp.csr_matrix(members @ X)))
+    return sp.csr_matrix(_unit_rows(sp.csr_matrix(members @ X)))
 
 
 def learn_tree(
@@ -113,8 +112,15 @@ def _divide(
             break
         found = clusters
         members = sp.csr_matrix((np.ones(len(found), np.float32), (found, np.arange(len(found)))))
-        means = normalize((members @ rows).toarray())
+        means = _unit_rows((members @ rows).toarray())
     return [classes[found == cluster] for cluster in np.unique(found)]
+
+
+def _unit_rows(rows: Any) -> Any:
+    # imported here, as it takes half a second that whoever learns no tree should not wait
+    from sklearn.preprocessing import normalize
+
+    return normalize(rows)
 
 
 def _halves(likeness: NDArray[np.float32]) -> NDArray[np.int64]:

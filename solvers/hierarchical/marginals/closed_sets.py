@@ -34,7 +34,7 @@ class Groups(NamedTuple):
     curvature: NDArray[np.float64]
 
 
-@njit(inline="always")
+@njit(nogil=True)
 def blank_groups(m: int) -> Groups:
     """Room for the groups of m nodes."""
     return Groups(
@@ -42,7 +42,7 @@ def blank_groups(m: int) -> Groups:
     )  # fmt: skip
 
 
-@njit(inline="always")
+@njit(nogil=True)
 def losses_of_sets(tree: MarkovTree, sets: Sets, i: int, example: Example) -> None:
     """The flags of the true set, and lam: the loss of a closed set u is ``sum_j lam_j (u_j - y_j)``.
 
@@ -65,7 +65,7 @@ def losses_of_sets(tree: MarkovTree, sets: Sets, i: int, example: Example) -> No
                 lam[child] = worth[child]
 
 
-@njit(inline="always")
+@njit(nogil=True)
 def gradient_on_sets(tree: MarkovTree, example: Example) -> None:
     """The gradient in the masses from the scores s = A' x_i: ``loss - K mu`` of Rousu et al. 2005, section 3."""
     parent, degree, g, s, lam = tree.parent, tree.degree, example.gradient, example.scores, example.loss
@@ -77,7 +77,7 @@ def gradient_on_sets(tree: MarkovTree, example: Example) -> None:
             g[parent[j]] -= s[j]
 
 
-@njit(inline="always")
+@njit(nogil=True)
 def best_set(tree: MarkovTree, example: Example) -> float:
     """The closed set u with the largest sum of the gradient, and that sum (Rousu et al. 2005, Algorithm 2, line 4)."""
     parent, g, value, u, total = tree.parent, example.gradient, example.direction, example.best, 0.0
@@ -93,7 +93,7 @@ def best_set(tree: MarkovTree, example: Example) -> float:
     return total
 
 
-@njit(inline="always")
+@njit(nogil=True)
 def ascend_on_sets(tree: MarkovTree, bound: float, K: float, gap: float, example: Example, groups: Groups) -> None:
     """Exact steps of the masses: towards the best set, of single nodes, and of groups of equal masses."""
     _towards_best(tree, bound, K, gap, example)
@@ -108,7 +108,7 @@ def ascend_on_sets(tree: MarkovTree, bound: float, K: float, gap: float, example
             _move_group(parent, first_child, degree, bound, K, j, p, g, head, following, curvature)
 
 
-@njit(inline="always")
+@njit(nogil=True)
 def _towards_best(tree: MarkovTree, bound: float, K: float, gap: float, example: Example) -> None:
     """Conditional gradient: the exact step towards all mass on the best set (Algorithm 2, lines 5 to 12)."""
     parent, degree = tree.parent, tree.degree
@@ -170,7 +170,7 @@ def _append_children(first_child: NDArray[np.int32], j: int, reach: NDArray[np.i
     return n
 
 
-@njit(inline="always")
+@njit(nogil=True)
 def _move_down(tree: MarkovTree, bound: float, K: float, example: Example, reach: NDArray[np.int32]) -> Any:
     """Steps of single masses, parents first; ``reach`` becomes the nodes under one with mass, the only ones to move.
 
@@ -187,7 +187,7 @@ def _move_down(tree: MarkovTree, bound: float, K: float, example: Example, reach
     return n
 
 
-@njit(inline="always")
+@njit(nogil=True)
 def _make_groups(tree: MarkovTree, example: Example, n: int, groups: Groups) -> None:
     """Group the first n nodes of ``reach``: a node joins its parent's group where their masses are equal."""
     parent, degree, p = tree.parent, tree.degree, example.mass
@@ -210,7 +210,7 @@ def _make_groups(tree: MarkovTree, example: Example, n: int, groups: Groups) -> 
         last[first], following[j] = j, -1
 
 
-@njit(inline="always")
+@njit(nogil=True)
 def _move_group(
     parent: Ints, first_child: Ints, degree: Floats, bound: float, K: float, first: int, p: Floats, g: Floats,
     head: Ints, following: Ints, curvature: Floats,

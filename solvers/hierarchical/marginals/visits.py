@@ -47,7 +47,7 @@ class Sums(NamedTuple):
     violation: float
 
 
-@njit(inline="always")
+@njit(nogil=True)
 def look(rows: Rows, tree: MarkovTree, sets: Sets, i: int, A: Floats, pool: Coefficients, example: Example) -> float:
     """Example i at the vectors A: scores, losses, masses, gradient, the best set; returns what that is worth."""
     sum_rows(A, rows.indices, rows.data, rows.indptr[i], rows.indptr[i + 1], example.scores)
@@ -93,7 +93,7 @@ def visit(
     for at in range(begin, stop):
         if pool.used[0] + n > pool.classes.shape[0]:
             return at
-        i = order[at]
+        i = np.int64(order[at])
         bound, K = sets.bound[i], rows.squares[i] * damping
         gap = bound * look(rows, tree, sets, i, E, pool, example)
         for j in range(n):

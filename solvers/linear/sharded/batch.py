@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from solvers.linear.sharded.task import Shard
 from solvers.linear.steps.block_step import root
 from solvers.numerics.coefficients import Coefficients
+from solvers.numerics.quickselect import kth_smallest
 from solvers.numerics.row_sums import sum_rows
 from solvers.numerics.rows import PARTS, Rows, above, best_of_parts
 from solvers.numerics.simd import largest, prefetch
@@ -178,7 +179,7 @@ def _candidates(
         level = _level(f_y, K, S0, floor)
         if width < PARTS:
             # as many lie no lower as are kept
-            least = np.partition(tops, PARTS - width)[PARTS - width]
+            least = kth_smallest(tops, PARTS - width)
             level = max(level, np.float64(np.nextafter(least, f.dtype.type(-np.inf))))
         n = above(f, k, level, found, k)
     if n > width:
@@ -245,14 +246,14 @@ def highest(f: NDArray[Any], found: NDArray[np.int32], n: int, width: int) -> in
     values = np.empty(n, f.dtype)
     for t in range(n):
         values[t] = f[found[t]]
-    cut = np.partition(values, n - width)[n - width]
-    ties = width
+    cut, ties = kth_smallest(values, n - width), width
     for t in range(n):
-        ties -= values[t] > cut
+        ties -= f[found[t]] > cut
     kept = 0
     for t in range(n):
-        if values[t] > cut or (values[t] == cut and ties > 0):
-            ties -= values[t] == cut
+        value = f[found[t]]
+        if value > cut or (value == cut and ties > 0):
+            ties -= value == cut
             found[kept] = found[t]
             kept += 1
     return kept

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from solvers.labels import stored_arrays
 from solvers.metrics.calibration import expected_calibration_error
@@ -125,7 +125,7 @@ def threshold_curve(confidence: NDArray[np.float32], correct: NDArray[np.bool_])
             hits -= _from_there_on(confidence[right, level + 1], tried)
     counts = reached[0]
     with np.errstate(invalid="ignore"):
-        bounds = np.where(hits > 0, beta.ppf(LEVEL, hits, counts - hits + 1), 0.0)
+        bounds = np.where(hits > 0, betaincinv(hits, counts - hits + 1, LEVEL), 0.0)
     columns = tried, hits / counts, bounds, counts / n_rows, reached.sum(axis=0) / counts
     return [Threshold(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
 

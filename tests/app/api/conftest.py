@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from asking import TestClient, bearer
 from fastapi import FastAPI
-from working import SPARSE, TABLE, TEXTS, run, trained
+from working import SPARSE, TABLE, TEXTS, Home, run, trained
 
 from app.config import Settings, settings
 from app.main import create_app
@@ -15,8 +15,6 @@ from app.remote import transport
 from app.services import examples, jobs, keys
 from app.store.db import dispose, sessions
 from app.store.migrate import upgrade
-
-Home = tuple[Path, dict[str, str]]
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from asking import TestClient, bearer, problem
-from conftest import Home
-from working import answers
+from working import Home, answers
 
 from app.config import settings
 from app.main import create_app

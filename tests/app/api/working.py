@@ -1,11 +1,15 @@
 """Datasets and models as a worker makes them, in this process."""
 
 import threading
+from pathlib import Path
 from typing import Any
 
 from asking import TestClient
 
 from workers import tasks
+
+# the folder, and a key of each role
+Home = tuple[Path, dict[str, str]]
 
 SPARSE = b"".join(
     b"%s %d:1 %d:0.5\n" % (label, index, index + 3) for label, index in [(b"a", 1), (b"b", 2), (b"c", 3)] * 8

@@ -86,7 +86,7 @@ def dots(n=1500, d=30, k=10):
 
 
 @pytest.mark.parametrize("machine", ["weston_watkins", "crammer_singer"])
-@pytest.mark.parametrize("made", [text, dots])
+@pytest.mark.parametrize("made", [pytest.param(text, marks=pytest.mark.slow), dots])
 def test_what_travels_lies_between_the_least_and_the_most(machine, made):
     problem, epochs, size = made(n=1500), 2, 2
     solver = SOLVERS[machine](parse_params(machine, {"max_epochs": epochs, "tol": 1e-9, "dtype": "float32"}))
