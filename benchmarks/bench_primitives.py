@@ -1,14 +1,12 @@
 """What do loops written as vectors in LLVM's own language gain on plain numba?
 
-Each primitive beside a plain loop of the same result, on data of a named set, one thread: the median of the seconds of
-several calls. A primitive that gains less than 1.3 times is not worth its keep. ``parallel_for`` is measured on two
-threads, beside the same pieces as calls that the threads of ``concurrent.futures`` take from a queue.
+Each primitive beside a plain loop of the same result, on data of a named set, one thread: the medians of the seconds of
+several calls, of one and the other in turn. A primitive that gains less than 1.3 times on every set is not worth its
+keep. ``prefetch`` is measured beside nothing in its place, and ``parallel_for`` on two threads, beside the same pieces
+as calls that the threads of ``concurrent.futures`` take from a queue.
 """
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,25 +15,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks import sets
+from benchmarks.primitives_linear import binary_steps, candidates, dense_rows, lists, sums_of_rows
+from benchmarks.primitives_timing import Row, seconds
 from benchmarks.results import write
 from solvers.boosting.simd import LANES, add_vector, interleave, scan_bins
 from solvers.boosting.weak_learners.binning import Bins
 from solvers.numerics.parallel_for import parallel_for
 from solvers.numerics.thread_pool import ThreadPool
 
-REPETITIONS, PHASES = 15, 100
-Row = tuple[str, float, float]
-
-
-def seconds(function: Callable[..., Any], *arguments: Any) -> float:
-    """The median of several calls, after one that compiles."""
-    function(*arguments)
-    times = []
-    for _ in range(REPETITIONS):
-        began = time.process_time()
-        function(*arguments)
-        times.append(time.process_time() - began)
-    return statistics.median(times)
+PHASES = 100
 
 
 @njit(nogil=True)
@@ -100,14 +88,14 @@ def boosting(name: str) -> list[Row]:
         U = rng.integers(-1000, 1000, n * LANES).astype(kind)
         H = np.zeros(n_bins * LANES, kind)
         codes = bins.dense[:16]
-        fast, plain = (seconds(loop, codes, U, H) for loop in (_histogram_by_vectors, _histogram))
+        fast, plain = seconds(_histogram_by_vectors, _histogram, arguments=(codes, U, H))
         rows.append((f"add_vector, {kind.__name__}", fast, plain))
         kept = np.full(LANES, 1 << 20, kind), *(np.zeros(LANES, kind) for _ in range(3))
-        fast, plain = (seconds(loop, H, 2000, *kept) for loop in (_scan_by_vectors, _scan))
+        fast, plain = seconds(_scan_by_vectors, _scan, arguments=(H, 2000, *kept))
         rows.append((f"scan_bins, {kind.__name__}", fast, plain))
         q = rng.integers(-1000, 1000, (k, n)).astype(kind)
         laid_out = np.zeros((-(-k // LANES), n * LANES), kind)
-        fast, plain = (seconds(loop, q, 0, n, laid_out) for loop in (interleave, _interleave))
+        fast, plain = seconds(interleave, _interleave, arguments=(q, 0, n, laid_out))
         rows.append((f"interleave, {kind.__name__}", fast, plain))
     return rows
 
@@ -138,25 +126,39 @@ def shared_loops(name: str) -> list[Row]:
     for length in (256, 1024):
         x = np.resize(entries, len(sums) * length)
         with ThreadPool(2) as thread_pool:
-            calls = seconds(_phases_of_calls, thread_pool, length, x, sums)
-            shared = seconds(lambda x, length: _phases(thread_pool.work_queue, length, x, sums), x, length)
+            loops = partial(_phases, thread_pool.work_queue), partial(_phases_of_calls, thread_pool)
+            shared, calls = seconds(*loops, arguments=(length, x, sums))
         rows.append((f"parallel_for, {PHASES} phases of 16 x {length} entries", shared, calls))
     return rows
 
 
-FAMILIES = {"boosting": boosting, "numerics": shared_loops}
+FAMILIES = {
+    "boosting": boosting,
+    "threads": shared_loops,
+    "scores": sums_of_rows,
+    "classes": candidates,
+    "dense rows": dense_rows,
+    "lists": lists,
+    "binary": binary_steps,
+}
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--set", default="digits")
-    name = arguments.parse_args().set
-    table = []
-    for family, measure in FAMILIES.items():
-        for primitive, fast, plain in measure(name):
+    arguments.add_argument("--families", nargs="*", default=list(FAMILIES), choices=list(FAMILIES))
+    chosen = arguments.parse_args()
+    name, table = chosen.set, []
+    for family in chosen.families:
+        for primitive, fast, plain in FAMILIES[family](name):
             table.append([family, primitive, f"{1e6 * fast:.0f}", f"{1e6 * plain:.0f}", f"{plain / fast:.2f}"])
     header = ["family", "primitive", "primitive, us", "beside it, us", "gain"]
-    write(f"Primitives on {name}", header, table, "Processor time of all threads; the gain is that of the primitive.")
+    write(
+        f"Primitives on {name}",
+        header,
+        table,
+        "Processor time of all threads, medians of calls in turn; the gain is that of the primitive.",
+    )
 
 
 if __name__ == "__main__":

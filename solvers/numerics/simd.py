@@ -77,21 +77,6 @@ def sum_narrow_rows(typing: Any, W: Any, indices: Any, data: Any, begin: Any, en
 
 
 @intrinsic
-def multiply_add(typing: Any, x: Any, y: Any, z: Any) -> Any:
-    """x y + z, rounded as in :func:`sum_narrow_rows`; all three of one kind of floats."""
-    signature = z(x, y, z)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        real = args[2].type
-        name = f"llvm.fmuladd.f{32 if isinstance(real, ir.FloatType) else 64}"
-        return builder.call(
-            cgutils.get_or_insert_function(builder.module, ir.FunctionType(real, [real] * 3), name), args
-        )
-
-    return signature, codegen
-
-
-@intrinsic
 def above_mask(typing: Any, f: Any, c: Any, threshold: Any) -> Any:
     """Bit j is set where f[c + j] > threshold, over the lanes of one vector."""
     signature = types.uint32(f, types.int64, f.dtype)

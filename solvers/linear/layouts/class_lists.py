@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.numerics.rows import Rows
-from solvers.numerics.simd import bit_length, equal_mask, lowest_bit, multiply_add, prefetch
+from solvers.numerics.simd import bit_length, equal_mask, lowest_bit, prefetch
 
 END, LIMIT, LACKING, BITS = 0, 1, 2, 3
 AHEAD = 3
@@ -100,7 +100,7 @@ def multiply(lists: Lists, factor: float) -> None:
             lists.cells[2 * at + 1] *= by
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"contract"})
 def add_scores(
     indices: NDArray[np.int32],
     data: NDArray[Any],
@@ -112,7 +112,10 @@ def add_scores(
     cells: NDArray[Any],
     f: NDArray[Any],
 ) -> None:
-    """f += sum of data[p] times the list of feature indices[p] over low <= p < high."""
+    """f += sum of data[p] times the list of feature indices[p] over low <= p < high.
+
+    Each product is rounded with its addition, as in the sums of dense rows.
+    """
     raw, scale, two = cells.view(np.int32), np.uint64(cells.itemsize // 4), np.uint64(2)
     for p in range(low, high):
         if p + 4 * AHEAD < high:
@@ -124,7 +127,7 @@ def add_scores(
         at = two * np.uint64(start[j])
         for _ in range(length[j]):
             c = np.uint64(raw[at * scale])
-            f[c] = multiply_add(x, cells[at + np.uint64(1)], f[c])
+            f[c] = x * cells[at + np.uint64(1)] + f[c]
             at += two
 
 
