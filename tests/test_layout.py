@@ -19,7 +19,6 @@ MOST_ENTRIES, MOST_LINES, MOST_PARAMETERS, MOST_CLASSES = 15, 80, 12, 4
 LONG = {"solvers/linear/steps/joint.py:visit"}
 # what is still to be cut: nothing may be added here
 TO_BE_CUT = {
-    "solvers/linear/layouts/class_lists.py:update",
     "solvers/linear/steps/binary.py:_step_of",
     "solvers/linear/steps/binary.py:codegen",
     "solvers/linear/steps/binary.py:step",

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from solvers.numerics.rows import Rows
 from solvers.numerics.simd import bit_length, equal_mask, lowest_bit, prefetch
 
-END, LIMIT, LACKING, BITS = 0, 1, 2, 3
+# of the pool: the end of the part that is used, the end of that which may be, the entries that a visit lacked, and the
+# bits that a class takes
+COUNTERS = np.dtype([("end", "i8"), ("limit", "i8"), ("lacking", "i8"), ("bits", "i8")])
 AHEAD = 3
 LONG = 32
 LANES = 16
@@ -35,16 +37,14 @@ class Lists(NamedTuple):
         class.
     cells : float array
         The pool: ``cells[2 e + 1]`` is the value of entry e, ``cells[2 e]`` its class, as an int32 in the first bytes.
-    clock : int64 array, shape (4,)
-        The end of the part of the pool that is used, the end of that which may be, the entries that a visit lacked, and
-        the bits that a class takes.
+    counters : array of COUNTERS, shape (1,)
     """
 
     middle: NDArray[np.int64]
     start: NDArray[np.int64]
     length: NDArray[np.int32]
     cells: NDArray[Any]
-    clock: NDArray[np.int64]
+    counters: NDArray[Any]
 
     @property
     def n_entries(self) -> int:
@@ -61,7 +61,7 @@ def empty(rows: Rows, n_features: int, n_hot: int, n_classes: int, n_entries: in
         np.zeros(n_features - n_hot, np.int64),
         np.zeros(n_features - n_hot, np.int32),
         np.zeros(2 * (n_entries + LANES), rows.data.dtype),
-        np.array([0, 0, 0, (n_classes - 1).bit_length()]),
+        np.array([(0, 0, 0, (n_classes - 1).bit_length())], COUNTERS),
     )
 
 
@@ -71,13 +71,13 @@ def room_needed(lists: Lists, room: int) -> int:
     Lists that have grown leave holes behind; where these are many, all lists first move together to the start. When
     that is does not depend on the size of the pool, so that a run resumed in another one repeats every bit.
     """
-    end, limit, lacking, _ = (int(value) for value in lists.clock)
+    end, limit, lacking, _ = lists.counters[0].item()
     if end + lacking > limit:
-        _compact(lists.start, lists.length, lists.cells, lists.clock, np.argsort(lists.start, kind="stable"))
-        end = int(lists.clock[END])
-        lists.clock[LIMIT] = max(limit, end + end // 3 + lacking + room)
-    lists.clock[LACKING] = 0
-    return int(lists.clock[LIMIT])
+        _compact(lists, np.argsort(lists.start, kind="stable"))
+        end = int(lists.counters["end"][0])
+        lists.counters["limit"] = max(limit, end + end // 3 + lacking + room)
+    lists.counters["lacking"] = 0
+    return int(lists.counters["limit"][0])
 
 
 @njit(cache=True, nogil=True)
@@ -227,16 +227,14 @@ def update(
     low: int,
     high: int,
     n_hot: int,
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    cells: NDArray[Any],
-    clock: NDArray[np.int64],
+    lists: Lists,
     moved: NDArray[np.int32],
     steps: NDArray[Any],
     n: int,
     slots: NDArray[np.int64],
 ) -> None:
     """Add steps[t] data[p] for the rising classes moved[t], which :func:`place` has looked for, to the lists."""
+    cells = lists.cells
     for p in range(low, high):
         x, slot, missing = data[p], (p - low) * n, 0
         for t in range(n):
@@ -246,7 +244,7 @@ def update(
             else:
                 missing += 1
         if missing > 0:
-            _insert(indices[p] - n_hot, start, length, cells, clock, moved, steps, n, slots, slot, missing, x)
+            _insert(indices[p] - n_hot, lists, moved, steps, n, slots, slot, missing, x)
 
 
 @njit(cache=True, nogil=True)
@@ -338,10 +336,7 @@ def _prefetch_entries(
 @njit(cache=True, nogil=True)
 def _insert(
     j: int,
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    cells: NDArray[Any],
-    clock: NDArray[np.int64],
+    lists: Lists,
     moved: NDArray[np.int32],
     steps: NDArray[Any],
     n: int,
@@ -351,12 +346,14 @@ def _insert(
     x: float,
 ) -> None:
     """Put steps[t] x for those of the n rising classes that have no slot into list j, which moves if it is full."""
+    _, start, length, cells, counters = lists
+    pool = counters[0]
     raw, step, zero = cells.view(np.int32), cells.itemsize // 2, cells.dtype.type(0)
     begin, m, total = start[j], length[j], length[j] + missing
     to = begin
     if total > capacity(m):
-        to = clock[END] + directory(total, cells.itemsize)
-        clock[END] = to + capacity(total)
+        to = pool.end + directory(total, cells.itemsize)
+        pool.end = to + capacity(total)
         start[j] = to
     length[j] = total
     read, write, t = begin + m - 1, to + total - 1, n - 1
@@ -376,9 +373,9 @@ def _insert(
             raw[step * write], cells[2 * write + 1] = raw[step * read], cells[2 * read + 1]
             read -= 1
             write -= 1
-        index(cells, to, total, clock[BITS])
+        index(cells, to, total, pool.bits)
     elif total > LONG:
-        base, shift = _groups(to, total, step, clock[BITS])
+        base, shift = _groups(to, total, step, pool.bits)
         g, more = 0, 0
         for t in range(n):
             if slots[slot + t] < 0:
@@ -419,14 +416,9 @@ def _split(indptr: NDArray[np.int64], indices: NDArray[np.int32], n_hot: int, mi
 
 
 @njit(cache=True, nogil=True)
-def _compact(
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    cells: NDArray[Any],
-    clock: NDArray[np.int64],
-    order: NDArray[np.int64],
-) -> None:
+def _compact(lists: Lists, order: NDArray[np.int64]) -> None:
     """Move all lists towards the start of the pool, in the order in which they stand there."""
+    _, start, length, cells, counters = lists
     end = 0
     for j in order:
         n = length[j]
@@ -437,12 +429,12 @@ def _compact(
                 cells[2 * end + e] = cells[2 * begin + e]
             start[j] = end + head
             end += head + capacity(n)
-    end_at(cells, clock, end)
+    end_at(cells, counters, end)
 
 
 @njit(inline="always")
-def end_at(cells: NDArray[Any], clock: NDArray[np.int64], end: int) -> None:
+def end_at(cells: NDArray[Any], counters: NDArray[Any], end: int) -> None:
     """End the used part of the pool here; what is behind it is zero, as in a pool that has been written and read."""
-    for e in range(2 * end, 2 * clock[END]):
+    for e in range(2 * end, 2 * counters[0].end):
         cells[e] = 0
-    clock[END] = end
+    counters[0].end = end

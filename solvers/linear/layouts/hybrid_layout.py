@@ -96,25 +96,25 @@ class HybridLayout(SparseLayout):
         what = f"training with {n_weights:,} weights of {len(self.features):,} x {self.n_classes:,} so far"
         refuse(what, W.hot.nbytes + W.lists.cells.nbytes + 2 * self.dtype.itemsize * n_entries, self.memory_mb)
         cells = np.zeros(2 * (n_entries + class_lists.LANES), self.dtype)
-        used = 2 * int(W.lists.clock[class_lists.END])
+        used = 2 * int(W.lists.counters["end"][0])
         cells[:used] = W.lists.cells[:used]
         return Weights(W.hot, W.lists._replace(cells=cells))
 
     def state(self, W: Weights) -> dict[str, NDArray[Any]]:
         if W.lists is None:
             return {"W": W.hot}
-        _, start, length, cells, clock = W.lists
-        used = cells[: 2 * clock[class_lists.END]]
-        return {"W": W.hot, "list_start": start, "list_length": length, "list_cells": used, "list_clock": clock}
+        _, start, length, cells, counters = W.lists
+        used, numbers = cells[: 2 * counters["end"][0]], counters.view(np.int64)
+        return {"W": W.hot, "list_start": start, "list_length": length, "list_cells": used, "list_clock": numbers}
 
     def restored(self, state: Mapping[str, NDArray[Any]]) -> Weights:
-        n_entries = max(self.n_entries, int(state["list_clock"][class_lists.LIMIT])) if "list_clock" in state else 0
+        n_entries = max(self.n_entries, int(_counters(state)["limit"][0])) if "list_clock" in state else 0
         W = self._zeros(len(state["W"]), n_entries)
         W.hot[:] = state["W"]
         if W.lists is not None:
-            _, start, length, cells, clock = W.lists
+            _, start, length, cells, counters = W.lists
             used = state["list_cells"]
-            start[:], length[:], clock[:] = state["list_start"], state["list_length"], state["list_clock"]
+            start[:], length[:], counters[:] = state["list_start"], state["list_length"], _counters(state)
             cells[: len(used)] = used
         return W
 
@@ -129,8 +129,8 @@ class HybridLayout(SparseLayout):
 
     def csr(self, state: Mapping[str, NDArray[Any]], n_features: int, class_of: NDArray[np.int32]) -> sp.csr_matrix:
         """The weights of a state that are not zero, shape (n_features, n_classes); column c is ``class_of[c]``."""
-        lists = (state[f"list_{name}"] for name in ("start", "length", "cells", "clock"))
-        W = Weights(state["W"], Lists(np.empty(0, np.int64), *lists))
+        start, length, cells = (state[f"list_{name}"] for name in ("start", "length", "cells"))
+        W = Weights(state["W"], Lists(np.empty(0, np.int64), start, length, cells, _counters(state)))
         return hybrid_weights.to_csr(W, self.features, n_features, self.n_classes, class_of)
 
     def _zeros(self, n_hot: int, n_entries: int) -> Weights:
@@ -138,6 +138,11 @@ class HybridLayout(SparseLayout):
         if n_hot == n_features:
             return Weights(hot, None)
         return Weights(hot, class_lists.empty(self.rows, n_features, n_hot, self.n_classes, n_entries))
+
+
+def _counters(state: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """Those of the lists of a state, which has them as whole numbers."""
+    return np.asarray(state["list_clock"]).view(class_lists.COUNTERS)
 
 
 def _plan(

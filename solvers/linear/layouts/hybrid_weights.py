@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from solvers.linear.layouts.class_lists import (
     AHEAD,
-    BITS,
     LANES,
-    LIMIT,
     Lists,
     add_scores,
     capacity,
@@ -144,10 +142,10 @@ def rebuild(rows: Rows, pool: Coefficients, hot: NDArray[Any], lists: Lists) -> 
                 return False
             lists.start[j], lists.length[j] = begin, m
             _gather(w, words, groups, lists.cells, begin)
-            index(lists.cells, begin, m, lists.clock[BITS])
+            index(lists.cells, begin, m, lists.counters[0].bits)
         first = last
-    end_at(lists.cells, lists.clock, end)
-    lists.clock[LIMIT] = max(lists.clock[LIMIT], end)
+    end_at(lists.cells, lists.counters, end)
+    lists.counters[0].limit = max(lists.counters[0].limit, end)
     return True
 
 

@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.linear.layouts import class_lists
-from solvers.linear.layouts.class_lists import BITS, Lists
+from solvers.linear.layouts.class_lists import Lists
 from solvers.linear.visits import Task
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.copies import copy
@@ -221,7 +221,7 @@ def _place(
 ) -> None:
     """Where the weights of n classes stand in the lists, where all of them have some."""
     class_lists.place(
-        indices, low, high, n_hot, lists.start, lists.length, lists.cells, lists.clock[BITS], wanted, n, slots
+        indices, low, high, n_hot, lists.start, lists.length, lists.cells, lists.counters[0].bits, wanted, n, slots
     )
 
 

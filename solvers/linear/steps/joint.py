@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.linear.layouts import class_lists, hybrid_weights
-from solvers.linear.layouts.class_lists import BITS, END, LACKING, LIMIT, Lists
+from solvers.linear.layouts.class_lists import Lists
 from solvers.linear.steps.block_step import candidates, changes, load, solve, store, violation_of, weighted_loss
 from solvers.linear.visits import Progress, Task, Visits
 from solvers.numerics.coefficients import Coefficients
@@ -43,7 +43,8 @@ def visit(
     b, old, new = np.empty(size + PARTS), np.empty(size), np.empty(size)
     if lists is not None:
         middle, n_hot = lists.middle, W.shape[0]
-        w_start, w_length, w_cells, clock, bits = lists.start, lists.length, lists.cells, lists.clock, lists.clock[BITS]
+        w_start, w_length, w_cells, room = lists.start, lists.length, lists.cells, lists.counters[0]
+        bits = room.bits
         slots = np.empty(SLOTS, np.int64)
     for at in range(begin, end):
         if used[0] + n_classes > listed.shape[0]:
@@ -99,8 +100,8 @@ def visit(
         count, own, square, kept, total = changes(old, new, n, classes, moved, steps, which)
         if lists is not None and count > 0 and not placed:
             need = class_lists.lacking(indices, mid, high, n_hot, w_length, count + 1)
-            if clock[END] + need > clock[LIMIT]:
-                clock[LACKING] = need
+            if room.end + need > room.limit:
+                room.lacking = need
                 return at
         if full:
             statistics.gap += C * loss - held
@@ -126,9 +127,7 @@ def visit(
                 if (count + 1) * (high - mid) > slots.shape[0]:
                     slots = np.empty(2 * (count + 1) * (high - mid), np.int64)
                 class_lists.place(indices, mid, high, n_hot, w_start, w_length, w_cells, bits, moved, count + 1, slots)
-                class_lists.update(
-                    indices, data, mid, high, n_hot, w_start, w_length, w_cells, clock, moved, steps, count + 1, slots
-                )
+                class_lists.update(indices, data, mid, high, n_hot, lists, moved, steps, count + 1, slots)
         store(start, length, capacity, listed, values, used, i, y, classes, new, kept, total)
     return end
 

@@ -193,7 +193,7 @@ def test_lists_hold_what_was_added_through_growth_moves_and_holes(dtype):
     lists = class_lists.empty(rows, n_features, n_hot, k, 1 << 15)
     expected = np.zeros((n_features, k), dtype)
     slots = np.empty(12 * 20, np.int64)
-    fixed = (n_hot, lists.start, lists.length, lists.cells)
+    fixed, bits = (n_hot, lists.start, lists.length, lists.cells), int(lists.counters["bits"][0])
     for turn in range(2000):
         i, n = int(rng.integers(40)), int(rng.integers(1, 20))
         low, high = lists.middle[i], rows.indptr[i + 1]
@@ -201,24 +201,19 @@ def test_lists_hold_what_was_added_through_growth_moves_and_holes(dtype):
         n, steps = len(moved), rng.standard_normal(len(moved)).astype(dtype)
         for p in range(low, high):
             expected[rows.indices[p], moved] += steps * rows.data[p]
-        lists.clock[class_lists.LACKING] = class_lists.lacking(rows.indices, low, high, n_hot, lists.length, n)
+        lists.counters["lacking"] = class_lists.lacking(rows.indices, low, high, n_hot, lists.length, n)
         assert class_lists.room_needed(lists, 10) <= lists.n_entries
         class_lists.sort_steps(moved, steps, n)
         assert (np.diff(moved) > 0).all()
-        class_lists.place(rows.indices, low, high, *fixed, lists.clock[class_lists.BITS], moved, n, slots)
-        class_lists.update(rows.indices, rows.data, low, high, *fixed, lists.clock, moved, steps, n, slots)
+        class_lists.place(rows.indices, low, high, *fixed, bits, moved, n, slots)
+        class_lists.update(rows.indices, rows.data, low, high, n_hot, lists, moved, steps, n, slots)
         if turn % 200 == 0:
-            found = class_lists.place(rows.indices, low, high, *fixed, lists.clock[class_lists.BITS], moved, n, slots)
+            found = class_lists.place(rows.indices, low, high, *fixed, bits, moved, n, slots)
             assert found
             missing = np.array([k - 1], np.int32)
             if not expected[rows.indices[low:high], k - 1].any():
-                assert (
-                    not class_lists.place(
-                        rows.indices, low, high, *fixed, lists.clock[class_lists.BITS], missing, 1, slots
-                    )
-                    or low == high
-                )
-    assert lists.clock[class_lists.END] < 2.2 * lists.length.sum()
+                assert not class_lists.place(rows.indices, low, high, *fixed, bits, missing, 1, slots) or low == high
+    assert lists.counters["end"][0] < 2.2 * lists.length.sum()
     W, dense = weights(n_hot, k, np.dtype(dtype)), weights(n_features, k, np.dtype(dtype))
     dense[:, :k] = expected
     got, want = np.empty(W.shape[1], dtype), np.empty(W.shape[1], dtype)
