@@ -8,10 +8,9 @@ its own or one that all share.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.boosting import adaboost_steps
@@ -21,6 +20,7 @@ from solvers.boosting.rounds import Report, Run, Task
 from solvers.boosting.simd import LANES
 from solvers.boosting.weak_learners.channels import Channels
 from solvers.boosting.weak_learners.votes import decoded
+from solvers.numerics.array_types import Array, Floats, Ints, Ints8
 from solvers.numerics.thread_pool import ThreadPool
 
 REFRESH = 100
@@ -67,7 +67,7 @@ class OutputRun(Run):
         Whether the code decodes the outputs, or these are the classes' scores.
     """
 
-    def __init__(self, task: Task, code: NDArray[np.int8], decodes: bool, params: OutputParams, seed: int) -> None:
+    def __init__(self, task: Task, code: Ints8, decodes: bool, params: OutputParams, seed: int) -> None:
         super().__init__(task, code.shape[1], params, seed)
         self.params: OutputParams = params
         self.code = code if decodes else None
@@ -78,7 +78,7 @@ class OutputRun(Run):
         self.plateau = LossPlateau(params.tol)
         adaboost_steps.restart(self.omega, self.Y, self.f, self.w)
 
-    def classify(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    def classify(self, scores: Floats) -> Ints:
         if self.code is None:
             return super().classify(scores)
         n, size = scores.shape[1], max(1, CHUNK_BYTES // (8 * len(self.code)))
@@ -100,7 +100,7 @@ class OutputRun(Run):
             wrong = int(np.count_nonzero(self.classify(self.f) != self.task.y))
         return Report(primal, np.nan, np.nan, wrong, self.plateau.reached(primal))
 
-    def _own(self, thread_pool: ThreadPool) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]] | None:
+    def _own(self, thread_pool: ThreadPool) -> tuple[Array, Array, Floats] | None:
         """A step for every output along a learner of its own; learners, outputs and weights."""
         m = len(self.f)
         found = self.find(
@@ -116,7 +116,7 @@ class OutputRun(Run):
         moved = np.flatnonzero(alpha)
         return found.learners[moved], moved, alpha[moved]
 
-    def _shared(self, thread_pool: ThreadPool) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    def _shared(self, thread_pool: ThreadPool) -> tuple[Array, Array, Floats]:
         """A step for every output along one stump."""
         m, real = len(self.f), self.params.sharing == "real"
         learner = np.array([self._best_for_all(thread_pool, real)])
@@ -152,9 +152,7 @@ class OutputRun(Run):
         self.draw_bag(channels)
         return self.task.learners.find_shared(channels, thread_pool, real=real)
 
-    def _channels(
-        self, thread_pool: ThreadPool, outputs: NDArray[np.int64], signs: NDArray[np.int8], masses: NDArray[np.float64]
-    ) -> Channels:
+    def _channels(self, thread_pool: ThreadPool, outputs: Ints, signs: Ints8, masses: Floats) -> Channels:
         n = len(self.task.y)
         channels = Channels(len(outputs), n)
         channels.fit(masses)
@@ -171,9 +169,9 @@ class OutputRun(Run):
         channels.totals.reshape(-1)[:] = totals.sum(axis=0)
         return channels
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         return {"f": self.f, "w": self.w} | self.plateau.arrays()
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         self.f[:], self.w[:] = arrays["f"], arrays["w"]
         self.plateau.restore(arrays)

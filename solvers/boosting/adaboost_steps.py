@@ -4,27 +4,17 @@ The loss of output l on row i is ``w[l, i] = omega_i exp(-Y[l, i] f[l, i])``; Y 
 not count. Sums may be reordered, as in :mod:`solvers.boosting.pairs.pair_weights`.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.boosting.pairs.pair_weights import SUMS, TILE, accumulate
 from solvers.boosting.simd import interleave
+from solvers.numerics.array_types import Array, Floats, Ints, Ints8, Ints32
 
 
 @njit(cache=True, nogil=True)
 def fill_channels(
-    begin: int,
-    end: int,
-    Y: NDArray[np.int8],
-    w: NDArray[np.float64],
-    outputs: NDArray[np.int64],
-    signs: NDArray[np.int8],
-    scales: NDArray[np.float64],
-    U: NDArray[Any],
-    totals: NDArray[np.int64],
+    begin: int, end: int, Y: Ints8, w: Floats, outputs: Ints, signs: Ints8, scales: Floats, U: Array, totals: Ints
 ) -> None:
     """Channel j of the rows [begin, end) = w of output ``outputs[j]``, as whole numbers; adds to the totals.
 
@@ -44,7 +34,7 @@ def fill_channels(
 
 
 @njit(cache=True, nogil=True)
-def _round(y: NDArray[np.int8], w: NDArray[np.float64], sign: int, scale: float, q: NDArray[Any]) -> int:
+def _round(y: Ints8, w: Floats, sign: int, scale: float, q: Array) -> int:
     total = 0
     for i in range(len(y)):
         value = w[i] * scale
@@ -57,7 +47,7 @@ def _round(y: NDArray[np.int8], w: NDArray[np.float64], sign: int, scale: float,
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def split_mass(h: NDArray[np.int8], y: NDArray[np.int8], w: NDArray[np.float64]) -> tuple[float, float, float, float]:
+def split_mass(h: Ints8, y: Ints8, w: Floats) -> tuple[float, float, float, float]:
     """Sums of w where h is +1 and Y is +1, +1 and -1, -1 and +1, -1 and -1."""
     pp = pm = mp = mm = 0.0
     for i in range(len(h)):
@@ -71,14 +61,7 @@ def split_mass(h: NDArray[np.int8], y: NDArray[np.int8], w: NDArray[np.float64])
 
 
 @njit(cache=True, nogil=True)
-def move(
-    h: NDArray[np.int8],
-    plus: float,
-    minus: float,
-    y: NDArray[np.int8],
-    f: NDArray[np.float64],
-    w: NDArray[np.float64],
-) -> None:
+def move(h: Ints8, plus: float, minus: float, y: Ints8, f: Floats, w: Floats) -> None:
     """Add ``plus`` to f where h is +1, ``minus`` where it is -1."""
     up_right, up_wrong, down_right, down_wrong = np.exp(-plus), np.exp(plus), np.exp(-minus), np.exp(minus)
     for i in range(len(h)):
@@ -90,7 +73,7 @@ def move(
 
 
 @njit(cache=True, nogil=True)
-def restart(omega: NDArray[np.float64], Y: NDArray[np.int8], f: NDArray[np.float64], w: NDArray[np.float64]) -> None:
+def restart(omega: Floats, Y: Ints8, f: Floats, w: Floats) -> None:
     """w afresh from f."""
     for l in range(Y.shape[0]):
         for i in range(Y.shape[1]):
@@ -98,7 +81,7 @@ def restart(omega: NDArray[np.float64], Y: NDArray[np.int8], f: NDArray[np.float
 
 
 @njit(cache=True, nogil=True)
-def count_wrong(F: NDArray[np.float64], y: NDArray[np.int32]) -> int:
+def count_wrong(F: Floats, y: Ints32) -> int:
     """Rows whose largest score, the first of equals, is not that of their class."""
     wrong = 0
     for i in range(len(y)):
@@ -111,9 +94,7 @@ def count_wrong(F: NDArray[np.float64], y: NDArray[np.int32]) -> int:
 
 
 @njit(cache=True, nogil=True)
-def weigh_colouring(
-    starts: NDArray[np.int64], colours: NDArray[np.int8], D: NDArray[np.float64], u: NDArray[np.float64]
-) -> None:
+def weigh_colouring(starts: Ints, colours: Ints8, D: Floats, u: Floats) -> None:
     """u[i] = the colour of the row's class times the sum of D[q, i] over the classes q of the other colour."""
     for c in range(len(colours)):
         s, t = starts[c], starts[c + 1]
@@ -126,26 +107,19 @@ def weigh_colouring(
 
 
 @njit(cache=True, nogil=True)
-def _scale(h: NDArray[np.int8], up: float, down: float, x: NDArray[np.float64]) -> None:
+def _scale(h: Ints8, up: float, down: float, x: Floats) -> None:
     for i in range(len(h)):
         x[i] *= up if h[i] > 0 else down
 
 
 @njit(cache=True, nogil=True)
-def _shift(h: NDArray[np.int8], step: float, x: NDArray[np.float64]) -> None:
+def _shift(h: Ints8, step: float, x: Floats) -> None:
     for i in range(len(h)):
         x[i] += step if h[i] > 0 else -step
 
 
 @njit(cache=True, nogil=True)
-def move_colours(
-    h: NDArray[np.int8],
-    alpha: float,
-    starts: NDArray[np.int64],
-    colours: NDArray[np.int8],
-    F: NDArray[np.float64],
-    D: NDArray[np.float64],
-) -> None:
+def move_colours(h: Ints8, alpha: float, starts: Ints, colours: Ints8, F: Floats, D: Floats) -> None:
     """Add ``alpha h`` times its colour to the scores of every class; D[q, i] follows as exp((F_q - F_y) / 2)."""
     up, down = np.exp(alpha), np.exp(-alpha)
     for q in range(len(colours)):
@@ -157,9 +131,7 @@ def move_colours(
 
 
 @njit(cache=True, nogil=True)
-def restart_pairs(
-    omega: NDArray[np.float64], y: NDArray[np.int32], F: NDArray[np.float64], D: NDArray[np.float64]
-) -> None:
+def restart_pairs(omega: Floats, y: Ints32, F: Floats, D: Floats) -> None:
     """D[q, i] = omega_i exp((F_q - F_y) / 2) afresh; 0 for the true class."""
     for i in range(len(y)):
         own = F[y[i], i]

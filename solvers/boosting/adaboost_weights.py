@@ -1,10 +1,10 @@
 """What the AdaBoost methods share: the weight of a weak learner, and when to stop."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Array
 
 QUIET = 10
 SPARE = 1e-5
@@ -40,10 +40,10 @@ class LossPlateau:
         self.last_loss, self.n_quiet = loss, self.n_quiet + 1 if quiet else 0
         return loss <= 0 or self.n_quiet >= QUIET
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """What has to be kept."""
         return {"last_loss": np.array(self.last_loss), "n_quiet": np.array(self.n_quiet)}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         """Take back what :meth:`arrays` gave."""
         self.last_loss, self.n_quiet = float(arrays["last_loss"]), int(arrays["n_quiet"])

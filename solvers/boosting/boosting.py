@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.boosting.params import BoostingParams
 from solvers.boosting.rounds import Run, Task
@@ -25,6 +24,7 @@ from solvers.core.memory import limit_bytes, refuse
 from solvers.core.methods import all_methods, parse, unknown_method
 from solvers.core.model import Model
 from solvers.core.problem import Problem
+from solvers.numerics.array_types import Ints, Ints8, Ints32
 from solvers.numerics.thread_pool import ThreadPool
 
 P = TypeVar("P", bound=BoostingParams)
@@ -97,7 +97,7 @@ class Boosting(Solver[P]):
         model.report = {"rounds": float(len(votes.ends)), "weak_learners": float(len(learners))}
         return model
 
-    def code(self, task: Task) -> NDArray[np.int8] | None:
+    def code(self, task: Task) -> Ints8 | None:
         """The code that decodes the outputs, shape (n_classes, n_outputs); None if they are the classes' scores."""
         return None
 
@@ -118,7 +118,7 @@ class Boosting(Solver[P]):
             self._weak_learners(problem, kept, held), problem.y[held],
         )  # fmt: skip
 
-    def _weak_learners(self, problem: Problem, kept: NDArray[np.int64], held: NDArray[np.int64]) -> WeakLearners:
+    def _weak_learners(self, problem: Problem, kept: Ints, held: Ints) -> WeakLearners:
         params = self.params
         if params.weak_learner != "tree":
             method = all_methods()[params.weak_learner]
@@ -134,7 +134,7 @@ class Boosting(Solver[P]):
         return DecisionTrees(bins, others, params.depth, limit_bytes(params.memory_mb) // 4)
 
 
-def split(y: NDArray[np.int32], share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def split(y: Ints32, share: float, seed: int) -> tuple[Ints, Ints]:
     """Rows to train on and rows to hold out, both ascending: ``share`` of each class, but never its last row."""
     if share == 0:
         return np.arange(len(y)), np.empty(0, np.int64)

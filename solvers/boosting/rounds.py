@@ -3,16 +3,16 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.boosting.params import BoostingParams
 from solvers.boosting.weak_learners.base import WeakLearners
 from solvers.boosting.weak_learners.channels import Channels, Found
 from solvers.boosting.weak_learners.votes import GrowingVotes, Votes
 from solvers.core.base import State
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.numerics.thread_pool import ThreadPool
 
 BAG = 1 << 30
@@ -35,10 +35,10 @@ class Task:
 
     classes: tuple[str, ...]
     n_features: int
-    y: NDArray[np.int32]
-    omega: NDArray[np.float64]
+    y: Ints32
+    omega: Floats
     learners: WeakLearners
-    held_y: NDArray[np.int32]
+    held_y: Ints32
 
     @property
     def n_classes(self) -> int:
@@ -90,14 +90,14 @@ class Run(ABC):
         """One slice of a round; its report if that ended the round."""
 
     @abstractmethod
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """What the method itself has to keep; live."""
 
     @abstractmethod
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         """Take back what :meth:`arrays` gave."""
 
-    def classify(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    def classify(self, scores: Floats) -> Ints:
         """Class indices from scores of shape (n_outputs, n)."""
         return np.asarray(scores.argmax(axis=0))
 
@@ -112,7 +112,7 @@ class Run(ABC):
             n, rng = len(self.task.y), np.random.default_rng([self.seed, self.epoch + 1, BAG])
             channels.keep_rows(rng.permutation(n) < max(1.0, self.params.bag * n))
 
-    def vote(self, learners: NDArray[Any], outputs: NDArray[Any], deltas: NDArray[np.float64]) -> None:
+    def vote(self, learners: Array, outputs: Array, deltas: Floats) -> None:
         """Enter what a round has changed, and let the scores of the held out rows follow."""
         self.votes.add_round(learners, outputs, deltas)
         if len(self.task.held_y) and len(learners):
@@ -120,7 +120,7 @@ class Run(ABC):
             for response, c, delta in zip(responses, outputs, deltas, strict=True):
                 self.held_scores[c] += delta * response
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """All arrays of a step."""
         own = {
             "epoch": np.array(self.epoch),

@@ -5,10 +5,11 @@ from typing import Any
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Array
+from solvers.numerics.vectors import I32, I64, splat
 
 LANES = 16
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 @intrinsic
@@ -37,19 +38,19 @@ def scan_bins(typing: Any, H: Any, at: Any, n: Any, total: Any, first: Any, best
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         whole = _whole(signature.args[0])
         vector = ir.VectorType(whole, LANES)
-        zero, zeros = ir.Constant(_I64, 0), ir.Constant(vector, [0] * LANES)
+        zero, zeros = ir.Constant(I64, 0), ir.Constant(vector, [0] * LANES)
         totals, *kept = (_vector(context, builder, signature.args[j], args[j], zero, vector) for j in (3, 5, 6, 7))
         before = builder.block
         head, body, done = (builder.append_basic_block(part) for part in ("head", "body", "done"))
         builder.branch(head)
         builder.position_at_end(head)
-        b = builder.phi(_I64)
+        b = builder.phi(I64)
         left, best, where, signed = (builder.phi(vector) for _ in range(4))
         for phi, start in zip((b, left, best, where, signed), (zero, zeros, *(k[1] for k in kept)), strict=True):
             phi.add_incoming(start, before)
         builder.cbranch(builder.icmp_signed("<", b, args[2]), body, done)
         builder.position_at_end(body)
-        offset = builder.add(args[1], builder.mul(b, ir.Constant(_I64, LANES)))
+        offset = builder.add(args[1], builder.mul(b, ir.Constant(I64, LANES)))
         pointer, held = _vector(context, builder, signature.args[0], args[0], offset, vector)
         prefix = builder.add(left, held)
         builder.store(prefix, pointer, align=4)
@@ -59,10 +60,8 @@ def scan_bins(typing: Any, H: Any, at: Any, n: Any, total: Any, first: Any, best
         better = builder.icmp_signed(">", size, best)
         place = builder.add(args[4], b)
         place = builder.trunc(place, whole) if whole.width < 64 else place
-        single = builder.insert_element(ir.Constant(vector, ir.Undefined), place, ir.Constant(_I32, 0))
-        order = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
-        places = builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), order)
-        b.add_incoming(builder.add(b, ir.Constant(_I64, 1)), body)
+        places = splat(builder, place, vector)
+        b.add_incoming(builder.add(b, ir.Constant(I64, 1)), body)
         left.add_incoming(prefix, body)
         for phi, new in ((best, size), (where, places), (signed, value)):
             phi.add_incoming(builder.select(better, new, phi), body)
@@ -81,12 +80,12 @@ def _turn(typing: Any, q: Any, lanes: Any, first: Any, U: Any, at: Any) -> Any:
     signature = types.void(q, types.int64, types.int64, U, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector, zero = ir.VectorType(_whole(signature.args[0]), LANES), ir.Constant(_I64, 0)
+        vector, zero = ir.VectorType(_whole(signature.args[0]), LANES), ir.Constant(I64, 0)
         array = context.make_array(signature.args[0])(context, builder, args[0])
-        start = builder.ptrtoint(builder.gep(array.data, [args[2]]), _I64)
+        start = builder.ptrtoint(builder.gep(array.data, [args[2]]), I64)
         stride, rows = builder.extract_value(array.strides, 0), []
         for lane in range(LANES):
-            number = ir.Constant(_I64, lane)
+            number = ir.Constant(I64, lane)
             there = builder.icmp_signed("<", number, args[1])
             place = builder.add(start, builder.select(there, builder.mul(number, stride), zero))
             held = builder.load(builder.inttoptr(place, vector.as_pointer()), align=4)
@@ -97,7 +96,7 @@ def _turn(typing: Any, q: Any, lanes: Any, first: Any, U: Any, at: Any) -> Any:
                 one, other = rows[j], rows[j + half]
                 rows[j], rows[j + half] = (builder.shuffle_vector(one, other, order) for order in (low, high))
         for i, row in enumerate(rows):
-            place = builder.add(args[4], ir.Constant(_I64, i * LANES))
+            place = builder.add(args[4], ir.Constant(I64, i * LANES))
             target, _ = _vector(context, builder, signature.args[3], args[3], place, vector)
             builder.store(row, target, align=4)
         return context.get_dummy_value()
@@ -107,13 +106,13 @@ def _turn(typing: Any, q: Any, lanes: Any, first: Any, U: Any, at: Any) -> Any:
 
 def _swaps(half: int) -> list[Any]:
     """Which elements of two vectors make up the two that have swapped the parts ``half`` elements long."""
-    kind = ir.VectorType(_I32, LANES)
+    kind = ir.VectorType(I32, LANES)
     low = [j if not j & half else LANES + j - half for j in range(LANES)]
     return [ir.Constant(kind, low), ir.Constant(kind, [j + half for j in low])]
 
 
 def _whole(array: Any) -> Any:
-    return _I32 if array.dtype == types.int32 else _I64
+    return I32 if array.dtype == types.int32 else I64
 
 
 def _vector(context: Any, builder: Any, kind: Any, array: Any, i: Any, vector: Any) -> tuple[Any, Any]:
@@ -124,7 +123,7 @@ def _vector(context: Any, builder: Any, kind: Any, array: Any, i: Any, vector: A
 
 
 @njit(cache=True, nogil=True)
-def interleave(q: NDArray[Any], first: int, many: int, U: NDArray[Any]) -> None:
+def interleave(q: Array, first: int, many: int, U: Array) -> None:
     """Write lanes, one a row of q, side by side: ``U[(first + i) 16 + lane]``, over the blocks of U."""
     for block in range(U.shape[0]):
         u = U[block][first * LANES :]

@@ -3,13 +3,13 @@
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Array
 
 
-def write_array(path: Path, array: NDArray[Any]) -> str:
+def write_array(path: Path, array: Array) -> str:
     """Write an array durably; returns the SHA-256 of the file."""
     with path.open("wb") as file:
         np.save(file, np.ascontiguousarray(array), allow_pickle=False)

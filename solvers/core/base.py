@@ -6,19 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
-import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
+from solvers.numerics.array_types import Array, Ints8
 
-State = Mapping[str, NDArray[Any]]
+State = Mapping[str, Array]
 
 # Of all states: to be raised with every change of the names, shapes or meaning of a state's arrays, in any method, as
 # methods train parts by others. A checkpoint says by which format it was written, and is not resumed by another.
-STATE_FORMAT = 5
+STATE_FORMAT = 6
 
 
 class Params(BaseModel):
@@ -162,6 +161,8 @@ class Solver(ABC, Generic[P]):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    # what is minimised, in TeX; empty of a method that chooses among others
+    formula: ClassVar[str] = ""
     paper: ClassVar[str]
     Params: ClassVar[type[Any]]
     handles: ClassVar[Handles]
@@ -192,6 +193,11 @@ class Solver(ABC, Generic[P]):
             raise ProblemError(f"{cls.name} needs a label tree (hierarchy), and none was given")
         if problem.labels is None and not (cls.handles.flat or cls.handles.tree):
             raise ProblemError(f"{cls.name} takes sets of labels, and one label an example was given")
+
+    @property
+    def takes_kernel_values(self) -> bool:
+        """Whether X has a column for each example, and its rows are the kernel's values with all of them."""
+        return getattr(self.params, "kernel", None) == "precomputed"
 
     @classmethod
     def check_params(cls, params: Any) -> None:
@@ -251,7 +257,7 @@ class Solver(ABC, Generic[P]):
         """
         raise ProblemError(f"{self.name} has no dual variables that a training could start from")
 
-    def of_code(self, code: NDArray[np.int8]) -> "Solver[P]":
+    def of_code(self, code: Ints8) -> "Solver[P]":
         """The solver whose steps are those of all columns of a code, and whose linear models score columns.
 
         Raises

@@ -4,17 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.problem import Problem, ProblemError
+from solvers.numerics.array_types import Floats
 
 NAMED = 5
 
 ClassWeight = Literal["balanced"] | dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None
 
 
-def class_weights(problem: Problem, given: ClassWeight) -> NDArray[np.float64]:
+def class_weights(problem: Problem, given: ClassWeight) -> Floats:
     """The weight of every class, shape (n_classes,).
 
     Raises
@@ -41,4 +41,5 @@ def unknown_labels(given: ClassWeight, known: Iterable[str]) -> str | None:
         return None
     named = ", ".join(f"{label!r:.80}" for label in unknown[:NAMED])
     more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
-    return f"class_weight names {len(unknown)} label(s) that no training row has: {named}{more}"
+    labels = "1 label" if len(unknown) == 1 else f"{len(unknown)} labels"
+    return f"class_weight names {labels} that no training row has: {named}{more}"

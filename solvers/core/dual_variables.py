@@ -8,13 +8,13 @@ to, with its certificate, is that of the problem it is given, whatever it began 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.problem import Problem
+from solvers.numerics.array_types import Array, Bools, Ints, Ints32
 
 
 def best_multiple(linear: float, square: float, most: float) -> float:
@@ -22,13 +22,13 @@ def best_multiple(linear: float, square: float, most: float) -> float:
     return min(linear / square, most) if square > 0 else most
 
 
-def snapped_to_bounds(alpha: NDArray[Any], bounds: NDArray[Any]) -> NDArray[Any]:
+def snapped_to_bounds(alpha: Array, bounds: Array) -> Array:
     """Scaled dual variables in their boxes: what rounding keeps from its bound, or lifts above it, is at it exactly."""
     near = bounds * (1.0 - 16.0 * float(np.finfo(alpha.dtype).eps))
     return np.where(alpha >= near, bounds.astype(alpha.dtype), alpha)
 
 
-def filled(problem: Problem) -> NDArray[np.bool_]:
+def filled(problem: Problem) -> Bools:
     """Which examples have a feature that is not zero, shape (n_samples,); the variables of others change nothing."""
     return np.asarray(problem.X.multiply(problem.X).sum(axis=1)).ravel() > 0
 
@@ -52,10 +52,10 @@ class DualShares:
     """
 
     shares: sp.csr_matrix
-    labels: NDArray[np.int32]
+    labels: Ints32
     classes: tuple[str, ...]
 
-    def onto(self, problem: Problem, former: NDArray[np.int64]) -> sp.csr_matrix:
+    def onto(self, problem: Problem, former: Ints) -> sp.csr_matrix:
         """The shares of a problem's examples, shape (n_samples, n_classes) of the problem.
 
         Parameters
@@ -78,22 +78,22 @@ class DualShares:
         return found
 
 
-def warm_state(shares: sp.csr_matrix) -> dict[str, NDArray[Any]]:
+def warm_state(shares: sp.csr_matrix) -> dict[str, Array]:
     """Shares as the state that a training begins from."""
     return {"share_values": shares.data, "share_classes": shares.indices, "share_ends": shares.indptr}
 
 
-def is_warm(state: Mapping[str, NDArray[Any]]) -> bool:
+def is_warm(state: Mapping[str, Array]) -> bool:
     """Whether a state is one that :func:`warm_state` has made."""
     return "share_values" in state
 
 
-def shares_of(state: Mapping[str, NDArray[Any]], n_classes: int) -> sp.csr_matrix:
+def shares_of(state: Mapping[str, Array], n_classes: int) -> sp.csr_matrix:
     """The shares of a state that :func:`warm_state` has made, shape (n_samples, n_classes)."""
     arrays = tuple(np.array(state[name]) for name in ("share_values", "share_classes", "share_ends"))
     return sp.csr_matrix(arrays, shape=(len(state["share_ends"]) - 1, n_classes))
 
 
-def _places(classes: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
+def _places(classes: Sequence[str], among: Sequence[str]) -> Ints:
     place = {name: number for number, name in enumerate(among)}
     return np.array([place.get(name, -1) for name in classes], np.int64)

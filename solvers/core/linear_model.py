@@ -1,14 +1,15 @@
 """Linear models with dense weights."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Contributions, Floats, LinearWeights, Model
+from solvers.core.model import Contributions, LinearWeights, Model
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import AnyFloats, AnyInts, Array, Floats, Ints, Ints32
+from solvers.numerics.predicted_scores import by_dense, one_by_dense, places
 
 
 class LinearModel(Model):
@@ -26,14 +27,10 @@ class LinearModel(Model):
     """
 
     kind = "linear"
+    scores_rows_alone = True
 
     def __init__(
-        self,
-        classes: Sequence[str],
-        n_features: int,
-        features: NDArray[np.int64],
-        W: Floats,
-        intercept: Floats | None = None,
+        self, classes: Sequence[str], n_features: int, features: Ints, W: AnyFloats, intercept: AnyFloats | None = None
     ) -> None:
         self.classes = tuple(classes)
         self.n_features = n_features
@@ -55,61 +52,56 @@ class LinearModel(Model):
         return LinearWeights(self.features, self.W, self.intercept)
 
     @property
-    def coef(self) -> Floats:
+    def coef(self) -> AnyFloats:
         """Dense weights, shape (n_classes, n_features)."""
         coef = np.zeros((len(self.classes), self.n_features), self.W.dtype)
         coef[:, self.features] = self.W.T
         return coef
 
-    def scores(self, X: sp.csr_matrix) -> Floats:
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
+        self.check_width(X)
         used = X if len(self.features) == self.n_features else X[:, self.features]
-        scores = np.asarray(used.astype(self.W.dtype, copy=False) @ self.W)
+        scores = by_dense(used, self.W)
         if self.intercept is not None:
             scores += self.intercept
         return scores
 
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
-        if len(self.features) == 0:
-            indices, values = indices[:0], values[:0]
-        elif len(self.features) != self.n_features:
-            at = np.searchsorted(self.features, indices)
-            at[at == len(self.features)] = 0
-            known = self.features[at] == indices
-            indices, values = at[known], values[known]
-        scores = np.asarray(values.astype(self.W.dtype) @ self.W[indices])
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
+        rows: AnyInts = indices
+        if len(self.features) != self.n_features:
+            at, known = places(self.features, indices)
+            rows, values = at[known], values[known]
+        scores = one_by_dense(rows, values, self.W)
         return scores if self.intercept is None else scores + self.intercept
 
-    def contributions(
-        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
-    ) -> Contributions:
-        at = np.searchsorted(self.features, indices)
-        known = at < len(self.features)
-        known[known] = self.features[at[known]] == indices[known]
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions:
+        at, known = places(self.features, indices)
         parts = np.zeros(len(indices))
-        parts[known] = values[known] * self._lead(self.W[at[known]], best, rival)
-        return Contributions(parts, 0.0 if self.intercept is None else float(self._lead(self.intercept, best, rival)))
+        # the two columns alone: all features may be asked about, and a copy of their rows would be one of the model
+        parts[known] = values[known] * self._lead(self.W, at[known], best, rival)
+        if self.intercept is None:
+            return Contributions(parts, 0.0)
+        return Contributions(
+            parts, float(self._lead(self.intercept[np.newaxis], np.zeros(1, np.int64), best, rival)[0])
+        )
 
     @staticmethod
-    def _lead(of_classes: Floats, best: int, rival: int | None) -> NDArray[np.float64]:
-        lead = of_classes[..., best].astype(np.float64)
-        return lead if rival is None else lead - of_classes[..., rival]
+    def _lead(W: AnyFloats, rows: NDArray[np.integer], best: int, rival: int | None) -> Floats:
+        lead: Floats = W[rows, best].astype(np.float64)
+        return lead if rival is None else np.asarray(lead - W[rows, rival])
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         arrays = {"features": self.features, "W": self.W}
         return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
 
     @classmethod
-    def from_arrays(
-        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
-    ) -> "LinearModel":
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "LinearModel":
         return cls(classes, n_features, *stored_weights(len(classes), n_features, arrays))
 
 
 def stored_weights(
-    n_classes: int, n_features: int, arrays: Mapping[str, NDArray[Any]]
-) -> tuple[NDArray[np.int64], Floats, Floats | None]:
+    n_classes: int, n_features: int, arrays: Mapping[str, Array]
+) -> tuple[Ints, AnyFloats, AnyFloats | None]:
     """Features, weights and intercept of a stored linear model; raises ArrayFault."""
     features, W, intercept = arrays["features"], arrays["W"], arrays.get("intercept")
     stored_arrays.require_ascending("features", features, n_features)

@@ -14,7 +14,6 @@ from typing import Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import Params, Solver, State, Step, within_range
@@ -22,6 +21,7 @@ from solvers.core.class_weights import ClassWeight, class_weights, unknown_label
 from solvers.core.memory import refuse
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
+from solvers.numerics.array_types import Floats
 
 # no C beyond it differs from the hard margin by more than rounding does
 MOST = 1e15
@@ -106,7 +106,7 @@ class Machine(Solver[M]):
         constant = sp.csr_matrix(np.full((problem.n_samples, 1), self.params.bias))
         return replace(problem, X=sp.csr_matrix(sp.hstack([problem.X, constant], format="csr")))
 
-    def _check_reach(self, problem: Problem, bounds: NDArray[np.float64]) -> None:
+    def _check_reach(self, problem: Problem, bounds: Floats) -> None:
         X = problem.X
         largest = max(abs(float(X.data.max(initial=0.0))), abs(float(X.data.min(initial=0.0))), self.params.bias, 1.0)
         longest = int(np.diff(X.indptr).max(initial=0)) + 1
@@ -118,7 +118,7 @@ class Machine(Solver[M]):
                 "what floats can compute with: divide the features by a constant, or take a smaller C"
             )
 
-    def example_weights(self, problem: Problem) -> NDArray[np.float64]:
+    def example_weights(self, problem: Problem) -> Floats:
         """What the losses of the examples are multiplied by, beside C; shape (n_samples,)."""
         given = getattr(self.params, "class_weight", None)
         if given is None:
@@ -160,10 +160,11 @@ class Machine(Solver[M]):
         """
         prepared = self.prepared(problem)
         model = self.fitted(prepared, state)
+        report = model.report
         if self.params.bias > 0 and self.appends_constant:
             model = model.with_last_as_intercept(self.params.bias)
         shares = {"nonzero_weights": model.nonzero_weights, "nonzero_duals": self.nonzero_duals(prepared, state)}
-        model.report = {**model.report, **{name: share for name, share in shares.items() if not math.isnan(share)}}
+        model.report = {**report, **{name: share for name, share in shares.items() if not math.isnan(share)}}
         return model
 
     def at(self, C: float) -> Self:

@@ -66,6 +66,6 @@ def _path(place: Sequence[int | str], params: Mapping[str, Any]) -> list[str]:
 
 def _nearest(word: str, known: Iterable[str]) -> str:
     names = list(known)
-    near = difflib.get_close_matches(word.lower(), [name.lower() for name in names], n=1, cutoff=0.5)
+    near = difflib.get_close_matches(word.lower(), [name.lower() for name in names], n=1)
     match = [name for name in names if name.lower() in near]
     return f"; did you mean {match[0]!r}?" if match else f"; known are {', '.join(sorted(names))}"

@@ -13,15 +13,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.artefact_files import sync_folder, write_array, write_synced
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.confidence.back_off import BackOff
 from solvers.metrics.confidence.reliability import Reliability
+from solvers.metrics.confidence.set_reliability import SetReliability
 from solvers.metrics.ranking import Ranking
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
+from solvers.numerics.best import best
 
-Floats = NDArray[np.floating[Any]]
+_BLOCK_BYTES = 4 << 20
 
 
 class Explanation(NamedTuple):
@@ -48,16 +50,19 @@ class Contributions(NamedTuple):
         Of the example's features, in their order.
     intercept : float
         What no feature brings.
+    additive : bool
+        What a feature brings does not depend on the others.
     """
 
-    parts: NDArray[np.float64]
+    parts: Floats
     intercept: float
+    additive: bool = True
 
 
 class OutputCode(NamedTuple):
     """The code of a model that has one: its matrix, shape (n_classes, n_columns), and how margins are decoded."""
 
-    matrix: NDArray[Any]
+    matrix: Array
     decoding: str
 
 
@@ -72,16 +77,16 @@ class LinearWeights(NamedTuple):
     intercept : float array, shape (n_classes,), optional
     """
 
-    features: NDArray[np.int64]
+    features: Ints
     W: Any
-    intercept: Floats | None
+    intercept: AnyFloats | None
 
-    def dense(self, begin: int = 0, end: int | None = None) -> NDArray[Any]:
+    def dense(self, begin: int = 0, end: int | None = None) -> Array:
         """Some rows of W, all by default, as an array."""
         rows: Any = self.W[begin:end]
         return np.asarray(rows.toarray() if isinstance(rows, sp.csr_matrix) else rows)
 
-    def coef(self, n_features: int) -> NDArray[np.float64]:
+    def coef(self, n_features: int) -> Floats:
         """Dense weights, shape (n_classes, n_features)."""
         coef = np.zeros((self.W.shape[1], n_features))
         coef[:, self.features] = self.dense().T
@@ -111,6 +116,10 @@ class Model(ABC):
         Of models whose scores are logarithms of probabilities: how far these can be trusted.
     back_off : BackOff or None
         The same along the label tree of the problem that it was trained on, where there was one.
+    set_reliability : SetReliability or None
+        Of models that name sets and whose scores are log-odds: how far these can be trusted.
+    scores_rows_alone : bool
+        :meth:`scores` gives every row the bits that :meth:`score_one` gives.
     record : mapping of str to JSON
         How the model was chosen, of methods that choose; saved and loaded with it.
     output_code : OutputCode or None
@@ -125,44 +134,53 @@ class Model(ABC):
     in_shards: ClassVar[bool] = False
     reliability: Reliability | None = None
     back_off: BackOff | None = None
+    set_reliability: SetReliability | None = None
+    scores_rows_alone: bool = False
     record: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
-    def scores(self, X: sp.csr_matrix) -> Floats:
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
         """Scores of the rows of X: float array, shape (n_samples, n_classes); the largest is the prediction."""
 
     @abstractmethod
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
         """Scores of one sparse example: float array, shape (n_classes,); indices distinct, in [0, n_features)."""
 
     @abstractmethod
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The arrays to be written; :meth:`from_arrays` takes them back."""
 
     @classmethod
     @abstractmethod
-    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "Model":
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "Model":
         """A model around arrays that may be memory-mapped and read-only."""
 
-    def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> NDArray[np.int64]:
+    def check_width(self, X: sp.csr_matrix) -> None:
+        """Raise ValueError if X has not as many features as the model."""
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+
+    def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> Ints:
         """Class indices, shape (n_samples,); scores are made for ``chunk_bytes`` bytes of rows at a time."""
         rows = max(1, chunk_bytes // (8 * len(self.classes)))
         parts = [self.scores(X[i : i + rows]).argmax(axis=1) for i in range(0, X.shape[0], rows)]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
-    def top(
-        self, indices: NDArray[np.int32], values: NDArray[np.float64], k: int = 1
-    ) -> tuple[NDArray[np.int64], Floats]:
+    def top(self, indices: Ints32, values: Floats, k: int = 1) -> tuple[Ints, AnyFloats]:
         """The k best classes of one sparse example by falling score, and their scores; ties by class index."""
-        scores = self.score_one(indices, values)
-        k = min(k, len(scores))
-        if k == 1:
-            best = np.array([scores.argmax()])
-        else:
-            cut = np.partition(scores, len(scores) - k)[len(scores) - k]
-            above = np.flatnonzero(scores >= cut)
-            best = above[np.argsort(-scores[above], kind="stable")[:k]]
-        return best, scores[best]
+        columns, scores = best(self.score_one(indices, values)[None], k)
+        return columns[0], scores[0]
+
+    def top_rows(self, X: sp.csr_matrix, k: int = 1) -> list[tuple[Ints, AnyFloats]]:
+        """:meth:`top` of every row of X, to the bit."""
+        if not self.scores_rows_alone or type(self).top is not Model.top:
+            bounds = zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True)
+            return [self.top(X.indices[begin:end], X.data[begin:end], k) for begin, end in bounds]
+        step = max(1, _BLOCK_BYTES // (8 * len(self.classes)))
+        found: list[tuple[Ints, AnyFloats]] = []
+        for begin in range(0, X.shape[0], step):
+            found += zip(*best(self.scores(X[begin : begin + step]), k), strict=True)
+        return found
 
     def ranking(self, X: sp.csr_matrix) -> Ranking:
         """By what :meth:`top` orders the classes for the rows of X, all at once; the first is :meth:`predict`'s."""
@@ -172,13 +190,11 @@ class Model(ABC):
         """The predicted sets of nodes, csr_matrix of bool; None of models that name one label an example."""
         return None
 
-    def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
+    def explain(self, indices: Ints32, values: Floats, best: int) -> Explanation:
         """How the model comes to the prediction ``best`` of one sparse example."""
         return Explanation()
 
-    def contests(
-        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
-    ) -> list[tuple[int, int | None]]:
+    def contests(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> list[tuple[int, int | None]]:
         """The comparisons of classes that led to ``best``, each with the rival that it beat, None where there was none.
 
         Parameters
@@ -188,12 +204,10 @@ class Model(ABC):
         """
         return [(best, rival)]
 
-    def contributions(
-        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
-    ) -> Contributions | None:
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
         """What each feature brings to the score of ``best`` less that of ``rival`` (None: less nothing).
 
-        None of models whose scores are no sums over features.
+        None of models whose scores are not functions of weighted sums over features.
         """
         return None
 
@@ -223,7 +237,7 @@ class Model(ABC):
         """
         raise TypeError(f"models of the kind {cls.kind} cannot be merged")
 
-    def of_rows(self, rows: NDArray[np.int64], n_rows: int) -> "Model":
+    def of_rows(self, rows: Ints, n_rows: int) -> "Model":
         """The same model where its training examples were the ``rows`` of ``n_rows`` examples.
 
         Only models to which examples are numbers differ: those of precomputed kernels.

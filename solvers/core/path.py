@@ -25,12 +25,7 @@ def ascending(machine: Solver[Any], Cs: Sequence[float]) -> list[Solver[Any]]:
 
 
 def follow(
-    machines: Sequence[Any],
-    problem: Problem,
-    train: Train,
-    *,
-    first: int = 0,
-    start: State | None = None,
+    machines: Sequence[Any], problem: Problem, train: Train, *, first: int = 0, start: State | None = None
 ) -> None:
     """Train one machine after the other.
 

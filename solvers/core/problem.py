@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from solvers.labels.label_sets import closed, of_nodes
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
+from solvers.numerics.array_types import Floats, Ints32
 
 
 class ProblemError(ValueError):
@@ -37,9 +38,9 @@ class Problem:
     """
 
     X: sp.csr_matrix
-    y: NDArray[np.int32]
+    y: Ints32
     classes: tuple[str, ...]
-    weights: NDArray[np.float64]
+    weights: Floats
     taxonomy: Taxonomy | None = None
     labels: sp.csr_matrix | None = None
 
@@ -55,7 +56,7 @@ class Problem:
     def n_classes(self) -> int:
         return len(self.classes)
 
-    def nodes(self) -> NDArray[np.int32]:
+    def nodes(self) -> Ints32:
         """The node of the label tree that each example is labelled with, shape (n_samples,).
 
         Raises
@@ -203,7 +204,7 @@ def _csr(X: Any) -> sp.csr_matrix:
     return matrix
 
 
-def _weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64]:
+def _weights(weights: ArrayLike | None, n: int) -> Floats:
     if weights is None:
         return np.ones(n)
     array = np.asarray(weights, dtype=np.float64)

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.linear_model import LinearModel
-from solvers.core.model import Contributions, Floats, Model
+from solvers.core.model import Contributions, Model
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import AnyFloats, AnyInts, Array, Floats, Ints, Ints32
+from solvers.numerics.predicted_scores import by_dense, one_by_dense, places
 
 
 class ShardedLinearModel(Model):
@@ -30,14 +31,15 @@ class ShardedLinearModel(Model):
 
     kind = "sharded_linear"
     in_shards = True
+    scores_rows_alone = True
 
     def __init__(
         self,
         classes: tuple[str, ...],
         n_features: int,
-        features: NDArray[np.int64],
-        owner: NDArray[np.int32],
-        blocks: list[Floats],
+        features: Ints,
+        owner: Ints32,
+        blocks: list[AnyFloats],
         bias: float = 0.0,
     ) -> None:
         self.classes = tuple(classes)
@@ -58,38 +60,28 @@ class ShardedLinearModel(Model):
         model = LinearModel(self.classes, n_features, np.asarray(self.features), W)
         return model.with_last_as_intercept(self.bias) if self.bias != 0 else model
 
-    def scores(self, X: sp.csr_matrix) -> Floats:
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
+        self.check_width(X)
         dtype = self.blocks[0].dtype
         used = X if self._rows == self.n_features else X[:, self.features[: self._rows]]
-        used = used.astype(dtype, copy=False)
         scores = np.empty((X.shape[0], len(self.classes)), dtype)
         for own, block in zip(self._own, self.blocks, strict=True):
-            scores[:, own] = np.asarray(used @ block[: self._rows]) + self._intercept(block)
+            scores[:, own] = by_dense(used, block[: self._rows]) + self._intercept(block)
         return scores
 
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
-        features = self.features[: self._rows]
-        if self._rows == 0:
-            indices, values = indices[:0], values[:0]
-        elif self._rows != self.n_features:
-            at = np.searchsorted(features, indices)
-            at[at == self._rows] = 0
-            known = features[at] == indices
-            indices, values = at[known], values[known]
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
+        rows: AnyInts = indices
+        if self._rows != self.n_features:
+            at, known = places(self.features[: self._rows], indices)
+            rows, values = at[known], values[known]
         dtype = self.blocks[0].dtype
-        scores, values = np.empty(len(self.classes), dtype), values.astype(dtype)
+        scores = np.empty(len(self.classes), dtype)
         for own, block in zip(self._own, self.blocks, strict=True):
-            scores[own] = values @ block[indices] + self._intercept(block)
+            scores[own] = one_by_dense(rows, values, block[: self._rows]) + self._intercept(block)
         return scores
 
-    def contributions(
-        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
-    ) -> Contributions:
-        at = np.searchsorted(self.features[: self._rows], indices)
-        known = at < self._rows
-        known[known] = self.features[at[known]] == indices[known]
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions:
+        at, known = places(self.features[: self._rows], indices)
         parts, intercept = np.zeros(len(indices)), 0.0
         for c, sign in [(best, 1.0)] if rival is None else [(best, 1.0), (rival, -1.0)]:
             block = self.blocks[self.owner[c]]
@@ -98,16 +90,16 @@ class ShardedLinearModel(Model):
             intercept += sign * float(block[-1, column]) * self.bias if self.bias != 0 else 0.0
         return Contributions(parts, intercept)
 
-    def _intercept(self, block: Floats) -> Any:
+    def _intercept(self, block: AnyFloats) -> Any:
         return block[-1] * block.dtype.type(self.bias) if self.bias != 0 else block.dtype.type(0)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         blocks = {block_name(rank): block for rank, block in enumerate(self.blocks)}
         return {**blocks, "features": self.features, "owner": self.owner, "bias": np.array([self.bias])}
 
     @classmethod
     def from_arrays(
-        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
+        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]
     ) -> "ShardedLinearModel":
         n_blocks = sum(name.startswith("W-") for name in arrays)
         # every slice of an np.memmap is another one, at several times the cost of a plain view of the same bytes

@@ -1,14 +1,14 @@
 """Linear models most of whose weights are zero."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from solvers.core.model import Contributions, Floats, LinearWeights, Model
+from solvers.core.model import Contributions, LinearWeights, Model
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints32
+from solvers.numerics.predicted_scores import by_sparse, one_by_sparse
 
 
 class SparseLinearModel(Model):
@@ -23,8 +23,9 @@ class SparseLinearModel(Model):
     """
 
     kind = "sparse_linear"
+    scores_rows_alone = True
 
-    def __init__(self, classes: Sequence[str], W: sp.csr_matrix, intercept: Floats | None = None) -> None:
+    def __init__(self, classes: Sequence[str], W: sp.csr_matrix, intercept: AnyFloats | None = None) -> None:
         self.classes = tuple(classes)
         self.n_features = int(W.shape[0])
         self.W = W
@@ -42,37 +43,27 @@ class SparseLinearModel(Model):
         used = np.flatnonzero(np.diff(self.W.indptr))
         return LinearWeights(used, self.W[used], self.intercept)
 
-    def scores(self, X: sp.csr_matrix) -> Floats:
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
-        scores = np.asarray((X.astype(self.W.dtype, copy=False) @ self.W).toarray())
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
+        self.check_width(X)
+        scores = by_sparse(X, self.W)
         return scores if self.intercept is None else scores + self.intercept
 
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
-        W = self.W
-        begins = W.indptr[indices]
-        lengths = W.indptr[indices + 1] - begins
-        at = np.repeat(begins - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-        products = np.repeat(values, lengths) * W.data[at]
-        scores = np.bincount(W.indices[at], products, len(self.classes)).astype(W.dtype)
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
+        scores = one_by_sparse(indices, values, self.W)
         return scores if self.intercept is None else scores + self.intercept
 
-    def contributions(
-        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
-    ) -> Contributions:
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions:
         classes = [best] if rival is None else [best, rival]
         signs = np.array([1.0, -1.0][: len(classes)])
         parts = values * (np.asarray(self.W[indices][:, classes].toarray(), np.float64) @ signs)
         return Contributions(parts, 0.0 if self.intercept is None else float(self.intercept[classes] @ signs))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         arrays = {"indptr": self.W.indptr, "indices": self.W.indices, "data": self.W.data}
         return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
 
     @classmethod
-    def from_arrays(
-        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
-    ) -> "SparseLinearModel":
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "SparseLinearModel":
         intercept = arrays.get("intercept")
         stored_arrays.require_floats("intercept", intercept, len(classes))
         return cls(classes, stored_arrays.sparse(arrays, n_features, len(classes)), intercept)

@@ -1,29 +1,25 @@
 """Every method behind one scikit-learn classifier."""
 
-import itertools
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic.fields import FieldInfo
-from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from solvers.core.base import Params, Solver, State, Step, relative_gap
-from solvers.core.model import Model
 from solvers.core.path import ascending, follow
 from solvers.core.problem import Problem
+from solvers.estimator.fitted import FittedClassifier
 from solvers.estimator.input import are_sets, kept_weights, node_labels, plain, tree_of
-from solvers.labels.label_sets import names_of, of_names
+from solvers.labels.label_sets import of_names
 from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS, find, parse_params
 
@@ -42,7 +38,7 @@ class Record:
     measures: Mapping[str, float] = field(default_factory=dict)
 
 
-class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PolymarginClassifier(FittedClassifier):
     """A large-margin classifier, trained to a certified duality gap.
 
     Parameters
@@ -246,103 +242,10 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.model_: Model = solver.model(problem, last.state)
+        self.model_ = solver.model(problem, last.state)
         self.gap_ = relative_gap(last.primal, last.dual)
         self.n_iter_ = last.epoch
         return last.state
-
-    def decision_function(self, X: Any) -> NDArray[np.floating[Any]]:
-        """Scores, shape (n_samples, n_classes); for two classes their difference, shape (n_samples,).
-
-        Over a label tree these are the scores of its nodes, which lead to a label by the model's own rule. Of methods
-        over sets of labels they are margins, positive for the labels of the predicted set.
-        """
-        check_is_fitted(self)
-        X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
-        scores = self.model_.scores(X)
-        return scores[:, 1] - scores[:, 0] if self._is_binary else scores
-
-    @available_if(lambda self: _tells_probabilities(self.method))
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes, shape (n_samples, n_classes); of ``auto`` and ``softmax`` alone.
-
-        Those of sets of labels are of each node for itself, and do not add up to one.
-
-        Those of ``auto`` are fitted to rows that it held out, and are honest about rows like these. Those of
-        ``softmax`` are what its objective makes of the training rows.
-        """
-        check_is_fitted(self)
-        X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
-        scores = np.asarray(self.model_.scores(X), np.float64)
-        return np.asarray(softmax(scores, axis=1) if self.model_.tree is None else expit(scores))
-
-    def predict(self, X: Any) -> Any:
-        """Labels of the largest score, shape (n_samples,); over a label tree those that the model's rule leads to.
-
-        Methods over sets of labels return a list of lists, labels after those above them.
-        """
-        check_is_fitted(self)
-        if self.model_.tree is not None:
-            X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
-            sets = self.model_.predict_sets(X)
-            if sets is None:
-                return np.asarray(self.classes_[self.model_.predict(X)])
-            return [self.classes_[sets.indices[a:b]].tolist() for a, b in itertools.pairwise(sets.indptr.tolist())]
-        scores = self.decision_function(X)
-        index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[index])
-
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """The share of examples whose label, or whose set of labels with all above them, is predicted right."""
-        check_is_fitted(self)
-        tree = self.model_.tree
-        if tree is None or not find(self.method).handles.multilabel:
-            return float(super().score(X, y, sample_weight))
-        sets = y if are_sets(y) else [[label] for label in y]
-        true, _ = of_names(tree, [[str(label) for label in labels] for labels in sets])
-        said = [[str(label) for label in labels] for labels in self.predict(X)]
-        right = [a == b for a, b in zip(names_of(tree, true), said, strict=True)]
-        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
-
-    @property
-    def coef_(self) -> NDArray[np.floating[Any]]:
-        """Weights, one row a class; for two classes their difference in one row."""
-        check_is_fitted(self)
-        if not hasattr(self.model_, "coef"):
-            raise AttributeError(f"{self.method} makes no linear model, so it has no coef_")
-        coef = np.asarray(self.model_.coef)
-        return coef[1:] - coef[:1] if self._is_binary else coef
-
-    @property
-    def intercept_(self) -> NDArray[np.floating[Any]]:
-        """What is added to the scores, one number a class; for two classes their difference."""
-        check_is_fitted(self)
-        if not hasattr(self.model_, "intercept"):
-            raise AttributeError(f"{self.method} has no intercept_")
-        given = self.model_.intercept
-        intercept = np.zeros(len(self.classes_)) if given is None else np.asarray(given)
-        return intercept[1:] - intercept[:1] if self._is_binary else intercept
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Each feature's share of what the model's weak learners weigh."""
-        check_is_fitted(self)
-        if not hasattr(self.model_, "importances"):
-            raise AttributeError(f"{self.method} has no feature_importances_")
-        return np.asarray(self.model_.importances)
-
-    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
-        """Labels after each round of boosting, shape (n_samples,) each; the last are those of :meth:`predict`."""
-        check_is_fitted(self)
-        if not hasattr(self.model_, "staged_scores"):
-            raise AttributeError(f"{self.method} is not trained round by round")
-        X = sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
-        for scores in self.model_.staged_scores(X):
-            yield np.asarray(self.classes_[scores.argmax(axis=1)])
-
-    @property
-    def _is_binary(self) -> bool:
-        return len(self.classes_) == 2 and self.model_.tree is None
 
     def _parsed(self) -> Params:
         """The parameters given, checked, as the method takes them: labels by their names."""
@@ -364,10 +267,6 @@ class PolymarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         return tags
-
-
-def _tells_probabilities(method: str) -> bool:
-    return method in SOLVERS and SOLVERS[method].handles.probabilities
 
 
 def _record(step: Step, seconds: float) -> Record:

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from solvers.labels.taxonomy import Taxonomy
+from solvers.numerics.array_types import Array, Bools, Floats
 
 Hierarchy = Sequence[tuple[Any, Any]] | None
 
@@ -16,7 +17,7 @@ def tree_of(hierarchy: Hierarchy) -> Taxonomy:
     return Taxonomy.from_edges([(str(parent), str(child)) for parent, child in hierarchy or ()])
 
 
-def node_labels(tree: Taxonomy, hierarchy: Hierarchy, known: Mapping[str, Any]) -> NDArray[Any]:
+def node_labels(tree: Taxonomy, hierarchy: Hierarchy, known: Mapping[str, Any]) -> Array:
     """The nodes as they were given: as the labels ``known`` by their names, or else in the tree."""
     given = {str(node): node for edge in hierarchy or () for node in edge} | dict(known)
     nodes = [given[name] for name in tree.names]
@@ -32,9 +33,7 @@ def are_sets(y: Any) -> bool:
     return bool(given) and all(isinstance(labels, list | tuple | set | frozenset) for labels in given)
 
 
-def kept_weights(
-    sample_weight: ArrayLike | None, shape: tuple[int, ...]
-) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
+def kept_weights(sample_weight: ArrayLike | None, shape: tuple[int, ...]) -> tuple[Bools, Floats | None]:
     """Which examples count, and the weights of those."""
     if sample_weight is None:
         return np.ones(shape, bool), None

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.hierarchical.hinges.rivals import Hinges
 from solvers.labels.taxonomy import Taxonomy
+from solvers.numerics.array_types import Floats, Ints32
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class Design:
     """
 
     tree: Taxonomy
-    labels: NDArray[np.int32]
-    K: NDArray[np.float64]
+    labels: Ints32
+    K: Floats
     absolute: bool = False
     each_level: bool = False
     all_rival: bool = False
-    candidates: NDArray[np.int32] | None = None
-    nodes: NDArray[np.int32] | None = None
+    candidates: Ints32 | None = None
+    nodes: Ints32 | None = None
 
-    def hinges(self, bounds: NDArray[np.float64]) -> Hinges:
+    def hinges(self, bounds: Floats) -> Hinges:
         """The hinges of examples with these bounds."""
         n, level = len(self.labels), self.tree.level[self.labels]
         if not self.each_level:
@@ -53,7 +53,7 @@ class Design:
         node = self.tree.path_nodes[self.tree.path_start[self.labels[row]] + first]
         return Hinges(row, node, first.astype(np.int32), bounds[row], False)
 
-    def n_rivals(self) -> NDArray[np.float64]:
+    def n_rivals(self) -> Floats:
         """How many nodes a hinge of each node compares, the node and its ancestors among them; shape (n_nodes,)."""
         tree = self.tree
         if self.all_rival:
@@ -61,7 +61,7 @@ class Design:
         siblings = np.diff(tree.first_child)[tree.parent + 1].astype(np.float64)
         return np.asarray(np.add.reduceat(siblings[tree.path_nodes], tree.path_start[:-1]))
 
-    def widened(self, W: NDArray[np.float64], n_nodes: int) -> NDArray[np.float64]:
+    def widened(self, W: Floats, n_nodes: int) -> Floats:
         """Weights (n_rows, n_nodes) of all nodes of the problem's tree from those of this one."""
         if self.nodes is None:
             return W

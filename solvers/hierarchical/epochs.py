@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.core.base import State
-from solvers.numerics.orders import awake
+from solvers.numerics.array_types import Bytes, Floats, Ints32
+from solvers.numerics.orders import active
 
 # of a slice of an epoch, after which the solver hands out a step
 SLICE_OPERATIONS = 1 << 27
@@ -29,8 +30,8 @@ class Epoch:
 
     number: int
     position: int
-    order: NDArray[np.int32]
-    unchanged: NDArray[np.uint8]
+    order: Ints32
+    unchanged: Bytes
 
     @classmethod
     def zeroth(cls, n_blocks: int) -> "Epoch":
@@ -55,14 +56,14 @@ class Epoch:
     def is_over(self) -> bool:
         return self.position == len(self.order)
 
-    def begin_next(self, blocks: NDArray[np.int32], seed: int) -> None:
+    def begin_next(self, blocks: Ints32, seed: int) -> None:
         """Begin the next epoch on some of these blocks, in an order of its own."""
         self.number += 1
         rng = np.random.default_rng([seed, self.number])
-        self.order = rng.permutation(awake(blocks, self.unchanged, self.number))
+        self.order = rng.permutation(active(blocks, self.unchanged, self.number))
         self.position = 0
 
-    def end_of_slice(self, costs: NDArray[np.float64], operations: float) -> int:
+    def end_of_slice(self, costs: Floats, operations: float) -> int:
         """Up to which position the blocks from this one on cost about so many operations; at least one block."""
         work = np.cumsum(costs[self.order[self.position :]])
         return self.position + min(len(work), 1 + int(np.searchsorted(work, operations)))

@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import State, Step
 from solvers.core.methods import all_methods
 from solvers.core.problem import Problem
 from solvers.hierarchical.set_machine import SetMachine, SetParams
+from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints8
 
 
 class NodeParams(SetParams):
@@ -36,7 +36,7 @@ class NodeColumns:
         +1 where an example has a node, -1 where it has not, 0 where it is left out.
     """
 
-    def __init__(self, solver: SetMachine[NodeParams], problem: Problem, sides: NDArray[np.int8]) -> None:
+    def __init__(self, solver: SetMachine[NodeParams], problem: Problem, sides: Ints8) -> None:
         numbers = np.arange(problem.n_samples, dtype=np.int32)
         self._flat = replace(problem, y=numbers, classes=tuple(map(str, numbers.tolist())), labels=None)
         self._machine = one_vs_rest(solver).of_code(sides)
@@ -50,11 +50,11 @@ class NodeColumns:
     def nonzero_duals(self, state: State) -> float:
         return float(self._machine.nonzero_duals(self._flat, state))
 
-    def weights(self, state: State) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    def weights(self, state: State) -> tuple[Ints, Array]:
         columns = self._machine.fitted(self._flat, state)
         return columns.features, columns.W
 
-    def coefficients(self, state: State) -> NDArray[np.float64]:
+    def coefficients(self, state: State) -> Floats:
         raise NotImplementedError("the machines at the nodes take the linear kernel alone")
 
 
@@ -70,12 +70,12 @@ def bytes_needed(solver: SetMachine[NodeParams], n_samples: int, n_features: int
     return int(one_vs_rest(solver).bytes_needed(n_samples, n_features, n_nodes)) + n_samples * n_nodes
 
 
-def signs(problem: Problem) -> NDArray[np.int8]:
+def signs(problem: Problem) -> Ints8:
     """+1 where an example has a node, else -1; shape (n_samples, n_nodes)."""
     return np.asarray(2 * problem.label_sets().toarray().astype(np.int8) - 1)
 
 
-def under_parents(problem: Problem) -> NDArray[np.bool_]:
+def under_parents(problem: Problem) -> Bools:
     """Where an example has the node's parent, shape (n_samples, n_nodes); all have the root."""
     tree, labels = problem.tree, problem.label_sets().toarray()
     return np.asarray(np.where(tree.parent >= 0, labels[:, tree.parent], True))

@@ -13,7 +13,7 @@ from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine, MachineParams
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.hierarchical.driver import Driver
+from solvers.hierarchical.drivers.driver import Driver
 from solvers.hierarchical.subtree_model import Rule, SubtreeModel
 from solvers.kernel_svm.kernel_map import KernelMap, KernelMapParams
 

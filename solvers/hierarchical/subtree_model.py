@@ -1,18 +1,18 @@
 """Models that name a set of labels: scores of all nodes of a label tree, and a rule that makes a closed set of them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from solvers.core.model import Explanation, Floats, Model
+from solvers.core.model import Explanation, Model
 from solvers.core.stored_models import find_kind
 from solvers.hierarchical import subtrees
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 
 Rule = Literal["best_set", "path"]
 
@@ -45,20 +45,20 @@ class SubtreeModel(Model):
         self.parts = parts
         self.rule = rule
 
-    def scores(self, X: sp.csr_matrix) -> Floats:
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
         """Margins of the nodes: float64 array, shape (n_samples, n_nodes)."""
         return self._margins(self.parts.scores(X))
 
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
         return np.asarray(self._margins(self.parts.score_one(indices, values)[None])[0])
 
-    def _margins(self, scores: Floats) -> NDArray[np.float64]:
+    def _margins(self, scores: AnyFloats) -> Floats:
         margins = np.array(scores, np.float64, order="C")
-        kernel = subtrees.best_set if self.rule == "best_set" else subtrees.least_on_path
-        kernel(self.tree.parent, margins)
+        decide = subtrees.best_set if self.rule == "best_set" else subtrees.least_on_path
+        decide(self.tree.parent, margins)
         return margins
 
-    def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> NDArray[np.int64]:
+    def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> Ints:
         """The node of the largest margin, shape (n_samples,), always a child of the root; see :meth:`predict_sets`."""
         return super().predict(X, chunk_bytes)
 
@@ -73,13 +73,13 @@ class SubtreeModel(Model):
         parts = [sp.csr_matrix(self.scores(X[begin : begin + rows]) > 0) for begin in begins]
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
-    def subtree(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Floats]:
+    def subtree(self, indices: Ints32, values: Floats) -> tuple[Ints, AnyFloats]:
         """The predicted set of one sparse example, parents before children, and the margin of every node in it."""
         margins = self.score_one(indices, values)
         nodes = np.flatnonzero(margins > 0)
         return nodes, margins[nodes]
 
-    def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
+    def explain(self, indices: Ints32, values: Floats, best: int) -> Explanation:
         """The predicted set of one sparse example, whatever its best node."""
         nodes, margins = self.subtree(indices, values)
         names, parents = self.classes, self.tree.parent[nodes].tolist()
@@ -101,12 +101,12 @@ class SubtreeModel(Model):
     def nonzero_weights(self) -> float:
         return self.parts.nonzero_weights
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         own = {"parent": self.tree.parent, "form": np.array([self.rule, self.parts.kind])}
         return own | {f"parts_{name}": array for name, array in self.parts.arrays().items()}
 
     @classmethod
-    def from_arrays(cls, classes: Sequence[str], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "SubtreeModel":
+    def from_arrays(cls, classes: Sequence[str], n_features: int, arrays: Mapping[str, Array]) -> "SubtreeModel":
         tree = stored_arrays.tree(classes, np.asarray(arrays["parent"]))
         rule, name = (str(word) for word in arrays["form"])
         kind = find_kind(name)

@@ -1,12 +1,12 @@
 """From scores of a label tree's nodes to the margins by which they are in the predicted set."""
 
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Floats, Ints32
 
 
 @njit(cache=True, nogil=True)
-def least_on_path(parent: NDArray[np.int32], F: NDArray[np.float64]) -> None:
+def least_on_path(parent: Ints32, F: Floats) -> None:
     """Every score becomes the least one on its node's path; F is (n_samples, n_nodes)."""
     for i in range(F.shape[0]):
         f = F[i]
@@ -16,7 +16,7 @@ def least_on_path(parent: NDArray[np.int32], F: NDArray[np.float64]) -> None:
 
 
 @njit(cache=True, nogil=True)
-def best_set(parent: NDArray[np.int32], F: NDArray[np.float64]) -> None:
+def best_set(parent: Ints32, F: Floats) -> None:
     """Every score becomes by how much the best closed set with its node is worth more than the best one without it.
 
     A set is worth the sum of its nodes' scores. Upwards, f_j takes what the best part of its subtree is worth, itself

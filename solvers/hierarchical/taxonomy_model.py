@@ -2,18 +2,17 @@
 
 import heapq
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.linear_model import LinearModel, stored_weights
-from solvers.core.model import Explanation, Floats
+from solvers.core.model import Explanation
 from solvers.hierarchical import tree_search
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 
 
 class TaxonomyModel(LinearModel):
@@ -42,10 +41,10 @@ class TaxonomyModel(LinearModel):
         self,
         tree: Taxonomy,
         n_features: int,
-        features: NDArray[np.int64],
-        W: Floats,
-        intercept: Floats | None = None,
-        candidates: NDArray[np.int32] | None = None,
+        features: Ints,
+        W: AnyFloats,
+        intercept: AnyFloats | None = None,
+        candidates: Ints32 | None = None,
     ) -> None:
         super().__init__(tree.names, n_features, features, W, intercept)
         self.tree = tree
@@ -55,7 +54,7 @@ class TaxonomyModel(LinearModel):
         plain = super().with_last_as_intercept(value)
         return TaxonomyModel(self.tree, plain.n_features, plain.features, plain.W, plain.intercept, self.candidates)
 
-    def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> NDArray[np.int64]:
+    def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> Ints:
         """Node numbers, shape (n_samples,); the recursive rule scores only the children of nodes that it passes."""
         if self.candidates is None:
             return self.descend(X)[0]
@@ -67,7 +66,7 @@ class TaxonomyModel(LinearModel):
         ranked = self.ranking_of(self.scores(X))
         return ranked if self.candidates is not None else ranked._replace(predicted=self.descend(X)[0])
 
-    def ranking_of(self, scores: Floats) -> Ranking:
+    def ranking_of(self, scores: AnyFloats) -> Ranking:
         """By what :meth:`top` orders nodes of such scores, shape (n_samples, n_nodes)."""
         if self.candidates is not None:
             values = np.full(scores.shape, -np.inf)
@@ -77,7 +76,7 @@ class TaxonomyModel(LinearModel):
         tree_search.worth(self.tree.parent, self.tree.first_child, worth, ties)
         return Ranking(worth, ties)
 
-    def descend(self, X: sp.csr_matrix) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def descend(self, X: sp.csr_matrix) -> tuple[Ints, Floats]:
         """Where the recursive rule ends, whatever the model's own, and by what margins.
 
         Returns
@@ -86,23 +85,20 @@ class TaxonomyModel(LinearModel):
         margins : float64 array, shape (n_samples, depth)
             Of the chosen node at every level; infinite for an only child, nan below the leaf.
         """
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+        self.check_width(X)
         place = np.full(self.n_features, -1, np.int64)
         place[self.features] = np.arange(len(self.features))
         base = np.zeros(len(self.classes)) if self.intercept is None else np.asarray(self.intercept, np.float64)
         leaves, margins = np.empty(X.shape[0], np.int64), np.full((X.shape[0], self.tree.depth), np.nan)
         values = X.data.astype(np.float64, copy=False)
-        tree_search.descend(
-            X.indptr, X.indices, values, place, self.W, base, self.tree.first_child, leaves, margins
-        )  # fmt: skip
+        tree_search.descend(X.indptr, X.indices, values, place, self.W, base, self.tree.first_child, leaves, margins)
         return leaves, margins
 
     def path(self, node: int) -> list[str]:
         """The names from a child of the root down to a node, itself the last."""
         return [self.classes[i] for i in self.tree.path(node).tolist()]
 
-    def level_margins(self, indices: NDArray[np.int32], values: NDArray[np.float64], node: int) -> Floats:
+    def level_margins(self, indices: Ints32, values: Floats, node: int) -> AnyFloats:
         """The margin of every node on the path to ``node`` against its siblings, for one sparse example.
 
         Returns
@@ -119,14 +115,12 @@ class TaxonomyModel(LinearModel):
             margins.append(scores[i - group.start] - rivals.max() if len(rivals) else np.inf)
         return np.array(margins)
 
-    def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
+    def explain(self, indices: Ints32, values: Floats, best: int) -> Explanation:
         """The path to ``best``, with :meth:`level_margins`."""
         margins = self.level_margins(indices, values, best).tolist()
         return Explanation(path=list(zip(self.path(best), margins, strict=True)))
 
-    def contests(
-        self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int, rival: int | None
-    ) -> list[tuple[int, int | None]]:
+    def contests(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> list[tuple[int, int | None]]:
         """With the recursive rule, every node on the path to ``best`` against the best of its siblings."""
         if self.candidates is not None:
             return [(best, rival)]
@@ -139,9 +133,7 @@ class TaxonomyModel(LinearModel):
             found.append((i, group.start + int(scores.argmax()) if len(group) > 1 else None))
         return found
 
-    def top(
-        self, indices: NDArray[np.int32], values: NDArray[np.float64], k: int = 1
-    ) -> tuple[NDArray[np.int64], Floats]:
+    def top(self, indices: Ints32, values: Floats, k: int = 1) -> tuple[Ints, AnyFloats]:
         """The k best labels of one sparse example, and what each is worth; the first is the prediction.
 
         With the flat rule those are candidates and their scores. With the recursive rule they are leaves, and each is
@@ -173,34 +165,30 @@ class TaxonomyModel(LinearModel):
                 heapq.heappush(heap, (max(cost, -float(margin)), lags, astray + (j != first), group.start + j))
         return np.array([node for node, _ in found], np.int64), np.array([worth for _, worth in found])
 
-    def _rows(
-        self, indices: NDArray[np.int32], values: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _rows(self, indices: Ints32, values: Floats) -> tuple[Ints, Floats]:
         """The rows of W that a sparse example meets, and their factors."""
         at = np.searchsorted(self.features, indices)
         known = at < len(self.features)
         known[known] = self.features[at[known]] == indices[known]
         return at[known], values[known]
 
-    def _group_scores(self, rows: NDArray[np.int64], factors: NDArray[np.float64], group: range) -> Floats:
+    def _group_scores(self, rows: Ints, factors: Floats, group: range) -> AnyFloats:
         """Scores of siblings."""
         scores = np.asarray(factors @ self.W[rows, group.start : group.stop], np.float64)
         return scores if self.intercept is None else scores + self.intercept[group.start : group.stop]
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         arrays = super().arrays() | {"parent": self.tree.parent}
         return arrays if self.candidates is None else arrays | {"candidates": self.candidates}
 
     @classmethod
-    def from_arrays(
-        cls, classes: Sequence[str], n_features: int, arrays: Mapping[str, NDArray[Any]]
-    ) -> "TaxonomyModel":
+    def from_arrays(cls, classes: Sequence[str], n_features: int, arrays: Mapping[str, Array]) -> "TaxonomyModel":
         tree = stored_arrays.tree(classes, np.asarray(arrays["parent"]))
         weights = stored_weights(len(classes), n_features, arrays)
         return cls(tree, n_features, *weights, stored_candidates(tree, arrays))
 
 
-def stored_candidates(tree: Taxonomy, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int32] | None:
+def stored_candidates(tree: Taxonomy, arrays: Mapping[str, Array]) -> Ints32 | None:
     """The nodes of a stored flat rule, None of a recursive one; raises ArrayFault."""
     candidates = arrays.get("candidates")
     if candidates is not None:

@@ -11,7 +11,7 @@ from solvers.core.base import State, Step
 from solvers.core.machine import Machine, SingleLabelParams
 from solvers.core.problem import Problem
 from solvers.hierarchical.design import Design
-from solvers.hierarchical.driver import Driver
+from solvers.hierarchical.drivers.driver import Driver
 from solvers.hierarchical.hinges.ascent import HingeAscent
 from solvers.hierarchical.kernel_taxonomy_model import KernelTaxonomyModel
 from solvers.hierarchical.taxonomy_model import TaxonomyModel
@@ -44,7 +44,7 @@ class TreeMachine(Machine[M]):
 
     def driver(self, problem: Problem, design: Design) -> Driver:
         """What trains it."""
-        return HingeAscent(design, self.kernel_map.mapped(problem), self.params.C)
+        return HingeAscent(design, self.kernel_map.mapped(problem), self.params.C, self.params.tol)
 
     @property
     def appends_constant(self) -> bool:

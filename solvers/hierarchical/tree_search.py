@@ -1,23 +1,22 @@
 """From the scores of nodes to a leaf."""
 
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 
 
 @njit(cache=True, nogil=True)
 def descend(
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    data: NDArray[np.float64],
-    place: NDArray[np.int64],
-    W: NDArray[Any],
-    base: NDArray[np.float64],
-    first_child: NDArray[np.int32],
-    leaves: NDArray[np.int64],
-    margins: NDArray[np.float64],
+    indptr: Array,
+    indices: Array,
+    data: Floats,
+    place: Ints,
+    W: Array,
+    base: Floats,
+    first_child: Ints32,
+    leaves: Ints,
+    margins: Floats,
 ) -> None:
     """The recursive rule for every row (equation 1): the leaf, and the margin of each level's choice."""
     scores = np.empty(base.shape[0])
@@ -47,9 +46,7 @@ def descend(
 
 
 @njit(cache=True, nogil=True)
-def worth(
-    parent: NDArray[np.int32], first_child: NDArray[np.int32], values: NDArray[np.float64], ties: NDArray[np.float64]
-) -> None:
+def worth(parent: Ints32, first_child: Ints32, values: Floats, ties: Floats) -> None:
     """Scores become what a leaf is worth, its least margin on the path, and minus infinity at inner nodes.
 
     Leaves of one worth go by ``ties``: minus how far their paths fall behind in sum. Where no path does, equal scores

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.kernel_svm.kernel_function import KernelFunction, square_lengths
+from solvers.numerics.array_types import Floats, Ints, Ints32
 
 # eight doubles are a cache line: a feature's values in eight picked examples come with one access
 PANEL_WIDTH = 8
@@ -29,10 +29,10 @@ class CachedColumns(NamedTuple):
         How many uses there were.
     """
 
-    store: NDArray[np.float64]
-    slot: NDArray[np.int64]
-    last_use: NDArray[np.int64]
-    uses: NDArray[np.int64]
+    store: Floats
+    slot: Ints
+    last_use: Ints
+    uses: Ints
 
 
 class Gram:
@@ -80,7 +80,7 @@ class Gram:
         self._owner = np.full(n_slots, -1, np.int64)
         self.computed = 0
 
-    def columns(self, picks: NDArray[np.int64]) -> NDArray[np.int64]:
+    def columns(self, picks: Ints) -> Ints:
         """The slots of the columns of ``picks`` (distinct), shape (n_picks,); they stay until the next call."""
         _, slot, last_use, uses = self.cached
         uses += 1
@@ -97,7 +97,7 @@ class Gram:
                 self.store[slots[begin : begin + AT_ONCE]] = self._compute(part) + self._offset
         return np.asarray(slot[picks])
 
-    def _compute(self, picks: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _compute(self, picks: Ints) -> Floats:
         self.computed += len(picks)
         X = self._X
         if self.kernel.name == "precomputed":
@@ -118,14 +118,7 @@ def _compact(X: sp.csr_matrix) -> sp.csr_matrix:
 
 
 @njit(cache=True, nogil=True)
-def _products(
-    indptr: NDArray[np.int32],
-    indices: NDArray[np.int32],
-    data: NDArray[np.float64],
-    picks: NDArray[np.int64],
-    panel: NDArray[np.float64],
-    products: NDArray[np.float64],
-) -> None:
+def _products(indptr: Ints32, indices: Ints32, data: Floats, picks: Ints, panel: Floats, products: Floats) -> None:
     """products[t, i] = x_i . x_picks[t], always summed in the order of the features; the panel stays 0."""
     for begin in range(0, picks.shape[0], PANEL_WIDTH):
         part = picks[begin : begin + PANEL_WIDTH]
@@ -139,13 +132,7 @@ def _products(
 
 
 @njit(cache=True, nogil=True)
-def _of_panel(
-    indptr: NDArray[np.int32],
-    indices: NDArray[np.int32],
-    data: NDArray[np.float64],
-    panel: NDArray[np.float64],
-    products: NDArray[np.float64],
-) -> None:
+def _of_panel(indptr: Ints32, indices: Ints32, data: Floats, panel: Floats, products: Floats) -> None:
     """products[p, i] = x_i . panel[:, p]."""
     for i in range(products.shape[1]):
         s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0

@@ -1,13 +1,30 @@
 """Kernel functions of inner products: linear, polynomial, radial, and values given beforehand."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from pydantic import Field
+
+from solvers.numerics.array_types import Array, Floats
 
 KernelName = Literal["linear", "poly", "rbf", "precomputed"]
+
+# parameters of the methods that take a kernel
+Kernel = Annotated[
+    KernelName,
+    Field(
+        description="linear x.z; poly (gamma x.z + coef0)^degree; rbf exp(-gamma |x - z|^2); precomputed: X is the "
+        "Gram matrix of the training examples, and later rows hold kernel values against them."
+    ),
+]
+Degree = Annotated[int, Field(ge=1, le=100, description="Degree of the polynomial kernel.")]
+Gamma = Annotated[
+    Literal["scale"] | Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)],
+    Field(description="Of poly and rbf; scale takes 1 / (n_features * variance of X)."),
+]
+Coef0 = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False, description="Constant of the polynomial kernel.")]
 
 
 @dataclass(frozen=True)
@@ -27,9 +44,7 @@ class KernelFunction:
     gamma: float = 1.0
     coef0: float = 0.0
 
-    def of_products(
-        self, products: NDArray[np.float64], left: NDArray[np.float64], right: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def of_products(self, products: Floats, left: Floats, right: Floats) -> Floats:
         """Turn inner products into kernel values, in place.
 
         Parameters
@@ -53,7 +68,7 @@ class KernelFunction:
             np.exp(products, out=products)
         return products
 
-    def of_itself(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_itself(self, squares: Floats) -> Floats:
         """K(x, x) from the squared lengths; not for given values."""
         if self.name == "rbf":
             return np.ones_like(squares)
@@ -69,8 +84,8 @@ def scale_of(X: sp.csr_matrix) -> float:
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
-def square_lengths(X: sp.csr_matrix) -> NDArray[np.float64]:
+def square_lengths(X: sp.csr_matrix) -> Floats:
     """Squared length of every row, shape (n_samples,)."""
     owner = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    squares: NDArray[Any] = np.bincount(owner, X.data * X.data, X.shape[0])
+    squares: Array = np.bincount(owner, X.data * X.data, X.shape[0])
     return squares

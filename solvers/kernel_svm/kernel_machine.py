@@ -10,10 +10,9 @@ steps, but each of them then costs a check.
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
@@ -21,11 +20,12 @@ from solvers.core.dual_variables import best_multiple, share, snapped_to_bounds
 from solvers.core.machine import Machine, SingleLabelParams
 from solvers.core.problem import Problem, ProblemError
 from solvers.kernel_svm.gram import Gram
-from solvers.kernel_svm.kernel_function import KernelFunction, KernelName, scale_of, square_lengths
+from solvers.kernel_svm.kernel_function import Coef0, Degree, Gamma, Kernel, KernelFunction, scale_of, square_lengths
 from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.kernel_svm.working_set import BlockRule, Training
 from solvers.kernel_svm.working_set_loop import LOOP, MEASURED, MISSING, LoopSettings, run_working_sets
 from solvers.metrics import bounds
+from solvers.numerics.array_types import Floats, Ints32
 
 WORKING_SET = 64
 LISTED_SHARE = 5
@@ -47,18 +47,10 @@ class KernelParams(SingleLabelParams):
     max_epochs: int = Field(
         default=10_000, ge=1, le=10**9, description="Stop after so many times n_samples block steps, converged or not."
     )
-    kernel: KernelName = Field(
-        default="rbf",
-        description="linear x.z; poly (gamma x.z + coef0)^degree; rbf exp(-gamma |x - z|^2); precomputed: X is the "
-        "Gram matrix of the training examples, and later rows hold kernel values against them.",
-    )
-    degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
-    gamma: Literal["scale"] | Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)] = Field(
-        default="scale", description="Of poly and rbf; scale takes 1 / (n_features * variance of X)."
-    )
-    coef0: float = Field(
-        default=0.0, ge=0, le=1e15, allow_inf_nan=False, description="Constant of the polynomial kernel."
-    )
+    kernel: Kernel = "rbf"
+    degree: Degree = 3
+    gamma: Gamma = "scale"
+    coef0: Coef0 = 0.0
     cache_mb: int = Field(
         default=512, ge=1, description="Megabytes of kernel columns kept; never less than one working set of 64."
     )
@@ -182,7 +174,7 @@ def _certificate(losses: float, total: float, products: float) -> tuple[float, f
     return primal, min(dual, primal)
 
 
-def _coefficients(rule: BlockRule, y: NDArray[np.int32], alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+def _coefficients(rule: BlockRule, y: Ints32, alpha: Floats) -> Floats:
     """``w_c = sum_i v_ci phi(x_i)``: v, shape (n_classes, n_samples); Crammer and Singer 2002, equation 26."""
     v, sums = -alpha, alpha.sum(axis=0)
     if rule.own:

@@ -7,20 +7,18 @@ so the same over vectors as long as the rows of Phi.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from numpy.typing import NDArray
-from pydantic import Field
 
 from solvers.core.machine import MachineParams
 from solvers.core.problem import Problem, ProblemError
 from solvers.kernel_svm.gram import Gram
-from solvers.kernel_svm.kernel_function import KernelFunction, KernelName, scale_of
+from solvers.kernel_svm.kernel_function import Coef0, Degree, Gamma, Kernel, KernelFunction, scale_of
 from solvers.kernel_svm.kernel_machine import check_gram
 from solvers.kernel_svm.kernel_model import KernelModel
+from solvers.numerics.array_types import Floats
 
 LEFT = 1e-12
 
@@ -28,18 +26,10 @@ LEFT = 1e-12
 class KernelMapParams(MachineParams):
     """Which kernel a machine for vectors takes in place of the inner product."""
 
-    kernel: KernelName = Field(
-        default="linear",
-        description="linear x.z; poly (gamma x.z + coef0)^degree; rbf exp(-gamma |x - z|^2); precomputed: X is the "
-        "Gram matrix of the training examples, and later rows hold kernel values against them.",
-    )
-    degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
-    gamma: Literal["scale"] | Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)] = Field(
-        default="scale", description="Of poly and rbf; scale takes 1 / (n_features * variance of X)."
-    )
-    coef0: float = Field(
-        default=0.0, ge=0, le=1e15, allow_inf_nan=False, description="Constant of the polynomial kernel."
-    )
+    kernel: Kernel = "linear"
+    degree: Degree = 3
+    gamma: Gamma = "scale"
+    coef0: Coef0 = 0.0
 
 
 class KernelMap:
@@ -71,7 +61,7 @@ class KernelMap:
             self._mapped = problem.X, sp.csr_matrix(vectors)
         return replace(problem, X=self._mapped[1])
 
-    def model(self, problem: Problem, classes: Sequence[str], coefficients: NDArray[np.float64]) -> KernelModel:
+    def model(self, problem: Problem, classes: Sequence[str], coefficients: Floats) -> KernelModel:
         """The model of what each example of the prepared problem adds, shape (n_samples, n_classes)."""
         support = np.flatnonzero((coefficients != 0).any(axis=1))
         function, offset = self._function(problem), self._params.bias**2
@@ -84,7 +74,7 @@ class KernelMap:
         return KernelFunction(params.kernel, params.degree, 1.0 if gamma == "scale" else float(gamma), params.coef0)
 
 
-def kernel_map(X: sp.csr_matrix, function: KernelFunction, offset: float = 0.0) -> NDArray[np.float64]:
+def kernel_map(X: sp.csr_matrix, function: KernelFunction, offset: float = 0.0) -> Floats:
     """Phi, shape (n_samples, rank): its inner products are the kernel's values plus ``offset``.
 
     It takes n_samples^2 rank operations, half a minute for 3,000 examples, and has the same bits whatever
@@ -123,7 +113,7 @@ def kernel_map(X: sp.csr_matrix, function: KernelFunction, offset: float = 0.0) 
 
 
 @njit(cache=True, nogil=True)
-def _take_off(parts: NDArray[np.float64], rank: int, pivot: int, column: NDArray[np.float64]) -> None:
+def _take_off(parts: Floats, rank: int, pivot: int, column: Floats) -> None:
     """column -= the part of K's column that the first rows of ``parts`` make."""
     for r in range(rank):
         share, part = parts[r, pivot], parts[r]

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from solvers.core.model import Floats, Model
+from solvers.core.model import Model
 from solvers.kernel_svm.kernel_function import KernelFunction, square_lengths
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
+from solvers.numerics.predicted_scores import places
 
 CHUNK_BYTES = 16 << 20
 
@@ -39,10 +40,10 @@ class KernelModel(Model):
         classes: Sequence[str],
         n_features: int,
         function: KernelFunction,
-        features: NDArray[np.int64],
+        features: Ints,
         vectors: sp.csr_matrix,
-        coefficients: NDArray[np.float64],
-        intercept: NDArray[np.float64] | None = None,
+        coefficients: Floats,
+        intercept: Floats | None = None,
     ) -> None:
         self.classes = tuple(classes)
         self.n_features = n_features
@@ -59,8 +60,8 @@ class KernelModel(Model):
         classes: Sequence[str],
         X: sp.csr_matrix,
         function: KernelFunction,
-        support: NDArray[np.int64],
-        coefficients: NDArray[np.float64],
+        support: Ints,
+        coefficients: Floats,
         offset: float = 0.0,
     ) -> "KernelModel":
         """The model whose support vectors are the rows ``support`` (ascending) of the training matrix X.
@@ -114,7 +115,7 @@ class KernelModel(Model):
         features = np.unique(stacked.indices).astype(np.int64)
         return cls(names, n_features, function, features, stacked[:, features], W, intercept)
 
-    def of_rows(self, rows: NDArray[np.int64], n_rows: int) -> "KernelModel":
+    def of_rows(self, rows: Ints, n_rows: int) -> "KernelModel":
         if self.function.name != "precomputed":
             return self
         numbers = rows[self.features]
@@ -136,36 +137,31 @@ class KernelModel(Model):
         """How many support vectors there are."""
         return len(self.coefficients)
 
-    def scores(self, X: sp.csr_matrix) -> Floats:
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
+        self.check_width(X)
         size = max(1, CHUNK_BYTES // (8 * max(self.n_support, len(self.features), 1)))
         scores = np.empty((X.shape[0], len(self.classes)))
         for begin in range(0, X.shape[0], size):
             scores[begin : begin + size] = self._of_values(self.kernel_values(X[begin : begin + size]))
         return scores
 
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
         return np.asarray(self._of_values(self.kernel_values_of_one(indices, values)[None])[0])
 
-    def kernel_values(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+    def kernel_values(self, X: sp.csr_matrix) -> Floats:
         """The rows of X against the support vectors, shape (n_samples, n_support)."""
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+        self.check_width(X)
         squares = square_lengths(X) if self.function.name == "rbf" else np.zeros(X.shape[0])
         return self._of_dense(X[:, self.features].toarray(), squares)
 
-    def kernel_values_of_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_values_of_one(self, indices: Ints32, values: Floats) -> Floats:
         """One sparse example against the support vectors, shape (n_support,)."""
         known = np.zeros((1, len(self.features)))
-        if len(self.features):
-            at = np.searchsorted(self.features, indices)
-            at[at == len(self.features)] = 0
-            present = self.features[at] == indices
-            known[0, at[present]] = values[present]
+        at, present = places(self.features, indices)
+        known[0, at[present]] = values[present]
         return np.asarray(self._of_dense(known, np.array([values @ values]))[0])
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         function = self.function
         arrays = {
             "kernel": np.array([function.name]),
@@ -179,9 +175,7 @@ class KernelModel(Model):
         return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
 
     @classmethod
-    def from_arrays(
-        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
-    ) -> "KernelModel":
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "KernelModel":
         degree, gamma, coef0 = (float(number) for number in arrays["numbers"])
         function = KernelFunction(str(arrays["kernel"][0]), int(degree), gamma, coef0)  # type: ignore[arg-type]
         features, coefficients, intercept = arrays["features"], arrays["coefficients"], arrays.get("intercept")
@@ -194,13 +188,13 @@ class KernelModel(Model):
         vectors = stored_arrays.sparse(arrays, n_support, 0 if given else len(features))
         return cls(classes, n_features, function, features, vectors, coefficients, intercept)
 
-    def _of_dense(self, known: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _of_dense(self, known: Floats, squares: Floats) -> Floats:
         """Kernel values from the used features of examples, shape (n, n_used_features), and their squared lengths."""
         if self.function.name == "precomputed":
             return known
         return self.function.of_products(np.asarray(self.vectors @ known.T), self._squares, squares).T
 
-    def _of_values(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _of_values(self, values: Floats) -> Floats:
         """Scores from kernel values, shape (n, n_support)."""
         scores = np.asarray(values @ self.coefficients)
         return scores if self.intercept is None else scores + self.intercept

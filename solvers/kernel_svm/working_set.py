@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Floats, Ints, Ints32
 from solvers.numerics.block_roots import box_root, simplex_root
 
 TILE = 512
@@ -39,28 +39,24 @@ class BlockRule(NamedTuple):
 class Training(NamedTuple):
     """What stays fixed: true classes, C of each example, K(x_i, x_i)."""
 
-    y: NDArray[np.int32]
-    bounds: NDArray[np.float64]
-    diagonal: NDArray[np.float64]
+    y: Ints32
+    bounds: Floats
+    diagonal: Floats
 
 
 class LocalProblem(NamedTuple):
     """A working set by itself: its examples, the Gram matrix among them, their scores and dual variables by row."""
 
-    picks: NDArray[np.int64]
-    gram: NDArray[np.float64]
-    f: NDArray[np.float64]
-    alpha: NDArray[np.float64]
-    moved: NDArray[np.float64]
+    picks: Ints
+    gram: Floats
+    f: Floats
+    alpha: Floats
+    moved: Floats
 
 
 @njit(cache=True, nogil=True)
 def check_conditions(
-    rule: BlockRule,
-    training: Training,
-    F: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    violations: NDArray[np.float64],
+    rule: BlockRule, training: Training, F: Floats, alpha: Floats, violations: Floats
 ) -> tuple[float, float, float]:
     """Sums over all examples of loss, dual variables and alpha' g; each example's KKT violation in place.
 
@@ -112,13 +108,7 @@ def check_conditions(
 
 
 @njit(cache=True, nogil=True)
-def local_problem(
-    picks: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    store: NDArray[np.float64],
-    F: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-) -> LocalProblem:
+def local_problem(picks: Ints, slots: Ints, store: Floats, F: Floats, alpha: Floats) -> LocalProblem:
     """The Gram matrix, scores and dual variables of the working set ``picks``."""
     q, k = picks.shape[0], F.shape[0]
     local = LocalProblem(picks, np.empty((q, q)), np.empty((q, k)), np.empty((q, k)), np.zeros((q, k)))
@@ -152,8 +142,8 @@ def solve_local(rule: BlockRule, training: Training, local: LocalProblem, budget
             if steps == budget:
                 return steps
             steps += 1
-            total = _block_step(rule, y, C, K, local.f[s], local.alpha[s], b)
-            changed = _coefficients(rule, y, local.alpha[s], b, v, total)
+            _block_step(rule, y, C, K, local.f[s], local.alpha[s], b)
+            changed = _coefficients(rule, y, local.alpha[s], b, v)
             for c in range(k):
                 local.alpha[s, c] = b[c]
                 local.moved[s, c] += v[c]
@@ -169,13 +159,7 @@ def solve_local(rule: BlockRule, training: Training, local: LocalProblem, budget
 
 
 @njit(cache=True, nogil=True)
-def update_scores(
-    local: LocalProblem,
-    slots: NDArray[np.int64],
-    store: NDArray[np.float64],
-    F: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-) -> None:
+def update_scores(local: LocalProblem, slots: Ints, store: Floats, F: Floats, alpha: Floats) -> None:
     """F += moved' K and the new dual variables in place; four columns a pass, so that F is read a quarter as often."""
     q, k = local.f.shape
     n = F.shape[1]
@@ -208,7 +192,7 @@ def update_scores(
 
 
 @njit(cache=True, nogil=True)
-def _violation(rule: BlockRule, y: int, C: float, f: NDArray[np.float64], alpha: NDArray[np.float64]) -> float:
+def _violation(rule: BlockRule, y: int, C: float, f: Floats, alpha: Floats) -> float:
     """The KKT violation of one example, as :func:`check_conditions` has it."""
     own = 1.0 - rule.own * f[y]
     high, low, total = 0.0, np.inf if rule.largest else 0.0, 0.0
@@ -226,16 +210,8 @@ def _violation(rule: BlockRule, y: int, C: float, f: NDArray[np.float64], alpha:
 
 
 @njit(cache=True, nogil=True)
-def _block_step(
-    rule: BlockRule,
-    y: int,
-    C: float,
-    K: float,
-    f: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    b: NDArray[np.float64],
-) -> float:
-    """b = the best dual variables of one example, all others held; their sum is returned.
+def _block_step(rule: BlockRule, y: int, C: float, K: float, f: Floats, alpha: Floats, b: Floats) -> None:
+    """b = the best dual variables of one example, all others held.
 
     Crammer and Singer 2002, equation 37, for the largest violation; its solution is that of their equation 38.
     """
@@ -245,36 +221,29 @@ def _block_step(
         S0 += alpha[c]
     if K <= NO_LENGTH:
         # without a length nothing it does moves a score: what pays goes to its bound
-        total, best = 0.0, 0.0
+        best = 0.0
         for c in range(k):
             g = own + f[c] if c != y else 0.0
             b[c] = C if g > 0.0 and not rule.largest else 0.0
-            total += b[c]
             if g > best:
                 best, top = g, c
         if rule.largest and best > 0.0:
-            b[top] = total = C
-        return total
+            b[top] = C
+        return
     for c in range(k):
         b[c] = (own + f[c]) / K + alpha[c] + rule.gamma * S0 if c != y else -np.inf
-    total = 0.0
     if rule.largest:
         theta = simplex_root(b, k, C)
         for c in range(k):
             b[c] = max(b[c] - theta, 0.0)
-            total += b[c]
     else:
         S = box_root(b, k, C, rule.gamma, S0)
         for c in range(k):
             b[c] = min(max(b[c] - rule.gamma * S, 0.0), C)
-            total += b[c]
-    return total
 
 
 @njit(cache=True, nogil=True)
-def _coefficients(
-    rule: BlockRule, y: int, alpha: NDArray[np.float64], b: NDArray[np.float64], v: NDArray[np.float64], total: float
-) -> bool:
+def _coefficients(rule: BlockRule, y: int, alpha: Floats, b: Floats, v: Floats) -> bool:
     """v = how the coefficients of one example change; false, and b = alpha, where by rounding only."""
     k, changed, sum_of_changes = alpha.shape[0], False, 0.0
     for c in range(k):

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.kernel_svm.gram import CachedColumns
 from solvers.kernel_svm.working_set import (
@@ -15,6 +14,7 @@ from solvers.kernel_svm.working_set import (
     solve_local,
     update_scores,
 )
+from solvers.numerics.array_types import Floats, Ints
 
 # why the loop stops: a column of the Gram matrix is missing, a certificate is reported, the slice is spent
 MISSING, MEASURED, SPENT = 0, 1, 2
@@ -74,10 +74,10 @@ def run_working_sets(
     training: Training,
     settings: LoopSettings,
     cached: CachedColumns,
-    F: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    listed: NDArray[np.int64],
-    violations: NDArray[np.float64],
+    F: Floats,
+    alpha: Floats,
+    listed: Ints,
+    violations: Floats,
     loop: Any,
 ) -> int:
     """Go on until a set misses a column, a certificate is reported, whose sums are in ``loop``, or the slice is spent.
@@ -118,9 +118,7 @@ def run_working_sets(
 
 
 @njit(cache=True, nogil=True)
-def list_worst(
-    violations: NDArray[np.float64], diagonal: NDArray[np.float64], settings: LoopSettings, listed: NDArray[np.int64]
-) -> int:
+def list_worst(violations: Floats, diagonal: Floats, settings: LoopSettings, listed: Ints) -> int:
     """The worst violators in ``listed``, worst first, those of a lower number first among equals; how many there are.
 
     A step along one violated pair gains in proportion to its square over K(x_i, x_i); examples without a length gain

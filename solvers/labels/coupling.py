@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.labels import tree_factor
 from solvers.labels.taxonomy import Taxonomy
+from solvers.numerics.array_types import Floats, Ints
 
 Repair = Literal["refuse", "scale", "raise"]
 
@@ -24,7 +24,7 @@ class CouplingError(ValueError):
     """K is no matrix that makes the regulariser convex; the message names the entry or the eigenvalue."""
 
 
-def by_size(tree: Taxonomy, alpha: float) -> NDArray[np.float64]:
+def by_size(tree: Taxonomy, alpha: float) -> Floats:
     """K of Zhou et al. 2011, equation 6: subtree sizes on the diagonal, alpha between nodes and their ancestors.
 
     Returns
@@ -37,14 +37,12 @@ def by_size(tree: Taxonomy, alpha: float) -> NDArray[np.float64]:
     return K
 
 
-def diagonal(tree: Taxonomy) -> NDArray[np.int64]:
+def diagonal(tree: Taxonomy) -> Ints:
     """Where each node's entry with itself stands among those along the paths."""
     return tree.path_start[1:] - 1
 
 
-def with_entries(
-    tree: Taxonomy, K: NDArray[np.float64], entries: Sequence[tuple[str, str, float]]
-) -> NDArray[np.float64]:
+def with_entries(tree: Taxonomy, K: Floats, entries: Sequence[tuple[str, str, float]]) -> Floats:
     """K with some of its entries replaced, each given by two names and a value.
 
     Raises
@@ -70,14 +68,14 @@ def with_entries(
     return K
 
 
-def comparison(tree: Taxonomy, K: NDArray[np.float64]) -> NDArray[np.float64]:
+def comparison(tree: Taxonomy, K: Floats) -> Floats:
     """The comparison matrix of Zhou et al. 2011, section 3.1: K with all entries off its diagonal negative."""
     compared = -K
     compared[diagonal(tree)] *= -1.0
     return compared
 
 
-def smallest_eigenvalue(tree: Taxonomy, matrix: NDArray[np.float64]) -> float:
+def smallest_eigenvalue(tree: Taxonomy, matrix: Floats) -> float:
     """The smallest eigenvalue of a symmetric matrix along the paths, by bisection, to the precision of floats.
 
     A number is below all eigenvalues if and only if subtracting it leaves the matrix positive definite, which a
@@ -97,7 +95,7 @@ def smallest_eigenvalue(tree: Taxonomy, matrix: NDArray[np.float64]) -> float:
     return _bisected(lambda shift: tree_factor.factor(tree.arrays, matrix, shift, scratch), low, high, 1e-14)
 
 
-def convex(tree: Taxonomy, K: NDArray[np.float64], repair: Repair) -> NDArray[np.float64]:
+def convex(tree: Taxonomy, K: Floats, repair: Repair) -> Floats:
     """K itself where its comparison matrix is positive definite, else K repaired.
 
     Parameters
@@ -130,7 +128,7 @@ def convex(tree: Taxonomy, K: NDArray[np.float64], repair: Repair) -> NDArray[np
         return raised
     scratch = np.empty_like(K)
 
-    def scaled(share: float) -> NDArray[np.float64]:
+    def scaled(share: float) -> Floats:
         tried = K * share
         tried[own] = K[own]
         return tried

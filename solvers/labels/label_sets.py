@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import NAMED, Taxonomy, TaxonomyError
+from solvers.numerics.array_types import Ints, Ints32
 
 MissingParents = Literal["add", "refuse"]
 
@@ -30,8 +31,8 @@ class Orphans:
         How many labels the closed sets have more than the given ones.
     """
 
-    rows: NDArray[np.int64]
-    nodes: NDArray[np.int32]
+    rows: Ints
+    nodes: Ints32
     n_added: int
 
     def __len__(self) -> int:
@@ -77,9 +78,10 @@ def closed(
     begin, complete = tree.closure(np.asarray(indptr, np.int64), given)
     orphans = Orphans(row[lonely], child[lonely], len(complete) - len(keys))
     if len(orphans) and missing_parents == "refuse":
-        told = "; ".join(f"row {i} has {a!r:.80} but not {b!r:.80}" for i, a, b in orphans.named(tree))
+        reported = "; ".join(f"row {i} has {a!r:.80} but not {b!r:.80}" for i, a, b in orphans.named(tree))
         more = f" and {len(orphans) - NAMED} more" if len(orphans) > NAMED else ""
-        raise TaxonomyError(f"{len(orphans)} label(s) are given without their parent: {told}{more}")
+        given_alone = "1 label is" if len(orphans) == 1 else f"{len(orphans)} labels are"
+        raise TaxonomyError(f"{given_alone} given without the parent: {reported}{more}")
     shape = (len(indptr) - 1, tree.n_nodes)
     return sp.csr_matrix((np.ones(len(complete), bool), complete, begin), shape=shape), orphans
 

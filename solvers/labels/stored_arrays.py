@@ -1,26 +1,25 @@
 """What is asked of a stored model's arrays before compiled loops, which check no index, may read them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import Taxonomy
+from solvers.numerics.array_types import Array
 
 
 class ArrayFault(ValueError):
     """Arrays of a stored model do not fit one another; the message names the array, what it has and what was due."""
 
 
-def require_shape(name: str, array: NDArray[Any], *shape: int) -> None:
+def require_shape(name: str, array: Array, *shape: int) -> None:
     """Raise ArrayFault unless ``array`` has that shape."""
     if array.shape != shape:
         raise ArrayFault(f"the array {name} has the shape {array.shape}; {shape} was expected")
 
 
-def require_floats(name: str, array: NDArray[Any] | None, *shape: int) -> None:
+def require_floats(name: str, array: Array | None, *shape: int) -> None:
     """Raise ArrayFault unless ``array`` is None, or has floating-point numbers in that shape."""
     if array is None:
         return
@@ -29,7 +28,7 @@ def require_floats(name: str, array: NDArray[Any] | None, *shape: int) -> None:
     require_shape(name, array, *shape)
 
 
-def require_within(name: str, array: NDArray[Any], least: int, end: int) -> None:
+def require_within(name: str, array: Array, least: int, end: int) -> None:
     """Raise ArrayFault unless ``array`` has one axis of signed integers, all from ``least`` to ``end - 1``."""
     if array.ndim != 1 or array.dtype.kind != "i":
         raise ArrayFault(f"the array {name} has the shape {array.shape} of {array.dtype}; one of integers was expected")
@@ -37,14 +36,14 @@ def require_within(name: str, array: NDArray[Any], least: int, end: int) -> None
         raise ArrayFault(f"the array {name} runs from {array.min()} to {array.max()}; {least} to {end - 1} is allowed")
 
 
-def require_ascending(name: str, array: NDArray[Any], end: int) -> None:
+def require_ascending(name: str, array: Array, end: int) -> None:
     """Raise ArrayFault unless ``array`` has integers from 0 to ``end - 1``, each larger than the one before."""
     require_within(name, array, 0, end)
     if not (array[1:] > array[:-1]).all():
         raise ArrayFault(f"the array {name} does not rise from each number to the next")
 
 
-def require_starts(name: str, array: NDArray[Any], n_parts: int, end: int) -> None:
+def require_starts(name: str, array: Array, n_parts: int, end: int) -> None:
     """Raise ArrayFault unless ``array``, shape (n_parts + 1,), goes from 0 to ``end`` and never falls."""
     require_within(name, array, 0, end + 1)
     require_shape(name, array, n_parts + 1)
@@ -52,7 +51,7 @@ def require_starts(name: str, array: NDArray[Any], n_parts: int, end: int) -> No
         raise ArrayFault(f"the array {name} does not rise from 0 to {end}")
 
 
-def sparse(arrays: Mapping[str, NDArray[Any]], n_rows: int, n_columns: int) -> sp.csr_matrix:
+def sparse(arrays: Mapping[str, Array], n_rows: int, n_columns: int) -> sp.csr_matrix:
     """The csr_matrix of the arrays ``data``, ``indices`` and ``indptr``; raises ArrayFault."""
     data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
     require_floats("data", data, len(indices))
@@ -61,14 +60,14 @@ def sparse(arrays: Mapping[str, NDArray[Any]], n_rows: int, n_columns: int) -> s
     return sp.csr_matrix((data, indices, indptr), shape=(n_rows, n_columns))
 
 
-def require_parents(parent: NDArray[Any]) -> None:
+def require_parents(parent: Array) -> None:
     """Raise ArrayFault unless each node's parent is -1 or a smaller node, and there is a node."""
     require_within("parent", parent, -1, len(parent))
     if len(parent) == 0 or not (parent < np.arange(len(parent))).all():
         raise ArrayFault("the array parent has no node, or one whose parent does not come before it")
 
 
-def tree(names: Sequence[str], parent: NDArray[Any]) -> Taxonomy:
+def tree(names: Sequence[str], parent: Array) -> Taxonomy:
     """The label tree of stored names and parents; raises ArrayFault."""
     require_parents(parent)
     require_shape("parent", parent, len(names))

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.labels import tree_paths
 from solvers.labels.tree_paths import TreeArrays
+from solvers.numerics.array_types import Bools, Floats, Ints, Ints32
 
 ROOT = "root"
 NAMED = 5
 
-Ints = NDArray[np.int32]
 Weighting = Literal["uniform", "sibling", "subtree"]
 
 
@@ -41,7 +41,7 @@ class Taxonomy:
     """
 
     names: tuple[str, ...]
-    parent: Ints
+    parent: Ints32
 
     @classmethod
     def from_edges(cls, edges: Iterable[tuple[str, str]]) -> "Taxonomy":
@@ -137,7 +137,7 @@ class Taxonomy:
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     @cached_property
-    def first_child(self) -> Ints:
+    def first_child(self) -> Ints32:
         """The children in compressed rows, shape (n_nodes + 2,).
 
         Those of node i are the numbers from ``first_child[i + 1]`` to ``first_child[i + 2]``; those of the root are
@@ -151,17 +151,17 @@ class Taxonomy:
         return range(int(self.first_child[node + 1]), int(self.first_child[node + 2]))
 
     @cached_property
-    def is_leaf(self) -> NDArray[np.bool_]:
+    def is_leaf(self) -> Bools:
         """Which nodes have no child, shape (n_nodes,)."""
         return np.asarray(np.diff(self.first_child)[1:] == 0)
 
     @cached_property
-    def leaves(self) -> Ints:
+    def leaves(self) -> Ints32:
         """The nodes without a child, ascending."""
         return np.flatnonzero(self.is_leaf).astype(np.int32)
 
     @cached_property
-    def level(self) -> Ints:
+    def level(self) -> Ints32:
         """Each node's distance from the root, shape (n_nodes,): 1 for its children."""
         return np.asarray(tree_paths.levels(self.parent))
 
@@ -171,12 +171,12 @@ class Taxonomy:
         return int(self.level[-1])
 
     @cached_property
-    def path_start(self) -> NDArray[np.int64]:
+    def path_start(self) -> Ints:
         """Where the path of each node begins in :attr:`path_nodes`, shape (n_nodes + 1,)."""
         return np.concatenate([[0], np.cumsum(self.level, dtype=np.int64)])
 
     @cached_property
-    def path_nodes(self) -> Ints:
+    def path_nodes(self) -> Ints32:
         """The paths of all nodes, end to end: from a child of the root down to the node itself."""
         return np.asarray(tree_paths.paths(self.parent, self.path_start))
 
@@ -185,16 +185,16 @@ class Taxonomy:
         """The tree for compiled code."""
         return TreeArrays(self.parent, self.first_child, self.level, self.path_start, self.path_nodes)
 
-    def path(self, node: int) -> Ints:
+    def path(self, node: int) -> Ints32:
         """The nodes from a child of the root down to ``node``, itself the last."""
         return self.path_nodes[self.path_start[node] : self.path_start[node + 1]]
 
-    def ancestors(self, node: int) -> Ints:
+    def ancestors(self, node: int) -> Ints32:
         """The nodes above ``node`` without the root, the highest first."""
         return self.path(node)[:-1]
 
     @cached_property
-    def subtree_size(self) -> NDArray[np.int64]:
+    def subtree_size(self) -> Ints:
         """The number of nodes of the subtree below each node, itself counted, shape (n_nodes,)."""
         return np.bincount(self.path_nodes, minlength=self.n_nodes).astype(np.int64)
 
@@ -203,7 +203,7 @@ class Taxonomy:
         begin, end = np.searchsorted(self.level, [level, level + 1])
         return range(int(begin), int(end))
 
-    def find(self, labels: Iterable[str]) -> Ints:
+    def find(self, labels: Iterable[str]) -> Ints32:
         """The numbers of labels.
 
         Raises
@@ -217,14 +217,15 @@ class Taxonomy:
             unknown = list(dict.fromkeys(asked[at] for at in np.flatnonzero(found < 0)))
             more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
             named = ", ".join(f"{label!r:.80}" for label in unknown[:NAMED])
-            raise TaxonomyError(f"the label tree has no node for {len(unknown)} label(s): {named}{more}")
+            labels = "1 label" if len(unknown) == 1 else f"{len(unknown)} labels"
+            raise TaxonomyError(f"the label tree has no node for {labels}: {named}{more}")
         return found
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {name: node for node, name in enumerate(self.names)}
 
-    def closure(self, indptr: NDArray[np.integer], nodes: Ints) -> tuple[NDArray[np.int64], Ints]:
+    def closure(self, indptr: NDArray[np.integer], nodes: Ints32) -> tuple[Ints, Ints32]:
         """Sets of labels with all their ancestors.
 
         Parameters
@@ -242,7 +243,7 @@ class Taxonomy:
         begin, closed = tree_paths.closure(self.path_start, self.path_nodes, np.asarray(indptr, np.int64), nodes)
         return begin, closed
 
-    def loss_weights(self, kind: Weighting) -> NDArray[np.float64]:
+    def loss_weights(self, kind: Weighting) -> Floats:
         """What a mistake at each node counts in a hierarchical loss, shape (n_nodes,).
 
         Rousu et al. 2005, section 2: ``uniform`` is 1; ``sibling`` divides what the parent counts (the root: 1) among
@@ -255,7 +256,7 @@ class Taxonomy:
         counts = np.diff(self.first_child)
         return np.asarray(tree_paths.shared(self.parent, counts.astype(np.int64)))
 
-    def distance(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    def distance(self, a: ArrayLike, b: ArrayLike) -> Floats:
         """Half the length of the path between nodes, for every pair of two arrays of numbers; -1 is the root.
 
         Zhou et al. 2011, section 5. Leaves under one parent are 1 apart.
@@ -269,11 +270,11 @@ def _fault(above: dict[str, str]) -> str:
     """Why these nodes with the parents they name are no tree."""
     if not above:
         return "the label tree has no edge; at least one was expected"
-    settled: dict[str, bool] = {ROOT: True}
+    resolved: dict[str, bool] = {ROOT: True}
     for begin in above:
         trail, node = [], begin
-        while node in above and node not in settled:
-            settled[node] = False
+        while node in above and node not in resolved:
+            resolved[node] = False
             trail.append(node)
             node = above[node]
         if node in trail:
@@ -287,5 +288,5 @@ def _fault(above: dict[str, str]) -> str:
                 f"{node!r:.80} is the parent of {trail[-1]!r:.80}, but hangs below no other node; is it below {ROOT!r}?"
             )
         for name in trail:
-            settled[name] = True
+            resolved[name] = True
     raise AssertionError("every node leads to the root")

@@ -9,16 +9,12 @@ costs are those of the pattern.
 ``K^{-1} = B B'``: weights W = V K^{-1} are R B' with R = V B, and their norm ``tr(V K^{-1} V')`` is ``|R|^2``.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.labels.tree_paths import TreeArrays
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.numerics.copies import copy
-
-Floats = NDArray[np.float64]
 
 
 @njit(cache=True, nogil=True)
@@ -56,7 +52,7 @@ def factor(tree: TreeArrays, K: Floats, shift: float, B: Floats) -> bool:
 
 
 @njit(inline="always")
-def inverse(start: NDArray[np.int64], nodes: NDArray[np.int32], B: Floats, i: int, j: int) -> float:
+def inverse(start: Ints, nodes: Ints32, B: Floats, i: int, j: int) -> float:
     """Entry (i, j) of ``K^{-1}``: the product of rows i and j of B, over the common part of their paths."""
     p, q, total = start[i], start[j], 0.0
     n = min(start[i + 1] - p, start[j + 1] - q)
@@ -68,7 +64,7 @@ def inverse(start: NDArray[np.int64], nodes: NDArray[np.int32], B: Floats, i: in
 
 
 @njit(cache=True, nogil=True)
-def times_factor(tree: TreeArrays, B: Floats, V: NDArray[Any]) -> None:
+def times_factor(tree: TreeArrays, B: Floats, V: Array) -> None:
     """V becomes R = V B in place, row by row."""
     start, nodes = tree.path_start, tree.path_nodes
     for f in range(V.shape[0]):
@@ -84,7 +80,7 @@ def times_factor(tree: TreeArrays, B: Floats, V: NDArray[Any]) -> None:
 
 
 @njit(inline="always")
-def _weight(start: NDArray[np.int64], nodes: NDArray[np.int32], B: Floats, row: NDArray[Any], i: int) -> float:
+def weight(start: Ints, nodes: Ints32, B: Floats, row: Array, i: int) -> float:
     """The entry of node i in a row of W = R B', from that row of R."""
     total = 0.0
     for p in range(start[i], start[i + 1]):
@@ -93,17 +89,17 @@ def _weight(start: NDArray[np.int64], nodes: NDArray[np.int32], B: Floats, row: 
 
 
 @njit(cache=True, nogil=True)
-def to_weights(tree: TreeArrays, B: Floats, R: NDArray[Any], W: NDArray[Any]) -> None:
+def to_weights(tree: TreeArrays, B: Floats, R: Array, W: Array) -> None:
     """W = R B', row by row; W may be narrower than R, and must not be R."""
     start, nodes = tree.path_start, tree.path_nodes
     for f in range(R.shape[0]):
         row = R[f]
         for i in range(start.shape[0] - 1):
-            W[f, i] = _weight(start, nodes, B, row, i)
+            W[f, i] = weight(start, nodes, B, row, i)
 
 
 @njit(cache=True, nogil=True)
-def inner_products(tree: TreeArrays, B: Floats, R: NDArray[Any], G: Floats) -> None:
+def inner_products(tree: TreeArrays, B: Floats, R: Array, G: Floats) -> None:
     """G, along the paths: ``w_i . w_a`` of every node i with each node a of its path, for W = R B'."""
     start, nodes = tree.path_start, tree.path_nodes
     m = tree.parent.shape[0]
@@ -117,7 +113,7 @@ def inner_products(tree: TreeArrays, B: Floats, R: NDArray[Any], G: Floats) -> N
         if not some:
             continue
         for i in range(m):
-            w[i] = _weight(start, nodes, B, row, i)
+            w[i] = weight(start, nodes, B, row, i)
             if w[i] != 0.0:
                 for p in range(start[i], start[i + 1]):
                     G[p] += w[i] * w[nodes[p]]
@@ -150,7 +146,7 @@ def sign_step(tree: TreeArrays, K: Floats, B: Floats, G: Floats, S: Floats, new:
 
 
 @njit(cache=True, nogil=True)
-def add_product(tree: TreeArrays, A: Floats, W: NDArray[Any], out: NDArray[Any]) -> None:
+def add_product(tree: TreeArrays, A: Floats, W: Array, out: Array) -> None:
     """out += W A, row by row, for a symmetric matrix along the paths."""
     start, nodes = tree.path_start, tree.path_nodes
     for f in range(W.shape[0]):

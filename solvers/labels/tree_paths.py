@@ -4,21 +4,22 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Floats, Ints, Ints32
 
 
 class TreeArrays(NamedTuple):
     """A label tree as compiled code takes it; the fields are those of :class:`solvers.labels.taxonomy.Taxonomy`."""
 
-    parent: NDArray[np.int32]
-    first_child: NDArray[np.int32]
-    level: NDArray[np.int32]
-    path_start: NDArray[np.int64]
-    path_nodes: NDArray[np.int32]
+    parent: Ints32
+    first_child: Ints32
+    level: Ints32
+    path_start: Ints
+    path_nodes: Ints32
 
 
 @njit(cache=True, nogil=True)
-def levels(parent: NDArray[np.int32]) -> NDArray[np.int32]:
+def levels(parent: Ints32) -> Ints32:
     """The distance of every node from the root."""
     level = np.empty(parent.shape[0], np.int32)
     for i in range(parent.shape[0]):
@@ -27,7 +28,7 @@ def levels(parent: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 @njit(cache=True, nogil=True)
-def paths(parent: NDArray[np.int32], start: NDArray[np.int64]) -> NDArray[np.int32]:
+def paths(parent: Ints32, start: Ints) -> Ints32:
     """The path from the top down to every node, end to end."""
     nodes = np.empty(start[-1], np.int32)
     for i in range(parent.shape[0]):
@@ -39,9 +40,7 @@ def paths(parent: NDArray[np.int32], start: NDArray[np.int64]) -> NDArray[np.int
 
 
 @njit(cache=True, nogil=True)
-def closure(
-    start: NDArray[np.int64], nodes: NDArray[np.int32], indptr: NDArray[np.int64], given: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def closure(start: Ints, nodes: Ints32, indptr: Ints, given: Ints32) -> tuple[Ints, Ints32]:
     """Sets of nodes with everything on their paths, each set ascending."""
     room = 0
     for p in range(given.shape[0]):
@@ -62,7 +61,7 @@ def closure(
 
 
 @njit(cache=True, nogil=True)
-def shared(parent: NDArray[np.int32], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def shared(parent: Ints32, counts: Ints) -> Floats:
     """What every node counts where each divides its own count among its children; counts begin with the root's."""
     weights = np.empty(parent.shape[0])
     for i in range(parent.shape[0]):
@@ -71,9 +70,7 @@ def shared(parent: NDArray[np.int32], counts: NDArray[np.int64]) -> NDArray[np.f
 
 
 @njit(cache=True, nogil=True)
-def distances(
-    parent: NDArray[np.int32], level: NDArray[np.int32], a: NDArray[np.int32], b: NDArray[np.int32]
-) -> NDArray[np.float64]:
+def distances(parent: Ints32, level: Ints32, a: Ints32, b: Ints32) -> Floats:
     """Half the length of the path between a[p] and b[p]."""
     out = np.empty(a.shape[0])
     for p in range(a.shape[0]):
@@ -87,3 +84,12 @@ def distances(
             steps += 1
         out[p] = 0.5 * steps
     return out
+
+
+@njit(inline="always")
+def shared_depth(level: Ints32, start: Ints, nodes: Ints32, i: int, j: int) -> int:
+    """How many nodes the paths to nodes i and j have in common."""
+    n = 0
+    while n < min(level[i], level[j]) and nodes[start[i] + n] == nodes[start[j] + n]:
+        n += 1
+    return n

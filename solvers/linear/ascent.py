@@ -13,7 +13,6 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
@@ -24,7 +23,8 @@ from solvers.core.problem import Problem
 from solvers.linear.layouts.layouts import Layout
 from solvers.linear.run import Counters, Run, Schedule, duals_of
 from solvers.linear.visits import Task, Visits, no_progress
-from solvers.numerics.orders import awake, shuffled
+from solvers.numerics.array_types import Floats, Ints32
+from solvers.numerics.orders import active, shuffled
 from solvers.numerics.rows import ALIGNMENT
 
 FIRST_CANDIDATES = 16
@@ -72,7 +72,7 @@ class Loss(Protocol):
     def visit(self, task: Task, run: Run, visits: Visits) -> int:
         """Ascend on the examples of ``visits``; returns where it stopped, before their end when out of room."""
 
-    def measure(self, task: Task, run: Run, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
+    def measure(self, task: Task, run: Run, gaps: Floats) -> tuple[float, float, float]:
         """Objective and dual value without the empty examples, and the multiple of W that the objective is of.
 
         That is the best of many multiples, as the length of W settles late: see :mod:`solvers.numerics.scaling_search`.
@@ -106,12 +106,16 @@ class Ascent:
     ----------
     inner_pass : callable, optional
         Given task, run and budget, begins one, and returns what passes that it has also ended have cost.
+    end_game : callable, optional
+        Given the task and the run before the first, second, fourth, eighth ... certificate, may raise the dual value by
+        other means than passes; what it has cost does not count.
     """
 
     loss: Loss
     params: AscentParams
     seed: int
     inner_pass: Callable[[Task, Run, float], float] | None = None
+    end_game: Callable[[Task, Run], None] | None = None
 
     def steps(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """Train on the prepared problem, from the start or from the state of a step."""
@@ -153,6 +157,9 @@ class Ascent:
                 yield run.step(np.nan, np.nan, converged=False)
                 continue
             counters.certified += 1
+            # where it has not ended the run it is tried ever more seldom: it may cost far more than passes
+            if self.end_game is not None and counters.certified & (counters.certified - 1) == 0:
+                self.end_game(task, run)
             self.loss.rebuild(task, run.duals, run.W)
             primal, dual, run.scale = self.loss.measure(task, run, gaps)
             primal, dual = primal + constant, dual + constant
@@ -165,10 +172,10 @@ class Ascent:
             if converged:
                 return
 
-    def _begin_epoch(self, run: Run, examples: NDArray[np.int32]) -> None:
+    def _begin_epoch(self, run: Run, examples: Ints32) -> None:
         run.counters.epoch, run.counters.inner_passes = run.counters.epoch + 1, 0
         run.progress.statistics[:] = 0.0
-        order = shuffled(awake(examples, run.progress.unchanged, run.counters.epoch), self.seed, run.counters.epoch)
+        order = shuffled(active(examples, run.progress.unchanged, run.counters.epoch), self.seed, run.counters.epoch)
         run.start(order, float(run.layout.full[order].sum()))
 
     def _advance(self, task: Task, run: Run, budget: float) -> float:
@@ -178,8 +185,8 @@ class Ascent:
         if counters.position == stop:
             return 0.0
         if counters.position > 0 or spent > budget:
-            rest = run.order[counters.position :]
-            work = np.cumsum(run.layout.full[rest] if full else run.layout.listed[rest] * run.duals.length[rest])
+            left = run.order[counters.position :]
+            work = np.cumsum(run.layout.full[left] if full else run.layout.listed[left] * run.duals.length[left])
             n = min(len(work), 1 + int(np.searchsorted(work, budget)))
             stop, spent = counters.position + n, float(work[n - 1])
         most = FIRST_CANDIDATES if counters.epoch == 1 else task.n_classes
@@ -272,14 +279,14 @@ def weights_bytes(n_samples: int, n_features: int, n_classes: int, dtype: np.dty
     return n_features * -(-n_classes // width) * ALIGNMENT + 16 * n_samples
 
 
-def _rank(problem: Problem) -> NDArray[np.int32]:
+def _rank(problem: Problem) -> Ints32:
     """The column of W that belongs to each class: the frequent ones first, so that they share cache lines."""
     rank = np.empty(problem.n_classes, np.int32)
     rank[order_of_classes(problem)] = np.arange(problem.n_classes, dtype=np.int32)
     return rank
 
 
-def order_of_classes(problem: Problem) -> NDArray[np.int32]:
+def order_of_classes(problem: Problem) -> Ints32:
     """The class that each column of W belongs to."""
     return np.argsort(-np.bincount(problem.y, minlength=problem.n_classes), kind="stable").astype(np.int32)
 

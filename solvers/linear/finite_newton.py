@@ -9,18 +9,16 @@ dual variables 2 c_i max(0, 1 - s_i w' x_i), scaled, certify every iterate.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from solvers.core.base import State
+from solvers.numerics.array_types import Array, Floats
 
-Floats = NDArray[np.float64]
 SLICE_PRODUCTS = 2e10
-SETTLED = 1e-12
+CONVERGED = 1e-12
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Iterate:
     primal: float
     dual: float
     violation: float
-    settled: bool
+    converged: bool
     state: State
 
 
@@ -43,7 +41,7 @@ def estimate_bytes(n: int, d: int, columns: int) -> int:
     return 8 * (2 * n * d + 4 * n * columns + 2 * d * d)
 
 
-def iterations(X: Floats, signs: NDArray[Any], costs: Floats, state: State | None) -> Iterator[Iterate]:
+def iterations(X: Floats, signs: Array, costs: Floats, state: State | None) -> Iterator[Iterate]:
     """Iterate until every column is at its optimum, or rounding leaves no way on.
 
     Parameters
@@ -54,28 +52,28 @@ def iterations(X: Floats, signs: NDArray[Any], costs: Floats, state: State | Non
     costs : float64 array, shape (n,)
         Positive.
     state : mapping, optional
-        ``W`` (columns, d), ``settled`` (columns,), ``clock`` (iteration, column), of an earlier iterate.
+        ``W`` (columns, d), ``converged`` (columns,), ``counters`` (iteration, column), of an earlier iterate.
     """
     n, d = X.shape
     columns = signs.shape[1]
     if state is None:
-        W, settled, (number, column) = np.zeros((columns, d)), np.zeros(columns, np.bool_), (0, columns)
+        W, converged, (number, column) = np.zeros((columns, d)), np.zeros(columns, np.bool_), (0, columns)
     else:
-        W, settled, (number, column) = np.array(state["W"]), np.array(state["settled"]), map(int, state["clock"])
+        W, converged, (number, column) = np.array(state["W"]), np.array(state["converged"]), map(int, state["counters"])
     each = max(1, int(SLICE_PRODUCTS // max(1, n * d * d)))
-    while column < columns or not settled.all():
+    while column < columns or not converged.all():
         if column == columns:
             number, column = number + 1, 0
         stop = min(column + each, columns)
-        for c in np.flatnonzero(~settled[column:stop]) + column:
-            W[c], settled[c] = _step(X, signs[:, c].astype(np.float64), costs, W[c])
+        for c in np.flatnonzero(~converged[column:stop]) + column:
+            W[c], converged[c] = _step(X, signs[:, c].astype(np.float64), costs, W[c])
         column = stop
-        now = {"W": W, "settled": settled, "clock": np.array([number, column])}
+        now = {"W": W, "converged": converged, "counters": np.array([number, column])}
         bounds = certificate(X, signs, costs, W) if column == columns else (np.nan, np.nan, np.nan)
-        yield Iterate(number, *bounds, bool(settled.all()) and column == columns, now)
+        yield Iterate(number, *bounds, bool(converged.all()) and column == columns, now)
 
 
-def certificate(X: Floats, signs: NDArray[Any], costs: Floats, W: Floats) -> tuple[float, float, float]:
+def certificate(X: Floats, signs: Array, costs: Floats, W: Floats) -> tuple[float, float, float]:
     """Primal value, a lower bound of the optimum, and the largest entry of the gradient, over all columns."""
     slack = np.maximum(0.0, 1.0 - signs * (X @ W.T)) * (signs != 0)
     alpha = 2.0 * costs[:, None] * slack
@@ -105,7 +103,7 @@ def _step(X: Floats, s: Floats, costs: Floats, w: Floats) -> tuple[Floats, bool]
     length = _length(f, X @ direction, s, costs, float(w @ direction), float(direction @ direction))
     new = w + length * direction
     same = length == 1.0 and np.array_equal(active, (s * (X @ new) < 1.0) & (s != 0.0))
-    return new, bool(same or np.abs(length * direction).max(initial=0.0) <= SETTLED * np.abs(new).max(initial=0.0))
+    return new, bool(same or np.abs(length * direction).max(initial=0.0) <= CONVERGED * np.abs(new).max(initial=0.0))
 
 
 @njit(cache=True, nogil=True)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
 from solvers.core.dual_variables import filled, share, warm_state
@@ -15,6 +15,7 @@ from solvers.core.machine import Machine
 from solvers.core.memory import limit_bytes, refuse
 from solvers.core.problem import Problem, ProblemError
 from solvers.core.sparse_linear_model import SparseLinearModel
+from solvers.linear import active_set
 from solvers.linear.ascent import (
     LIVE_SHARE,
     WORTH,
@@ -32,19 +33,23 @@ from solvers.linear.layouts.dense_simd import DenseRows
 from solvers.linear.layouts.hybrid_layout import DENSE_SHARE, HybridLayout
 from solvers.linear.layouts.layouts import DenseLayout, Layout
 from solvers.linear.run import Run
-from solvers.linear.sharded import score_exchange, tournament
 from solvers.linear.sharded.linear_shards import LinearShards, Part
+from solvers.linear.sharded.score_exchange import ScoreTraining
 from solvers.linear.sharded.task import Plan
+from solvers.linear.sharded.tournament import TournamentTraining
+from solvers.linear.sharded.training import train
 from solvers.linear.steps import conjugate, joint, joint_dense
 from solvers.linear.steps.bounds_snapping import snap_to_bounds
 from solvers.linear.steps.joint_dense import Inner
 from solvers.linear.visits import Task, Visits
 from solvers.numerics import coefficients, scaling_search
+from solvers.numerics.array_types import Floats
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.orders import live
 from solvers.sharding.exchange import Exchange, ExchangeKind
 
 GRADIENTS_FROM, GRADIENTS_EVERY, LONGEST_WAIT = 10, 4, 31
+END_GAME_BELOW = 1e-4
 FEWEST_PRODUCTS, MOST_PRODUCTS, REDUCTION = 8, 40, 1e-3
 LIST_BYTES, ENTRY_BYTES = 12, 12
 ROOM = 1 << 16
@@ -85,7 +90,7 @@ class RelativeLoss:
             return int(joint_dense.visit(task, visits, self.largest, run.W, run.duals, run.progress))
         return int(joint.visit(task, visits, self.largest, *run.W, run.duals, run.progress))
 
-    def measure(self, task: Task, run: Run, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
+    def measure(self, task: Task, run: Run, gaps: Floats) -> tuple[float, float, float]:
         terms = scaling_search.blank()
         if isinstance(task.rows, DenseRows):
             losses, total = joint_dense.certify(task, self.largest, run.W, run.duals, gaps, terms)
@@ -164,6 +169,21 @@ class RelativeLoss:
         schedule.gradients_epoch = epoch + schedule.gradients_wait
         return float(cost)
 
+    def end_game(self, task: Task, run: Run) -> None:
+        """Newton's steps on the free dual variables of few examples, with summed violations, in float64."""
+        n, k, rows = len(task.y), task.n_classes, task.rows
+        if self.largest or n * k > active_set.MOST_VARIABLES or self.params.tol >= END_GAME_BELOW:
+            return
+        if rows.data.dtype != np.float64:
+            return
+        X = rows.data if isinstance(rows, DenseRows) else sp.csr_matrix((rows.data, rows.indices, rows.indptr))
+        G = X @ X.T if isinstance(X, np.ndarray) else (X @ X.T).toarray()
+        # empty rows have no dual variables: their loss is a constant
+        bounds = np.where(rows.squares > 0.0, task.bounds, 0.0)
+        alpha = active_set.ascend(G, task.y, bounds, coefficients.duals(run.duals, k), self.params.tol)
+        shares = sp.csr_matrix(alpha / task.bounds[:, None])
+        run.duals = coefficients.of_shares(shares, task.y, task.bounds, self.largest)
+
 
 class RelativeMargins(Machine[A], LinearShards):
     """A machine of this family takes the largest violation ``1 - f_y + f_c`` of an example, or sums them."""
@@ -178,7 +198,7 @@ class RelativeMargins(Machine[A], LinearShards):
     @property
     def ascent(self) -> Ascent:
         """The driver."""
-        return Ascent(self._loss, self.params, self.seed, self._loss.inner_pass)
+        return Ascent(self._loss, self.params, self.seed, self._loss.inner_pass, self._loss.end_game)
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         return self.ascent.steps(problem, state)
@@ -227,8 +247,8 @@ class RelativeMargins(Machine[A], LinearShards):
         plan = Plan(
             params.C, params.tol, params.max_epochs, precision(params), self.seed, zero, largest_loss=self.largest_loss
         )
-        train = tournament.train if kind == "weights" else score_exchange.train
-        return train(problem, plan, exchange, self.threads, state)
+        training = TournamentTraining if kind == "weights" else ScoreTraining
+        return train(partial(training, problem, plan, exchange), self.threads, state)
 
     def part(self, problem: Problem, state: State) -> Part:
         prepared, own = self.prepared(problem), np.asarray(state["own"])

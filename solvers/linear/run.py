@@ -4,11 +4,11 @@ from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
 from solvers.linear.layouts.layouts import Layout
 from solvers.linear.visits import STATISTICS, Progress
+from solvers.numerics.array_types import Ints32
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Run:
     W: Any
     duals: Any
     progress: Progress
-    order: NDArray[np.int32]
+    order: Ints32
     counters: Counters
     schedule: Schedule
     scale: float = 1.0
@@ -76,7 +76,7 @@ class Run:
         """The record of the present epoch."""
         return self.progress.statistics[0]
 
-    def start(self, order: NDArray[np.int32], cost: float) -> None:
+    def start(self, order: Ints32, cost: float) -> None:
         """Begin a pass over these examples, at this cost."""
         self.order, self.counters.position, self.schedule.cost = order, 0, cost
         self.statistics["gain"] = 0.0

@@ -7,11 +7,11 @@ that cannot be separated, an interior point method some dozens of iterations for
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
@@ -21,15 +21,19 @@ from solvers.core.machine import Machine
 from solvers.core.problem import Problem
 from solvers.linear.ascent import A, Ascent, AscentParams, fitted, precision, weights_bytes
 from solvers.linear.interior import interior_point
+from solvers.linear.interior.iterate import Losses
 from solvers.linear.layouts.layouts import Layout, SparseLayout
 from solvers.linear.run import Run
 from solvers.linear.sharded.linear_shards import LinearShards, Part
-from solvers.linear.sharded.sum_to_zero import train
+from solvers.linear.sharded.sum_to_zero.mean import MeanTraining
+from solvers.linear.sharded.sum_to_zero.sums import SumTraining
 from solvers.linear.sharded.task import Plan
+from solvers.linear.sharded.training import train
 from solvers.linear.steps import absolute
 from solvers.linear.steps.absolute import Alpha, Margins
 from solvers.linear.visits import Task, Visits
 from solvers.numerics import scaling_search
+from solvers.numerics.array_types import Array, Floats, Ints
 from solvers.numerics.rows import arrange
 from solvers.sharding.exchange import Exchange, ExchangeKind
 
@@ -74,15 +78,19 @@ class AbsoluteLoss:
         absolute.visit(task, visits, self.margins(task.n_classes), run.W, run.duals.values, run.progress)
         return visits.end
 
-    def measure(self, task: Task, run: Run, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
+    def measure(self, task: Task, run: Run, gaps: Floats) -> tuple[float, float, float]:
         margins, terms = self.margins(task.n_classes), scaling_search.blank()
-        losses, total = absolute.certify(task, margins, run.W, run.duals.values, gaps, terms)
+        sums = np.empty(2)
+        absolute.certify(task, margins, run.W, run.duals.values, gaps, terms, sums, 0, len(gaps))
+        losses, total = sums.tolist()
         half = 0.5 * run.layout.square_norm(run.W)
         primal, multiple = (half + losses, 1.0) if margins.shared else scaling_search.best_point(half, losses, terms)
         return primal, total - half, multiple
 
-    def rebuild(self, task: Task, duals: Alpha, W: NDArray[Any]) -> None:
-        absolute.rebuild(task.rows, task.y, task.n_classes, duals.values, W)
+    def rebuild(self, task: Task, duals: Alpha, W: Array) -> None:
+        totals = np.empty(len(task.y))
+        absolute.signed_sums(task.y, duals.values, totals, 0, len(totals))
+        absolute.rebuild(task.rows, task.y, task.n_classes, duals.values, totals, W, 0, task.n_classes)
 
     def linear_part(self, task: Task, duals: Alpha) -> float:
         own, other, *_ = self.margins(task.n_classes)
@@ -108,11 +116,12 @@ class AbsoluteLoss:
 class SumToZero(Machine[A], LinearShards):
     """A machine of this family is no more than its margins (Dogan et al. 2016, Table 1).
 
-    One that sums the losses of an example trains by block ascent or by interior point; in shards by the former.
+    One that sums the losses of an example trains by block ascent or by interior point; in shards by the former,
+    or by single variables with the mean held.
     """
 
     columns = ("W", "alpha")
-    exchange_kinds = ("sums",)
+    exchange_kinds = ("sums", "mean")
     lead = 2.0
 
     @abstractmethod
@@ -175,7 +184,8 @@ class SumToZero(Machine[A], LinearShards):
         problem, params, k = self.prepared(problem), self.params, problem.n_classes
         zero = self._loss.at_zero(k)
         plan = Plan(params.C, params.tol, params.max_epochs, precision(params), self.seed, zero)
-        return train(problem, plan, self.margins(k), exchange, self.threads, state)
+        training = MeanTraining if kind == "mean" else SumTraining
+        return train(partial(training, problem, plan, self.margins(k), exchange), self.threads, state)
 
     def part(self, problem: Problem, state: State) -> Part:
         prepared, own = self.prepared(problem), np.asarray(state["own"])
@@ -188,7 +198,7 @@ class SumToZero(Machine[A], LinearShards):
         duals = share(np.count_nonzero(state["alpha"][:, : len(own)]), float(each.sum()))
         return Part(np.sort(features), own, W, self.params.bias, duals)
 
-    def _interior(self, problem: Problem, features: NDArray[np.int64]) -> bool:
+    def _interior(self, problem: Problem, features: Ints) -> bool:
         return self._suits_interior(problem.n_samples, len(features), problem.n_classes)
 
     def _suits_interior(self, n: int, d: int, k: int) -> bool:
@@ -209,17 +219,13 @@ class SumToZero(Machine[A], LinearShards):
         _, losses = self._interior_problem(problem, features)
         return int(np.count_nonzero((state["alpha"] > NEXT_TO_NOTHING * losses.bounds)[filled(problem)]))
 
-    def _interior_problem(
-        self, problem: Problem, features: NDArray[np.int64]
-    ) -> tuple[sp.csr_matrix, interior_point.Losses]:
+    def _interior_problem(self, problem: Problem, features: Ints) -> tuple[sp.csr_matrix, Losses]:
         own, other, own_share, other_share, _ = self.margins(problem.n_classes)
         costs = self.params.C * problem.weights
-        losses = interior_point.Losses.of_classes(
-            problem.y, problem.n_classes, costs, (own, own_share), (other, other_share)
-        )
+        losses = Losses.of_classes(problem.y, problem.n_classes, costs, (own, own_share), (other, other_share))
         return sp.csr_matrix(problem.X[:, features]), losses
 
-    def _interior_steps(self, problem: Problem, features: NDArray[np.int64], state: State | None) -> Iterator[Step]:
+    def _interior_steps(self, problem: Problem, features: Ints, state: State | None) -> Iterator[Step]:
         assert isinstance(self.params, SummedParams)
         limit = self.params.interior_mb << 20
         X, losses = self._interior_problem(problem, features)
@@ -232,5 +238,5 @@ class SumToZero(Machine[A], LinearShards):
                 return
 
 
-def _used(problem: Problem) -> NDArray[np.int64]:
+def _used(problem: Problem) -> Ints:
     return np.flatnonzero(np.bincount(problem.X.indices, minlength=problem.n_features))

@@ -3,7 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Array, Bytes, Floats, Floats32, Ints32
 
 # of the examples visited: their parts of the gap and their weighted losses, each before its step, the largest
 # violation, and what the dual has gained
@@ -14,8 +15,8 @@ class Task(NamedTuple):
     """All that stays fixed while a method trains: rows, class indices, C times the weights, the number of classes."""
 
     rows: Any
-    y: NDArray[np.int32]
-    bounds: NDArray[np.float64]
+    y: Ints32
+    bounds: Floats
     n_classes: int
 
 
@@ -26,7 +27,7 @@ class Visits(NamedTuple):
     those that the example's dual variables name.
     """
 
-    order: NDArray[np.int32]
+    order: Ints32
     begin: int
     end: int
     full: bool
@@ -39,15 +40,15 @@ class Progress(NamedTuple):
     Attributes
     ----------
     unchanged : uint8 array, shape (n_samples,)
-        How many full visits in a row have changed nothing: see :func:`solvers.numerics.orders.awake`.
+        How many full visits in a row have changed nothing: see :func:`solvers.numerics.orders.active`.
     gains : float32 array, shape (n_samples,)
         What the example's last visit has gained.
     statistics : array of STATISTICS, shape (1,)
     """
 
-    unchanged: NDArray[np.uint8]
-    gains: NDArray[np.float32]
-    statistics: NDArray[Any]
+    unchanged: Bytes
+    gains: Floats32
+    statistics: Array
 
 
 def no_progress(n_samples: int) -> Progress:

@@ -17,6 +17,10 @@ class AbsoluteMaximum(SumToZero[AscentParams]):
 
     name = "absolute_maximum"
     title = "Absolute maximum machine (ADM)"
+    formula = (
+        r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \max_{c \ne y_i} (1 + w_c^\top x_i)_+ \quad \text{subject to } "
+        r"\sum_c w_c = 0"
+    )
     paper = "Dogan et al. 2016"
     handles = Handles(flat=True)
     Params = AscentParams

@@ -16,6 +16,10 @@ class AbsoluteSum(SumToZero[SummedParams]):
 
     name = "absolute_sum"
     title = "Absolute sum machine (ATS)"
+    formula = (
+        r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \Big( (1 - w_{y_i}^\top x_i)_+ + \sum_{c \ne y_i} (1 + "
+        r"w_c^\top x_i)_+ \Big) \quad \text{subject to } \sum_c w_c = 0"
+    )
     paper = "Dogan et al. 2016"
     handles = Handles(flat=True, shards=True)
     Params = SummedParams

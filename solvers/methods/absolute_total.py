@@ -17,6 +17,10 @@ class AbsoluteTotal(SumToZero[AscentParams]):
 
     name = "absolute_total"
     title = "Absolute total machine (ATM)"
+    formula = (
+        r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \max_c (1 - s_{ic} w_c^\top x_i)_+ \quad \text{subject to } "
+        r"\sum_c w_c = 0"
+    )
     paper = "Dogan et al. 2016"
     handles = Handles(flat=True)
     Params = AscentParams

@@ -8,10 +8,8 @@ colours apart, and an example weighs what it and the classes of the other colour
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.boosting import adaboost_steps
@@ -21,6 +19,7 @@ from solvers.boosting.params import BoostingParams
 from solvers.boosting.rounds import Report, Run, Task
 from solvers.boosting.weak_learners.channels import Channels
 from solvers.core.base import Handles
+from solvers.numerics.array_types import Array
 from solvers.numerics.thread_pool import ThreadPool
 
 COLOURS = 1 << 20
@@ -40,6 +39,10 @@ class AdaboostEcc(Boosting[AdaboostEccParams]):
 
     name = "adaboost_ecc"
     title = "AdaBoost.ECC"
+    formula = (
+        r"\sum_i \omega_i \sum_{q \ne y_i} \exp \tfrac12 (F_q(x_i) - F_{y_i}(x_i)), \quad F_c = \sum_t m_{tc} "
+        r"\alpha_t h_t"
+    )
     paper = "Guruswami and Sahai 1999"
     handles = Handles(flat=True, certified=False)
     Params = AdaboostEccParams
@@ -92,9 +95,9 @@ class _Run(Run):
         wrong = adaboost_steps.count_wrong(self.F, self.task.y)
         return Report(primal, np.nan, np.nan, wrong, self.plateau.reached(primal))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         return {"F": self.F, "D": self.D} | self.plateau.arrays()
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         self.F[:], self.D[:] = arrays["F"], arrays["D"]
         self.plateau.restore(arrays)

@@ -25,6 +25,7 @@ class AdaboostMh(Boosting[AdaboostMhParams]):
 
     name = "adaboost_mh"
     title = "AdaBoost.MH"
+    formula = r"\sum_i \omega_i \sum_c \exp(-s_{ic} f_c(x_i)), \quad f_c = \sum_h w_{ch} h"
     paper = "Schapire and Singer 1999"
     handles = Handles(flat=True, certified=False)
     Params = AdaboostMhParams

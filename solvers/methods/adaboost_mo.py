@@ -10,8 +10,6 @@ is chosen beforehand. Schapire and Singer 1999, section 7. The class wins whose 
 from functools import lru_cache
 from typing import Annotated
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.boosting import adaboost_outputs
@@ -19,6 +17,7 @@ from solvers.boosting.adaboost_outputs import OutputParams, OutputRun
 from solvers.boosting.boosting import Boosting
 from solvers.boosting.rounds import Task
 from solvers.core.base import Handles
+from solvers.numerics.array_types import Ints8
 from solvers.output_codes.code_families import Family, make, most_columns
 
 
@@ -40,6 +39,7 @@ class AdaboostMo(Boosting[AdaboostMoParams]):
 
     name = "adaboost_mo"
     title = "AdaBoost.MO"
+    formula = r"\sum_i \omega_i \sum_t \exp(-M_{y_i t} f_t(x_i)), \quad f_t = \sum_h w_{th} h"
     paper = "Schapire and Singer 1999"
     handles = Handles(flat=True, certified=False)
     Params = AdaboostMoParams
@@ -47,7 +47,7 @@ class AdaboostMo(Boosting[AdaboostMoParams]):
     def run(self, task: Task) -> OutputRun:
         return OutputRun(task, self.code(task), True, self.params, self.seed)
 
-    def code(self, task: Task) -> NDArray[np.int8]:
+    def code(self, task: Task) -> Ints8:
         return _code(self.params.code, task.n_classes, self.params.columns, self.seed)
 
     def training_bytes(self, n_samples: int, n_classes: int) -> int:
@@ -57,5 +57,5 @@ class AdaboostMo(Boosting[AdaboostMoParams]):
 
 
 @lru_cache(maxsize=4)
-def _code(family: str, n_classes: int, columns: int | None, seed: int) -> NDArray[np.int8]:
+def _code(family: str, n_classes: int, columns: int | None, seed: int) -> Ints8:
     return make(family, n_classes, columns, seed)

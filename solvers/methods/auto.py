@@ -6,17 +6,20 @@ of probabilities. Each member is then trained on all rows, with its certificate.
 with a sigmoid for each node and one threshold.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
 from solvers.core.base import Handles, Params, Solver, State, Step
+from solvers.core.class_weights import ClassWeight, class_weights, unknown_labels
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
 from solvers.selection.candidates import Candidate, check_families, default_families, families_of
 from solvers.selection.held_out import Measure, folds_of
 from solvers.selection.search import Options, Search
+from solvers.selection.set_thresholds import SetThresholds
 
 
 class AutoParams(Params):
@@ -48,8 +51,28 @@ class AutoParams(Params):
         description="No trial is begun after so many seconds of trials; the best so far is taken. What is chosen then "
         "depends on the speed of the machine.",
     )
+    label_thresholds: bool = Field(
+        default=False,
+        description="Of sets of labels: every label has a threshold of its own, by rows held out; else one is for all, "
+        "which is better where many labels are rare.",
+    )
+    set_precision: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        default=None,
+        description="Of sets of labels: the precision that thresholds reach on rows held out, with 95 % confidence, in "
+        "place of the highest F1. Where none reaches it, hardly a label is in a set.",
+    )
+    class_weight: ClassWeight = Field(
+        default=None,
+        description="Multiplies the weights of each class's examples in all trainings: balanced takes "
+        "n / (n_classes * n_c), counted with the examples' own weights; an object gives positive numbers by label, 1 "
+        "where a label is left out. For one label an example; measures and probabilities do without.",
+    )
     tol: float = Field(default=1e-2, gt=0, lt=1, description="Relative duality gap of each model that is chosen.")
     max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Passes at most of each training.")
+
+    def label_faults(self, known: Iterable[str]) -> Mapping[str, str]:
+        fault = unknown_labels(self.class_weight, known)
+        return {} if fault is None else {"class_weight": fault}
 
 
 class Auto(Solver[AutoParams]):
@@ -76,14 +99,29 @@ class Auto(Solver[AutoParams]):
 
     def _search(self, problem: Problem) -> Search:
         params = self.params
+        if params.class_weight is not None:
+            problem = self._weighted(problem)
         given = params.candidates
         families = default_families(problem) if given is None else families_of(given)
         check_families(problem, families)
         folds = folds_of(problem, params.folds, params.held_out, self.seed)
         budget = params.budget_seconds
         measure = params.measure or ("accuracy" if problem.labels is None else "micro_f1")
-        options = Options(measure, params.most_members, budget, params.tol, params.max_epochs, leaves_out=given is None)
+        thresholds = SetThresholds(params.label_thresholds, params.set_precision)
+        if problem.labels is None and thresholds != SetThresholds():
+            raise ProblemError(
+                "label_thresholds and set_precision are for sets of labels, and one an example was given"
+            )
+        options = Options(
+            measure, params.most_members, budget, params.tol, params.max_epochs, given is None, thresholds
+        )
         search = Search(problem, families, folds, options, seed=self.seed, threads=self.threads)
         if measure not in search.task.measures:
             raise ProblemError(f"{measure} is no measure of such labels: {', '.join(search.task.measures)} are")
         return search
+
+    def _weighted(self, problem: Problem) -> Problem:
+        """The problem with the weights of classes in those of its examples."""
+        if problem.labels is not None:
+            raise ProblemError("class_weight is for one label an example, and sets of labels were given")
+        return replace(problem, weights=problem.weights * class_weights(problem, self.params.class_weight)[problem.y])

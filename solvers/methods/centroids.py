@@ -34,6 +34,7 @@ class Centroids(Solver[CentroidsParams]):
 
     name = "centroids"
     title = "Nearest centroid"
+    formula = r"- \sum_i m_{y_i}^\top x_i \quad \text{over } \|m_c\| = 1"
     paper = "Manning et al. 2008, section 14.2"
     handles = Handles(flat=True, certified=False, closed_form=True)
     Params = CentroidsParams

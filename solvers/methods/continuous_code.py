@@ -5,7 +5,8 @@
 over the code M, one row a class, where h(x) holds the margins of the machines of a fixed code's columns; |M| is the l1
 or l_infinity norm of all entries, or half the squared l2 norm, with any kernel in place of the inner product. Crammer
 and Singer 2002, equations 15, 16 and 29 with C = 1/beta. With the features in place of margins and the l2 norm this is
-their multi-class machine.
+their multi-class machine. With ``program`` the norm is bounded and no penalty, or there shall be no loss (equation 13);
+see ``solvers/output_codes/design/constrained.py``.
 
 The linear programs are solved over growing sets of constraints (``solvers/output_codes/design/programs.py``), the
 quadratic one by block ascent. Column by column (their section 5.2, end), each column is the best one beside those
@@ -35,6 +36,7 @@ class ContinuousCode(Coded[ContinuousCodeParams]):
 
     name = "continuous_code"
     title = "Continuous output code"
+    formula = r"\|M\| + C \sum_i \max_{r \ne y_i} (1 - h(x_i)^\top (M_{y_i} - M_r))_+"
     paper = "Crammer and Singer 2002"
     handles = Handles(flat=True)
     Params = ContinuousCodeParams

@@ -22,6 +22,10 @@ class HierarchicalMulticlass(TreeMachine[TreeParams]):
 
     name = "hierarchical_multiclass"
     title = "Crammer-Singer SVM at every inner node"
+    formula = (
+        r"\tfrac12 \sum_i \|w_i\|^2 + C \sum_k \sum_{i \in \mathrm{path}(y_k)} \Big( \max_{j \in "
+        r"\mathrm{sib}(i)} 1 - w_i^\top x_k + w_j^\top x_k \Big)_+"
+    )
     paper = "Dumais and Chen 2000; Zhou et al. 2011"
     Params = TreeParams
     handles = Handles(flat=False, tree=True, kernels=True)

@@ -15,18 +15,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import Handles, State, Step, relative_gap
 from solvers.core.problem import Problem
-from solvers.hierarchical.driver import Driver
+from solvers.hierarchical.drivers.driver import Driver
 from solvers.hierarchical.node_columns import signs, under_parents
 from solvers.hierarchical.set_machine import SetMachine, SetParams
+from solvers.numerics.array_types import Floats, Ints
 
 REFRESH_EPOCHS = 50
-
-Floats = NDArray[np.float64]
 
 
 class HierarchicalRLSParams(SetParams):
@@ -43,6 +41,10 @@ class HierarchicalRLS(SetMachine[HierarchicalRLSParams]):
 
     name = "hierarchical_rls"
     title = "Hierarchical regularised least squares (H-RLS)"
+    formula = (
+        r"\tfrac12 \sum_j \|w_j\|^2 + \tfrac{C}{2} \sum_j \sum_{i \in \mathrm{parent}(j)} (s_{ij} - w_j^\top "
+        r"x_i)^2"
+    )
     paper = "Cesa-Bianchi, Gentile, Tironi and Zaniboni 2004; Rousu et al. 2005"
     Params = HierarchicalRLSParams
     handles = Handles(flat=False, tree=True, multilabel=True)
@@ -91,7 +93,7 @@ class _ConjugateGradients:
         """Unknown: there are no dual variables."""
         return float("nan")
 
-    def weights(self, state: State) -> tuple[NDArray[np.int64], Floats]:
+    def weights(self, state: State) -> tuple[Ints, Floats]:
         """The features that some example has, and the weights of the nodes."""
         return self.features, np.array(state["W"])
 
@@ -120,7 +122,7 @@ class _ConjugateGradients:
     def _residual(self, W: Floats) -> Floats:
         return np.asarray(self.b - self._times(W, slice(None)))
 
-    def _times(self, W: Floats, nodes: NDArray[np.int64] | slice) -> Floats:
+    def _times(self, W: Floats, nodes: Ints | slice) -> Floats:
         """The left side for some nodes, W (n_used, len(nodes)) being their columns."""
         F = self.X @ W
         F *= self.costs[:, None] * self.mask[:, nodes]

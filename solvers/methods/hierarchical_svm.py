@@ -9,7 +9,7 @@ import numpy as np
 
 from solvers.core.base import Handles
 from solvers.core.problem import Problem
-from solvers.hierarchical.driver import Driver
+from solvers.hierarchical.drivers.driver import Driver
 from solvers.hierarchical.node_columns import NodeColumns, NodeParams, bytes_needed, signs, under_parents
 from solvers.hierarchical.set_machine import SetMachine
 
@@ -19,6 +19,7 @@ class HierarchicalSVM(SetMachine[NodeParams]):
 
     name = "hierarchical_svm"
     title = "Hierarchical SVM: a binary machine at every node, among the parent's examples"
+    formula = r"\tfrac12 \sum_j \|w_j\|^2 + C \sum_j \sum_{i \in \mathrm{parent}(j)} \ell(s_{ij} w_j^\top x_i)"
     paper = "Rousu, Saunders, Szedmak and Shawe-Taylor 2005; Hsieh et al. 2008"
     Params = NodeParams
     handles = Handles(flat=False, tree=True, multilabel=True)

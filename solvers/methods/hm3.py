@@ -18,7 +18,7 @@ from pydantic import Field
 
 from solvers.core.base import Handles
 from solvers.core.problem import Problem
-from solvers.hierarchical.driver import Driver
+from solvers.hierarchical.drivers.driver import Driver
 from solvers.hierarchical.marginals.ascent import MarkovAscent
 from solvers.hierarchical.set_machine import SetMachine, SetParams
 from solvers.kernel_svm.kernel_map import KernelMap, KernelMapParams
@@ -48,6 +48,10 @@ class HM3(SetMachine[HM3Params]):
 
     name = "hm3"
     title = "Maximum-margin Markov tree over sets of labels (H-M3)"
+    formula = (
+        r"\tfrac12 \|w\|^2 + C \sum_i \max_u \big( \ell(y_i, u) - w^\top (\varphi(x_i, y_i) - \varphi(x_i, "
+        r"u)) \big)"
+    )
     paper = "Rousu, Saunders, Szedmak and Shawe-Taylor 2005"
     Params = HM3Params
     handles = Handles(flat=False, tree=True, multilabel=True, kernels=True)
@@ -59,9 +63,7 @@ class HM3(SetMachine[HM3Params]):
 
     def driver(self, problem: Problem) -> Driver:
         params, mapped = self.params, self.kernel_map.mapped(problem)
-        return MarkovAscent(
-            mapped, params.C, params.scaling, params.loss == "hierarchical", params.labelings == "all"
-        )  # fmt: skip
+        return MarkovAscent(mapped, params.C, params.scaling, params.loss == "hierarchical", params.labelings == "all")
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         n_columns = n_classes * (1 if self.params.labelings == "consistent" else 2)

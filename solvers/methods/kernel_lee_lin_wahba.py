@@ -18,6 +18,10 @@ class KernelLeeLinWahba(KernelMachine):
 
     name = "kernel_lee_lin_wahba"
     title = "Kernel Lee-Lin-Wahba SVM"
+    formula = (
+        r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \sum_{c \ne y_i} (1 + f_c(x_i))_+ \quad \text{subject to } "
+        r"\sum_c w_c = 0, \quad f_c(x) = \langle w_c, \varphi(x) \rangle"
+    )
     paper = "Lee, Lin and Wahba 2004; Crammer and Singer 2002"
     handles = Handles(flat=True, kernels=True)
     lead = 2.0

@@ -13,7 +13,6 @@ from typing import Annotated, Literal
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from pydantic import Field
 
 from solvers.core.base import Handles, Params, Solver, State, Step
@@ -23,6 +22,7 @@ from solvers.core.problem import Problem
 from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.kernel_svm.kernel_function import KernelFunction, scale_of, square_lengths
 from solvers.kernel_svm.kernel_model import KernelModel
+from solvers.numerics.array_types import Floats
 
 
 class KernelRidgeParams(Params):
@@ -45,6 +45,7 @@ class KernelRidge(Solver[KernelRidgeParams]):
 
     name = "kernel_ridge"
     title = "Kernel ridge regression at every node of a label tree"
+    formula = r"\tfrac12 \sum_j \|f_j\|^2 + \tfrac{C}{2} \sum_i \sum_j (s_{ij} - m_j - f_j(x_i))^2"
     paper = "Saunders, Gammerman and Vovk 1998"
     handles = Handles(flat=False, tree=True, multilabel=True, certified=False, closed_form=True)
     Params = KernelRidgeParams
@@ -76,7 +77,7 @@ class KernelRidge(Solver[KernelRidgeParams]):
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         return 16 * n_samples * (n_samples + n_classes)
 
-    def _solved(self, problem: Problem, sides: NDArray[np.float64]) -> State:
+    def _solved(self, problem: Problem, sides: Floats) -> State:
         """Of rows with weights w: ``(S K S + I / C) b = S (s - m)`` and ``a = S b``, S having their square roots."""
         X, roots = problem.X, np.sqrt(problem.weights)[:, None]
         mean = problem.weights @ sides / problem.weights.sum()

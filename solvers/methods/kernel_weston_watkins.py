@@ -17,6 +17,10 @@ class KernelWestonWatkins(KernelMachine):
 
     name = "kernel_weston_watkins"
     title = "Kernel Weston-Watkins SVM"
+    formula = (
+        r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \sum_{c \ne y_i} (1 - f_{y_i}(x_i) + f_c(x_i))_+, \quad f_c(x) "
+        r"= \langle w_c, \varphi(x) \rangle"
+    )
     paper = "Weston and Watkins 1999; Crammer and Singer 2002"
     handles = Handles(flat=True, kernels=True)
 

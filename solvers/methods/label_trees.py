@@ -13,7 +13,7 @@ is what makes it better than one machine against all the rest where classes are 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +26,7 @@ from solvers.core.methods import all_methods
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.hierarchical.learnt_trees.clustering import LabelTree, centroids, learn_tree
-from solvers.hierarchical.learnt_trees.driver import Node, Trained, nodes_of, train_nodes
+from solvers.hierarchical.learnt_trees.driver import Trained, nodes_of, train_nodes
 from solvers.hierarchical.learnt_trees.label_tree_model import LabelTreeModel
 from solvers.linear.ascent import AscentParams
 
@@ -49,29 +49,26 @@ class LabelTreesParams(AscentParams):
     most_leaves: int = Field(default=100, ge=2, le=100_000, description="Sets of so few classes are not divided.")
 
 
-@dataclass(frozen=True, eq=False)
-class _Forest:
-    trees: list[LabelTree]
-    nodes: list[Node]
-
-
 class LabelTrees(Machine[LabelTreesParams]):
     """Machines in the nodes of learnt label trees."""
 
     name = "label_trees"
     title = "Learnt label trees"
+    formula = r"\sum_u \Big( \tfrac12 \|w_u\|^2 + C \sum_{i \in \mathrm{parent}(u)} (1 - s_{iu} w_u^\top x_i)_+^2 \Big)"
     paper = "Prabhu et al. 2018; Khandagale et al. 2020"
     handles = Handles(flat=True)
     Params = LabelTreesParams
     # the weights of each node are sparse, and its dual variables are not kept
     has_path = False
-    _learnt: tuple[Problem, _Forest] | None = None
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         def check(n_bytes: int) -> None:
             refuse(f"{self.name} with {problem.n_classes:,} classes", MODEL_COPIES * n_bytes, self.params.memory_mb)
 
-        return train_nodes(problem, self._forest(problem).nodes, self._machine(), state, check)
+        trees = self._learn(problem) if state is None else self._kept(state)
+        nodes = nodes_of(trees, problem.y, problem.n_classes)
+        trained = Trained(trees) if state is None else Trained.resumed(trees, nodes, problem.n_features, state)
+        return train_nodes(problem, trained, nodes, self._machine(), check)
 
     def _machine(self) -> Solver[Any]:
         method = all_methods()["one_vs_rest"]
@@ -79,20 +76,19 @@ class LabelTrees(Machine[LabelTreesParams]):
         params = method.Params(loss="squared_hinge", **shared)
         return method(params, seed=self.seed, threads=self.threads)
 
-    def _forest(self, problem: Problem) -> _Forest:
-        # training and the model made of it ask for the same
-        if self._learnt is None or self._learnt[0] is not problem:
-            self._learnt = problem, self._learn(problem)
-        return self._learnt[1]
-
-    def _learn(self, problem: Problem) -> _Forest:
+    def _learn(self, problem: Problem) -> list[LabelTree]:
         params, k = self.params, problem.n_classes
         # of sets of few classes all trees would be the same
         n_trees = params.trees if k > params.most_leaves else 1
         centers = centroids(problem.X, problem.y, k, problem.weights)
         rngs = [np.random.default_rng([self.seed, tree]) for tree in range(n_trees)]
-        trees = [learn_tree(centers, params.clustering, params.branches, params.most_leaves, rng) for rng in rngs]
-        return _Forest(trees, nodes_of(trees, problem.y, k))
+        return [learn_tree(centers, params.clustering, params.branches, params.most_leaves, rng) for rng in rngs]
+
+    def _kept(self, state: State) -> list[LabelTree]:
+        """The trees of a step."""
+        parent, label = np.asarray(state["parent"]), np.asarray(state["label"])
+        begins = np.append(np.flatnonzero(parent < 0), len(parent))
+        return [LabelTree(parent[begin:end], label[begin:end]) for begin, end in pairwise(begins.tolist())]
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
         raise TypeError(f"{self.name} has no path in C")
@@ -107,15 +103,13 @@ class LabelTrees(Machine[LabelTreesParams]):
         return np.nan
 
     def fitted(self, problem: Problem, state: State) -> Model:
-        forest = self._forest(problem)
-        trained = Trained.resumed(forest.nodes, problem.n_features, state)
-        begins = np.cumsum([0, *(len(tree.parent) for tree in forest.trees)])
+        trees = self._kept(state)
+        nodes = nodes_of(trees, problem.y, problem.n_classes)
+        trained = Trained.resumed(trees, nodes, problem.n_features, state)
+        begins = np.cumsum([0, *(len(tree.parent) for tree in trees)])
         parent = np.concatenate(
-            [
-                np.where(tree.parent < 0, -1, tree.parent + begin)
-                for tree, begin in zip(forest.trees, begins, strict=False)
-            ]
+            [np.where(tree.parent < 0, -1, tree.parent + begin) for tree, begin in zip(trees, begins, strict=False)]
         ).astype(np.int32)
-        label = np.concatenate([tree.label for tree in forest.trees])
-        W = trained.merged(forest.nodes, len(parent))
+        label = np.concatenate([tree.label for tree in trees])
+        W = trained.merged(nodes, len(parent))
         return LabelTreeModel(problem.classes, W, np.zeros(len(parent), np.float32), parent, label)

@@ -4,7 +4,8 @@
     subject to  sum_c w_c = 0
 
 Lee, Lin and Wahba 2004; Alber et al. 2017, equations (2) and (4), with margin 1. There Algorithm 1 alternates between
-the classes and their mean; here all variables of one example move together on W itself.
+the classes and their mean, as class shards do that exchange the mean; here all variables of one example move together
+on W itself.
 """
 
 from solvers.core.base import Handles
@@ -17,6 +18,10 @@ class LeeLinWahba(SumToZero[SummedParams]):
 
     name = "lee_lin_wahba"
     title = "Lee-Lin-Wahba SVM"
+    formula = (
+        r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \sum_{c \ne y_i} (1 + w_c^\top x_i)_+ \quad \text{subject to } "
+        r"\sum_c w_c = 0"
+    )
     paper = "Lee, Lin and Wahba 2004; Alber et al. 2017"
     handles = Handles(flat=True, shards=True)
     Params = SummedParams

@@ -16,6 +16,7 @@ class MaximumMarginRegression(SumToZero[SummedParams]):
 
     name = "maximum_margin_regression"
     title = "Maximum margin regression"
+    formula = r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i (1 - w_{y_i}^\top x_i)_+ \quad \text{subject to } \sum_c w_c = 0"
     paper = "Szedmak et al. 2006; Dogan et al. 2016"
     handles = Handles(flat=True, shards=True)
     Params = SummedParams

@@ -10,78 +10,53 @@ a weight for every class, and then solves for all weights afresh. Over all weak 
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from scipy.optimize import fmin_l_bfgs_b
 
-from solvers.boosting.boosting import Boosting
-from solvers.boosting.pairs import pair_loss
-from solvers.boosting.pairs.certificate import Certificate
-from solvers.boosting.pairs.pair_loss import PairLoss
-from solvers.boosting.params import BoostingParams
-from solvers.boosting.rounds import Report, Run, Task
+from solvers.boosting.pair_boosting import PairBoosting, PairParams, PairRun
+from solvers.boosting.rounds import Report, Task
 from solvers.boosting.weak_learners.channels import Channels, Found
-from solvers.core.base import Handles, relative_gap
+from solvers.numerics.array_types import Array, Floats, Ints, Ints8
 from solvers.numerics.thread_pool import ThreadPool
 
 CHUNK = 1024
 LARGEST = 500.0
-LEAST_EPS = 1e-12
 ITERATIONS, PROGRESS = 300, 1e-7
 
 
-class MultiboostParams(BoostingParams):
+class MultiboostParams(PairParams):
     """Parameters of :class:`Multiboost`."""
 
     C: float = Field(default=1e4, ge=1e-12, le=1e30, description="Weight of the losses against the norm.")
-    tol: float = Field(
-        default=1e-3, gt=0, lt=1, description="Stop at this relative duality gap over all weak learners."
-    )
-    eps: float = Field(
-        default=0.1,
-        gt=0,
-        lt=1,
-        description="Largest violation of the optimality conditions that a round's solution may leave; it tightens "
-        "with the duality gap.",
-    )
 
 
-class Multiboost(Boosting[MultiboostParams]):
+class Multiboost(PairBoosting[MultiboostParams]):
     """One set of weak learners for all classes, all weights in one convex problem."""
 
     name = "multiboost"
     title = "MultiBoost with shared weak learners"
     paper = "Shen and Hao 2011; Lin, Shen, van den Hengel and Suter 2012"
-    handles = Handles(flat=True)
     Params = MultiboostParams
 
     def run(self, task: Task) -> "_Run":
         return _Run(task, self.params, self.seed)
 
-    def training_bytes(self, n_samples: int, n_classes: int) -> int:
-        return pair_loss.estimate_bytes(n_samples, n_classes)
 
-
-class _Run(Run):
+class _Run(PairRun):
     """Learners with their signs, and weights of shape (n_learners, n_classes)."""
 
     def __init__(self, task: Task, params: MultiboostParams, seed: int) -> None:
-        super().__init__(task, task.n_classes, params, seed)
-        self.params: MultiboostParams = params
-        self.loss = PairLoss(task.y, task.omega, task.n_classes, params.C)
+        super().__init__(task, params, seed)
         self.learners, self.signs = np.empty(0, np.int64), np.empty(0, np.int8)
         self.weights = np.empty((0, task.n_classes))
-        self.certificate = Certificate(params.eps)
         self._responses = np.empty((0, len(task.y)), np.int8)
         self._measured: tuple[Channels, Found | None] | None = None
 
     def advance(self, thread_pool: ThreadPool) -> Report | None:
         channels, found = self._measure(thread_pool)
-        found = found if self.params.bag == 1 else None
-        found = found or self.find(channels, thread_pool)
+        found = self.sought(channels, found, thread_pool)
         if found is None:
             return None
         self.epoch += 1
@@ -93,32 +68,20 @@ class _Run(Run):
         left = self._solve()
         self._measured = None
         channels, found = self._measure(thread_pool)
-        primal, dual = self.certificate.update(self.loss, float(self.weights.sum()), channels, found)
+        bounds = self.certificate.update(self.loss, float(self.weights.sum()), channels, found)
         if found is not None:
-            violation = max(0.0, self.loss.rate * float(np.abs(found.values).max()) - 1.0)
+            violation = self.violation_of(found)
         deltas = self.weights.copy()
         deltas[: len(before)] -= before
         rows, classes = np.nonzero(deltas)
         self.vote(self.learners[rows], classes, deltas[rows, classes] * self.signs[rows])
-        still = len(rows) == 0 and self.params.bag == 1
-        exhausted = still and self.certificate.eps < LEAST_EPS
-        self.certificate.tighten(still=still)
-        done = still and found is None
-        return Report(
-            primal, dual, max(violation, left), self.loss.n_wrong,
-            relative_gap(primal, dual) <= self.params.tol or done, exhausted,
-            {"learners": float(np.count_nonzero(self.weights.any(axis=1)))},
-        )  # fmt: skip
+        learners = float(np.count_nonzero(self.weights.any(axis=1)))
+        return self.ended(bounds, max(violation, left), len(rows), only=found is None, learners=learners)
 
     def _measure(self, thread_pool: ThreadPool) -> tuple[Channels, Found | None]:
         if self._measured is None:
-            channels = self.loss.measure(
-                thread_pool, fine=self.certificate.wants_fine(len(self.task.y), self.params.tol)
-            )
-            found = None
-            if self.task.learners.exact:
-                found = self.task.learners.find(channels, thread_pool, [])
-            self._measured = channels, found
+            channels, learners = self.channels(thread_pool), self.task.learners
+            self._measured = channels, learners.find(channels, thread_pool, []) if learners.exact else None
         return self._measured
 
     def _admit(self, learner: int, sign: int) -> None:
@@ -128,7 +91,7 @@ class _Run(Run):
         self.weights = np.append(self.weights, np.zeros((1, self.weights.shape[1])), axis=0)
         self._add_responses(self.learners[-1:], self.signs[-1:])
 
-    def _add_responses(self, learners: NDArray[np.int64], signs: NDArray[np.int8]) -> None:
+    def _add_responses(self, learners: Ints, signs: Ints8) -> None:
         responses = self.task.learners.responses(learners) * signs[:, None]
         known = len(self._responses)
         wanted = known + len(responses)
@@ -161,7 +124,7 @@ class _Run(Run):
             self.loss.refresh()
         return float(np.abs(np.where(best == 0, np.minimum(gradient, 0.0), gradient)).max())
 
-    def _objective(self, weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def _objective(self, weights: Floats) -> tuple[float, Floats]:
         """The objective and its gradient, flat."""
         loss, total = self.loss, 0.0
         gain = np.zeros_like(weights)
@@ -177,11 +140,11 @@ class _Run(Run):
             gain += H @ u.T
         return float(weights.sum()) + loss.rate * total, (1.0 - loss.rate * gain).ravel()
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        own: dict[str, NDArray[Any]] = {"learners": self.learners, "signs": self.signs, "weights": self.weights}
+    def arrays(self) -> dict[str, Array]:
+        own: dict[str, Array] = {"learners": self.learners, "signs": self.signs, "weights": self.weights}
         return own | self.loss.arrays() | self.certificate.arrays()
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         self.learners, self.signs, self.weights = (np.array(arrays[name]) for name in ("learners", "signs", "weights"))
         self._add_responses(self.learners, self.signs)
         self.loss.restore(arrays)

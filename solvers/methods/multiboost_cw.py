@@ -16,37 +16,29 @@ found or not.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from solvers.boosting.boosting import Boosting
-from solvers.boosting.pairs import pair_loss, quadratic_step
-from solvers.boosting.pairs.certificate import Certificate
+from solvers.boosting.pair_boosting import PairBoosting, PairParams, PairRun
+from solvers.boosting.pairs import quadratic_step
 from solvers.boosting.pairs.master_problem import MasterProblem
-from solvers.boosting.pairs.pair_loss import PairLoss, chunks
+from solvers.boosting.pairs.pair_loss import chunks
 from solvers.boosting.pairs.variables import Variables
-from solvers.boosting.params import BoostingParams
-from solvers.boosting.rounds import Report, Run, Task
+from solvers.boosting.rounds import Report, Task
 from solvers.boosting.weak_learners.channels import Channels, Found
-from solvers.core.base import Handles, relative_gap
+from solvers.numerics.array_types import Array, Floats, Ints, Ints8
 from solvers.numerics.thread_pool import ThreadPool
 
 REFRESH = 100
 SLICE_PRODUCTS = 1 << 32
-LEAST_EPS = 1e-12
 SEARCH = 1.0
 
 
-class MultiboostCwParams(BoostingParams):
+class MultiboostCwParams(PairParams):
     """Parameters of :class:`MultiboostCw`."""
 
-    C: float = Field(default=1e8, ge=1e-12, le=1e30, description="Weight of the losses against the norm.")
-    tol: float = Field(
-        default=1e-3, gt=0, lt=1, description="Stop at this relative duality gap over all weak learners."
-    )
     tau_max: int = Field(
         default=1,
         ge=1,
@@ -54,23 +46,15 @@ class MultiboostCwParams(BoostingParams):
         description="Turns over weights in a round: 1 moves only those of the new weak learners (stage-wise), more "
         "correct the others too.",
     )
-    eps: float = Field(
-        default=0.1,
-        gt=0,
-        lt=1,
-        description="Largest violation of the optimality conditions by a weight that a sweep leaves alone; it tightens "
-        "with the duality gap.",
-    )
     shrinkage: float = Field(default=1.0, gt=0, le=1, description="Share of the way that a step goes to its minimum.")
 
 
-class MultiboostCw(Boosting[MultiboostCwParams]):
+class MultiboostCw(PairBoosting[MultiboostCwParams]):
     """One set of weak learners a class, all weights in one convex problem."""
 
     name = "multiboost_cw"
     title = "MultiBoost with class-specific weak learners"
     paper = "Lin, Shen, van den Hengel and Suter 2012"
-    handles = Handles(flat=True)
     Params = MultiboostCwParams
 
     def run(self, task: Task) -> "_Run":
@@ -78,7 +62,7 @@ class MultiboostCw(Boosting[MultiboostCwParams]):
 
     def training_bytes(self, n_samples: int, n_classes: int) -> int:
         more = quadratic_step.estimate_bytes(n_samples, n_classes) if self.params.tau_max > 1 else 0
-        return pair_loss.estimate_bytes(n_samples, n_classes) + more
+        return super().training_bytes(n_samples, n_classes) + more
 
 
 class _Measured(NamedTuple):
@@ -86,10 +70,10 @@ class _Measured(NamedTuple):
 
     channels: Channels
     found: Found | None
-    values: NDArray[np.float64]
+    values: Floats
 
 
-class _Run(Run):
+class _Run(PairRun):
     """Scores, the weights of all learners found, and where in a round we are.
 
     ``tau`` counts the sweeps of the round under way, 0 between rounds; no other variables than ``touched`` have been
@@ -97,14 +81,12 @@ class _Run(Run):
     """
 
     def __init__(self, task: Task, params: MultiboostCwParams, seed: int) -> None:
-        super().__init__(task, task.n_classes, params, seed)
+        super().__init__(task, params, seed)
         self.params: MultiboostCwParams = params
-        self.loss = PairLoss(task.y, task.omega, task.n_classes, params.C)
         self.variables = Variables()
         self.master = MasterProblem(self.loss, self.variables, self._responses, shrinkage=params.shrinkage)
         self.tau, self.violation = 0, 0.0
-        self.certificate = Certificate(params.eps)
-        self._touched: NDArray[np.int64] | None = None
+        self._touched: Ints | None = None
         self._measured: _Measured | None = None
         self._last = b"", np.empty((0, len(task.y)), np.int8)
 
@@ -117,8 +99,7 @@ class _Run(Run):
         while True:
             if self.tau == 0:
                 view = self._measure(thread_pool)
-                found = view.found if self.params.bag == 1 else None
-                found = found or self.find(view.channels, thread_pool)
+                found = self.sought(view.channels, view.found, thread_pool)
                 if found is None:
                     return None
                 self.epoch += 1
@@ -141,7 +122,7 @@ class _Run(Run):
             if work >= SLICE_PRODUCTS:
                 return None
 
-    def _responses(self, part: NDArray[np.int64]) -> NDArray[np.int8]:
+    def _responses(self, part: Ints) -> Ints8:
         """What the learners of variables say; those of a round are asked for twice."""
         learners = self.variables.learners[part]
         key = learners.tobytes()
@@ -159,9 +140,7 @@ class _Run(Run):
                 steps = variables.weights[part] - variables.scored[part]
                 self.loss.shift(thread_pool, self._responses(part), variables.owners[part], steps)
             variables.scored[moved] = variables.weights[moved]
-            channels = self.loss.measure(
-                thread_pool, fine=self.certificate.wants_fine(len(self.task.y), self.params.tol)
-            )
+            channels = self.channels(thread_pool)
             known = slice(0, 0) if self.params.tau_max == 1 else slice(None)
             learners, owners, found = variables.learners[known], variables.owners[known], None
             if self.task.learners.exact:
@@ -173,28 +152,25 @@ class _Run(Run):
             self._measured = _Measured(channels, found, values)
         return self._measured
 
-    def _values(self, thread_pool: ThreadPool) -> NDArray[np.float64]:
+    def _values(self, thread_pool: ThreadPool) -> Floats:
         """The gradients of all variables: by the way of a search, where that takes less time."""
         n_visits = len(self.task.y) * len(self.variables)
         if self.task.learners.exact and n_visits > SEARCH * self.task.learners.work * self.task.n_classes:
             return self._measure(thread_pool).values
         return self.master.gradients()
 
-    def _admit(self, found: Found) -> NDArray[np.int64]:
+    def _admit(self, found: Found) -> Ints:
         """Make variables of the best learners, where they are not yet; returns those that violate."""
-        self.violation = self._largest(found)
+        self.violation = self.violation_of(found)
         classes = np.flatnonzero(self.loss.rate * found.sizes > self.params.bag)
         return self.variables.admit(found.learners[classes], classes)
-
-    def _largest(self, found: Found) -> float:
-        return max(0.0, self.loss.rate * found.largest - 1.0)
 
     def _finish(self, view: _Measured) -> Report:
         """End the round: bounds, votes, and how exact the next one has to be."""
         variables = self.variables
         norm = float(np.abs(variables.weights).sum())
-        primal, dual = self.certificate.update(self.loss, norm, view.channels, view.found)
-        violation = self.violation if view.found is None else self._largest(view.found)
+        bounds = self.certificate.update(self.loss, norm, view.channels, view.found)
+        violation = self.violation if view.found is None else self.violation_of(view.found)
         if len(view.values):
             violation = max(violation, float(self.master.violations(view.values).max()))
         moved = np.sort(variables.changed(variables.before, self._touched))
@@ -205,29 +181,19 @@ class _Run(Run):
         if self.epoch % REFRESH == 0:
             self.loss.refresh()
             self._measured = None
-        still = len(moved) == 0 and self.params.bag == 1
-        exhausted = still and self.certificate.eps < LEAST_EPS
-        self.certificate.tighten(still=still)
         # with the gap unknown, there is no more to do than to correct what was found
-        done = still and (self.params.tau_max == 1 or view.found is None)
-        return Report(
-            primal,
-            dual,
-            violation,
-            self.loss.n_wrong,
-            relative_gap(primal, dual) <= self.params.tol or done,
-            exhausted,
-            {"variables": float(np.count_nonzero(variables.weights))},
-        )
+        only = self.params.tau_max == 1 or view.found is None
+        held = float(np.count_nonzero(variables.weights))
+        return self.ended(bounds, violation, len(moved), only=only, variables=held)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        own: dict[str, NDArray[Any]] = {"tau": np.array(self.tau), "violation": np.array(self.violation)}
+    def arrays(self) -> dict[str, Array]:
+        own: dict[str, Array] = {"tau": np.array(self.tau), "violation": np.array(self.violation)}
         parts = self.certificate, self.master, self.variables, self.loss
         for part in parts:
             own |= part.arrays()
         return own
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         self.tau, self.violation = int(arrays["tau"]), float(arrays["violation"])
         for part in (self.certificate, self.master, self.variables, self.loss):
             part.restore(arrays)

@@ -8,7 +8,7 @@ which is their breadth-first repair to a consistent labeling.
 
 from solvers.core.base import Handles
 from solvers.core.problem import Problem
-from solvers.hierarchical.driver import Driver
+from solvers.hierarchical.drivers.driver import Driver
 from solvers.hierarchical.node_columns import NodeColumns, NodeParams, bytes_needed, signs
 from solvers.hierarchical.set_machine import SetMachine
 
@@ -18,6 +18,7 @@ class NodeSVM(SetMachine[NodeParams]):
 
     name = "node_svm"
     title = "Binary SVM at every node of a label tree"
+    formula = r"\tfrac12 \sum_j \|w_j\|^2 + C \sum_i \sum_j \ell(s_{ij} w_j^\top x_i)"
     paper = "Rousu, Saunders, Szedmak and Shawe-Taylor 2005; Hsieh et al. 2008"
     Params = NodeParams
     handles = Handles(flat=False, tree=True, multilabel=True)

@@ -12,12 +12,10 @@ With an output code in place of "one against the rest" the same machine trains t
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Handles, State, Step, relative_gap
@@ -27,12 +25,13 @@ from solvers.core.machine import Machine
 from solvers.core.problem import Problem
 from solvers.linear import finite_newton
 from solvers.linear.ascent import CERTIFY_SHARE, AscentParams, bounded, precision
+from solvers.linear.binary_blocks import BlockRun, BlockTask, Counters
 from solvers.linear.layouts.layouts import DenseLayout
 from solvers.linear.sharded.linear_shards import LinearShards, Part
 from solvers.linear.steps import binary
+from solvers.numerics.array_types import Ints8, Ints32
 from solvers.numerics.lazy_arrays import Lazy
-from solvers.numerics.orders import awake
-from solvers.numerics.rows import Rows, arrange, weights
+from solvers.numerics.rows import arrange
 from solvers.output_codes.codes import Code, participants
 from solvers.sharding.exchange import Exchange, ExchangeKind
 from solvers.sharding.independent import together
@@ -71,6 +70,7 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
 
     name = "one_vs_rest"
     title = "One-vs-rest SVM"
+    formula = r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \sum_c (1 - s_{ic} w_c^\top x_i)_+^q"
     paper = "Hsieh et al. 2008; Rifkin and Klautau 2004"
     handles = Handles(flat=True, shards=True)
     Params = OneVsRestParams
@@ -99,13 +99,13 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """Train; memory is a float an example and column for the dual variables beside the weights.
 
-        An epoch visits every awake example of a block, then ``REFINEMENTS`` times those that its last visit moved.
+        An epoch visits every active example of a block, then ``REFINEMENTS`` times those that its last visit moved.
         """
         if self._newton(problem):
             yield from self._newton_steps(problem, state)
             return
-        task = _Task.of(problem, self.params, self.code)
-        run = _Run.begin(task) if state is None else _Run.resume(task, state)
+        task = self._task(problem)
+        run = BlockRun.begin(task) if state is None else BlockRun.resume(task, state)
         slice_blocks = max(self.threads, SLICE_PRODUCTS // max(1, len(task.rows.data) * task.width))
         with ThreadPoolExecutor(self.threads) as thread_pool:
             while run.epoch < self.params.max_epochs or run.block < task.n_blocks:
@@ -113,8 +113,8 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
                     run.epoch, run.block = run.epoch + 1, 0
                     run.gain[:] = 0.0
                 blocks = range(run.block, min(run.block + slice_blocks, task.n_blocks))
-                orders = self._orders(task, run.epoch)
-                list(thread_pool.map(partial(run.advance, task, orders), blocks))
+                advance = partial(run.advance, task, self.seed, REFINEMENTS)
+                list(thread_pool.map(advance, blocks) if self._in_threads(task) else map(advance, blocks))
                 run.block = blocks.stop
                 certificate = self._certificate(task, run, thread_pool) if run.block == task.n_blocks else None
                 primal, dual = certificate or (np.nan, np.nan)
@@ -123,7 +123,7 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
                 if converged:
                     return
 
-    def partition(self, problem: Problem, size: int) -> NDArray[np.int32]:
+    def partition(self, problem: Problem, size: int) -> Ints32:
         if self.code is None:
             return super().partition(problem, size)
         return balanced(participants(self.code, problem.y), size, "columns")
@@ -139,9 +139,9 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
         else:
             code = np.ascontiguousarray(self.code[:, own])
         machine = OneVsRest(params, seed=self.seed, threads=self.threads).of_code(code)
-        run = None if state is None else _Run.of_columns(_Task.of(problem, params, code), state).state()
+        run = None if state is None else BlockRun.of_columns(machine._task(problem), state).state()
         n_blocks = -(-len(own) // binary.block_width(len(own), precision(params)))
-        steps = (step for step in machine.train(problem, run) if step.state["clock"][1] == n_blocks)
+        steps = (step for step in machine.train(problem, run) if Counters(*step.state["counters"]).block == n_blocks)
 
         def arrays(step: Step, epoch: int) -> State:
             found = step.state
@@ -150,7 +150,7 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
                     "own": lambda: own,
                     "W": lambda: np.concatenate(list(found["W"]), axis=1)[:, : len(own)],
                     "beta": lambda: np.concatenate(list(found["beta"]), axis=1)[:, : len(own)],
-                    "clock": lambda: np.array([epoch]),
+                    "epoch": lambda: np.array([epoch]),
                 }
             )
 
@@ -172,11 +172,11 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
         if self._newton(problem):
             return {
                 "W": state["W"],
-                "settled": np.zeros_like(state["settled"]),
-                "clock": np.array([0, len(state["W"])]),
+                "converged": np.zeros_like(state["converged"]),
+                "counters": np.array([0, len(state["W"])]),
             }
-        task = _Task.of(problem, self.params, self.code)
-        run = _Run.begin(task)
+        task = self._task(problem)
+        run = BlockRun.begin(task)
         ridge, most = task.ridge.astype(np.float64), np.inf if task.squared else ratio
         for block in range(task.n_blocks):
             W, beta = state["W"][block], state["beta"][block]
@@ -200,7 +200,7 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
         width = binary.block_width(n_columns, dtype)
         n_blocks = -(-n_columns // width)
         trained = (n_samples + n_features) * n_blocks * width * dtype.itemsize
-        # gains and rests of examples; then either the gaps of a certificate or the weights of the model
+        # gains and unchanged visits of examples; then either the gaps of a certificate or the weights of the model
         return (
             trained + 5 * n_samples * n_blocks + max(8 * n_samples * n_blocks, n_features * n_columns * dtype.itemsize)
         )
@@ -243,18 +243,23 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
             if converged or (at.number >= self.params.max_epochs and not np.isnan(dual)):
                 return
 
-    def _signs(self, problem: Problem) -> NDArray[np.int8]:
+    def _signs(self, problem: Problem) -> Ints8:
         table = 2 * np.eye(problem.n_classes, dtype=np.int8) - 1 if self.code is None else self.code
         return np.asarray(table[problem.y], np.int8)
 
     def _signs_width(self, problem: Problem) -> int:
         return problem.n_classes if self.code is None else int(self.code.shape[1])
 
-    def _orders(self, task: "_Task", epoch: int) -> list[NDArray[np.int32]]:
-        rng = np.random.default_rng([self.seed, epoch])
-        return [rng.permutation(task.filled) for _ in range(1 + REFINEMENTS)]
+    def _task(self, problem: Problem) -> BlockTask:
+        return BlockTask.of(problem, self.params, self.params.loss == "squared_hinge", self.code)
 
-    def _certificate(self, task: "_Task", run: "_Run", thread_pool: ThreadPoolExecutor) -> tuple[float, float] | None:
+    def _in_threads(self, task: BlockTask) -> bool:
+        """Whether threads share the blocks: handing one over takes as long as a hundred visits."""
+        return self.threads > 1 and task.n_blocks > 1
+
+    def _certificate(
+        self, task: BlockTask, run: BlockRun, thread_pool: ThreadPoolExecutor
+    ) -> tuple[float, float] | None:
         run.dual += float(run.gain.sum())
         promising = float(run.gain[:, 0].sum()) <= PROMISING * self.params.tol * run.dual
         due = CERTIFY_SHARE * run.epoch >= 1 + run.certified or run.epoch == self.params.max_epochs
@@ -262,165 +267,12 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
             return None
         run.certified += 1
         gaps = np.zeros((task.n_blocks, len(task.y)))
-        parts = np.array(
-            list(thread_pool.map(lambda block: run.certify(task, block, gaps[block]), range(task.n_blocks)))
-        )
+        every = thread_pool.map if self._in_threads(task) else map
+        parts = np.array(list(every(lambda block: run.certify(task, block, gaps[block]), range(task.n_blocks))))
         losses, total, squares = parts.sum(axis=0)
         primal = float(0.5 * squares + losses + task.constant)
         dual = float(total - 0.5 * squares + task.constant)
         dual = bounded(primal, dual, task.rows.data.dtype)
         run.dual = dual - task.constant
-        run.rest[gaps > 0.1 * self.params.tol * primal / gaps.size] = 0
+        run.unchanged[gaps > 0.1 * self.params.tol * primal / gaps.size] = 0
         return primal, dual
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """What stays fixed while training."""
-
-    rows: Rows
-    y: NDArray[np.int32]
-    bounds: NDArray[np.float64]
-    filled: NDArray[np.int32]
-    inverse: NDArray[Any]
-    ridge: NDArray[Any]
-    top: NDArray[Any]
-    squared: bool
-    code: Code | None
-    n_columns: int
-    width: int
-    constant: float
-
-    @classmethod
-    def of(cls, problem: Problem, params: OneVsRestParams, code: Code | None) -> "_Task":
-        dtype = precision(params)
-        rows, _ = arrange(problem.X, dtype)
-        bounds, squared = params.C * problem.weights, params.loss == "squared_hinge"
-        ridge = 0.5 / bounds if squared else np.zeros_like(bounds)
-        top = np.full_like(bounds, np.inf) if squared else bounds
-        filled = rows.squares > 0
-        inverse = np.zeros_like(bounds)
-        inverse[filled] = 1.0 / (rows.squares + ridge)[filled]
-        n_columns = problem.n_classes if code is None else code.shape[1]
-        # the scores of an empty row vanish whatever W is, so each of its losses is 1
-        sided = n_columns if code is None else np.count_nonzero(code, axis=1)[problem.y[~filled]]
-        constant = float((bounds[~filled] * sided).sum())
-        return cls(
-            rows, problem.y, bounds, np.flatnonzero(filled).astype(np.int32), inverse.astype(dtype),
-            ridge.astype(dtype), top.astype(dtype), squared, code, n_columns,
-            binary.block_width(n_columns, dtype), constant,
-        )  # fmt: skip
-
-    @property
-    def scale(self) -> float:
-        """How large a dual variable may be expected to be: at its bound, or where one step from nothing leads."""
-        return float(min(self.bounds.max(), self.inverse[self.filled].min(initial=np.inf)))
-
-    @property
-    def n_blocks(self) -> int:
-        return -(-self.n_columns // self.width)
-
-    def sides(self, block: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """The kind of each example, and the signs (n_kinds, width) of each kind in the columns of a block.
-
-        One against the rest, the kinds are the classes of the block and one for all others.
-        """
-        begin = block * self.width
-        n_valid = min(self.width, self.n_columns - begin)
-        if self.code is None:
-            kinds = self.y - np.int32(begin)
-            kinds[(kinds < 0) | (kinds > n_valid)] = n_valid
-            signs: NDArray[Any] = 2 * np.eye(n_valid + 1, n_valid) - 1
-        else:
-            kinds, signs = self.y, self.code[:, begin : begin + n_valid]
-        table = np.zeros((len(signs), self.width), self.rows.data.dtype)
-        table[:, :n_valid] = signs
-        return kinds, table
-
-
-@dataclass(eq=False)
-class _Run:
-    """What changes while training: the state of a step."""
-
-    W: NDArray[Any]
-    beta: NDArray[Any]
-    gains: NDArray[np.float32]
-    rest: NDArray[np.uint8]
-    gain: NDArray[np.float64]
-    epoch: int
-    block: int
-    certified: int
-    dual: float
-
-    @classmethod
-    def begin(cls, task: _Task) -> "_Run":
-        n, blocks, dtype = len(task.y), task.n_blocks, task.rows.data.dtype
-        n_features = int(task.rows.indices.max(initial=0)) + 1
-        W = weights(blocks * n_features, task.width, dtype).reshape(blocks, n_features, task.width)
-        beta = weights(blocks * n, task.width, dtype).reshape(blocks, n, task.width)
-        gains, rest = np.zeros((blocks, n), np.float32), np.zeros((blocks, n), np.uint8)
-        return cls(W, beta, gains, rest, np.zeros((blocks, 2)), 0, blocks, 0, 0.0)
-
-    @classmethod
-    def resume(cls, task: _Task, state: State) -> "_Run":
-        run = cls.begin(task)
-        for name in ("W", "beta", "gains", "rest", "gain"):
-            getattr(run, name)[:] = state[name]
-        run.epoch, run.block, run.certified = (int(value) for value in state["clock"])
-        run.dual = float(state["dual"])
-        return run
-
-    @classmethod
-    def of_columns(cls, task: _Task, state: State) -> "_Run":
-        """From weights and dual variables with a column a class; no example rests."""
-        run = cls.begin(task)
-        run.epoch = int(state["clock"][0])
-        run.certified = int(CERTIFY_SHARE * run.epoch)
-        for block in range(task.n_blocks):
-            classes = slice(block * task.width, min((block + 1) * task.width, task.n_columns))
-            n = classes.stop - classes.start
-            run.W[block, :, :n], run.beta[block, :, :n] = state["W"][:, classes], state["beta"][:, classes]
-        beta = run.beta.astype(np.float64)
-        squares = float((run.W.astype(np.float64) ** 2).sum() + (task.ridge[:, None] * beta**2).sum())
-        run.dual = float(np.abs(beta).sum()) - 0.5 * squares
-        return run
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        return {
-            "W": self.W,
-            "beta": self.beta,
-            "gains": self.gains,
-            "rest": self.rest,
-            "gain": self.gain,
-            "clock": np.array([self.epoch, self.block, self.certified]),
-            "dual": np.array(self.dual),
-        }
-
-    def advance(self, task: _Task, orders: list[NDArray[np.int32]], block: int) -> None:
-        """One epoch of one block."""
-        gains, rest = self.gains[block], self.rest[block]
-        # a move below the precision of the numbers themselves is none
-        trifle = float(np.finfo(task.rows.data.dtype).eps * task.scale) ** 2
-        kinds, signs = task.sides(block)
-        fixed = (task.rows, kinds, signs, task.inverse, task.ridge, task.top)
-        W, beta = self.W[block], self.beta[block]
-        order = awake(orders[0], rest, self.epoch)
-        order = order[(signs != 0).any(axis=1)[kinds[order]]]
-        self.gain[block, 0] = binary.visit(*fixed, order, trifle, W, beta, gains)
-        moved = gains[order] > 0
-        rest[order] = np.where(moved, 0, np.minimum(rest[order], 254) + 1)
-        for later in orders[1:]:
-            live = later[gains[later] > 0]
-            self.gain[block, 1] += binary.visit(*fixed, live, trifle, W, beta, gains)
-
-    def largest(self, task: _Task) -> float:
-        """The largest move of the last visits times the curvature: how far an example is from its optimum."""
-        curvature = np.divide(1.0, task.inverse, out=np.zeros_like(task.inverse), where=task.inverse > 0)
-        return float(np.sqrt(2.0 * self.gains.max(axis=0) * curvature).max())
-
-    def certify(self, task: _Task, block: int, gaps: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Losses, dual without norm and squared norm of one block, whose W is made afresh."""
-        W, beta = self.W[block], self.beta[block]
-        squares = binary.rebuild(task.rows, W, beta)
-        losses, total = binary.certify(task.rows, *task.sides(block), task.bounds, task.squared, W, beta, gaps)
-        return losses, total, squares

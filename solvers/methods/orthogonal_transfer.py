@@ -15,8 +15,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from solvers.core.base import Handles
 from solvers.core.problem import Problem, ProblemError
 from solvers.hierarchical.design import Design
-from solvers.hierarchical.driver import Driver
-from solvers.hierarchical.dual_averaging import DualAveraging
+from solvers.hierarchical.drivers.driver import Driver
+from solvers.hierarchical.drivers.dual_averaging import DualAveraging
 from solvers.hierarchical.tree_machine import TreeMachine, TreeParams
 from solvers.labels import coupling
 from solvers.labels.taxonomy import TaxonomyError
@@ -59,6 +59,11 @@ class OrthogonalTransfer(TreeMachine[OrthogonalTransferParams]):
 
     name = "orthogonal_transfer"
     title = "Hierarchical SVM with orthogonal transfer"
+    formula = (
+        r"\tfrac12 \sum_i K_{ii} \|w_i\|^2 + \sum_i \sum_{a \in \mathrm{above}(i)} K_{ia} |w_i^\top w_a| + C "
+        r"\sum_k \Big( \max_{i \in \mathrm{path}(y_k), j \in \mathrm{sib}(i)} 1 - w_i^\top x_k + w_j^\top x_k "
+        r"\Big)_+"
+    )
     paper = "Zhou, Xiao and Wu 2011"
     Params = OrthogonalTransferParams
     handles = Handles(flat=False, tree=True, kernels=True)

@@ -24,6 +24,10 @@ class Reinforced(SumToZero[ReinforcedParams]):
 
     name = "reinforced"
     title = "Reinforced multi-category SVM"
+    formula = (
+        r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \Big( g (k - 1 - w_{y_i}^\top x_i)_+ + (1 - g) \sum_{c \ne "
+        r"y_i} (1 + w_c^\top x_i)_+ \Big) \quad \text{subject to } \sum_c w_c = 0"
+    )
     paper = "Liu and Yuan 2011"
     handles = Handles(flat=True, shards=True)
     Params = ReinforcedParams

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import Handles, State, Step, relative_gap
 from solvers.core.dual_variables import filled
@@ -21,6 +20,7 @@ from solvers.core.machine import Machine
 from solvers.core.problem import Problem
 from solvers.linear.ascent import AscentParams, bounded, precision
 from solvers.linear.steps import softmax
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.numerics.orders import shuffled
 from solvers.numerics.rows import Rows, arrange, square_norm, weights
 
@@ -36,10 +36,10 @@ class _Task(NamedTuple):
     """What stays fixed while the method trains."""
 
     rows: Rows
-    features: NDArray[np.int64]
-    y: NDArray[np.int32]
-    bounds: NDArray[np.float64]
-    examples: NDArray[np.int32]
+    features: Ints
+    y: Ints32
+    bounds: Floats
+    examples: Ints32
     constant: float
 
 
@@ -48,6 +48,7 @@ class Softmax(Machine[AscentParams]):
 
     name = "softmax"
     title = "Softmax regression"
+    formula = r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \Big( \log \sum_c \exp(w_c^\top x_i) - w_{y_i}^\top x_i \Big)"
     paper = "Keerthi et al. 2008; Shalev-Shwartz and Zhang 2013"
     handles = Handles(flat=True, probabilities=True)
     Params = AscentParams
@@ -103,7 +104,7 @@ class Softmax(Machine[AscentParams]):
             if converged:
                 return
 
-    def _certificate(self, task: _Task, W: NDArray[Any], P: NDArray[np.float64]) -> tuple[float, float]:
+    def _certificate(self, task: _Task, W: Array, P: Floats) -> tuple[float, float]:
         """Primal and dual value, W made afresh."""
         softmax.rebuild(task.rows, task.y, task.bounds, W, P)
         losses, entropies = softmax.certify(task.rows, task.y, task.bounds, W, P)

@@ -19,6 +19,10 @@ class Spoc(KernelMachine):
 
     name = "spoc"
     title = "Kernel Crammer-Singer SVM (SPOC)"
+    formula = (
+        r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \max_{c \ne y_i} (1 - f_{y_i}(x_i) + f_c(x_i))_+, \quad f_c(x) "
+        r"= \langle w_c, \varphi(x) \rangle"
+    )
     paper = "Crammer and Singer 2002"
     handles = Handles(flat=True, kernels=True)
 

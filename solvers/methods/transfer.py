@@ -20,6 +20,10 @@ class Transfer(TreeMachine[TreeParams]):
 
     name = "transfer"
     title = "Hierarchical SVM with similarity-based transfer"
+    formula = (
+        r"\tfrac12 \sum_i \Big( \|w_i\|^2 + \sum_{j \in \mathrm{ch}(i)} \|w_i - w_j\|^2 \Big) + C \sum_k "
+        r"\Big( \max_{i \in \mathrm{path}(y_k), j \in \mathrm{sib}(i)} 1 - w_i^\top x_k + w_j^\top x_k \Big)_+"
+    )
     paper = "Zhou et al. 2011"
     Params = TreeParams
     handles = Handles(flat=False, tree=True, kernels=True)

@@ -21,6 +21,10 @@ class TreeLoss(TreeMachine[TreeParams]):
 
     name = "tree_loss"
     title = "Hierarchical SVM with tree-induced loss"
+    formula = (
+        r"\tfrac12 \sum_i \|u_i\|^2 + C \sum_k \Big( \max_{j \ne y_k} \Delta(y_k, j) (1 - w_{y_k}^\top x_k + "
+        r"w_j^\top x_k) \Big)_+, \quad w_i = \sum_{a \in \mathrm{path}(i)} u_a"
+    )
     paper = "Cai and Hofmann 2004; Zhou et al. 2011"
     Params = TreeParams
     handles = Handles(flat=False, tree=True, kernels=True)

@@ -17,6 +17,7 @@ class WestonWatkins(RelativeMargins[AscentParams]):
 
     name = "weston_watkins"
     title = "Weston-Watkins SVM"
+    formula = r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \sum_{c \ne y_i} (1 - (w_{y_i} - w_c)^\top x_i)_+"
     paper = "Weston and Watkins 1999; Alber et al. 2017"
     handles = Handles(flat=True, shards=True)
     Params = AscentParams

@@ -6,7 +6,8 @@ size the values lie far above 1 and so promise nothing; what they are good for i
 """
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Floats, Ints32
 
 DELTA = 0.05
 
@@ -44,9 +45,7 @@ def class_error_bound(
     return _bound(n_samples, n_classes * class_square + square, radius, n_classes - 1, delta)
 
 
-def report(
-    F: NDArray[np.float64], y: NDArray[np.int32], squares: NDArray[np.float64], radius: float, n_support: int
-) -> dict[str, float]:
+def report(F: Floats, y: Ints32, squares: Floats, radius: float, n_support: int) -> dict[str, float]:
     """What a machine's training scores tell: support, margins and, where it separates its sample, bounds.
 
     Parameters
@@ -72,9 +71,7 @@ def report(
     return support | report_of_margins(class_margins(F, y), len(F), squares, radius)
 
 
-def report_of_margins(
-    margins: NDArray[np.float64], n_samples: int, squares: NDArray[np.float64], radius: float
-) -> dict[str, float]:
+def report_of_margins(margins: Floats, n_samples: int, squares: Floats, radius: float) -> dict[str, float]:
     """As :func:`report`, without the support, from the :func:`class_margins` of all examples."""
     n, k, square = n_samples, len(margins), float(squares.sum())
     separated = np.flatnonzero(margins > 0)
@@ -95,7 +92,7 @@ def report_of_margins(
     return found
 
 
-def class_margins(F: NDArray[np.float64], y: NDArray[np.int32]) -> NDArray[np.float64]:
+def class_margins(F: Floats, y: Ints32) -> Floats:
     """For every class r the least ``f_r - f_s`` over examples of r and ``f_s - f_r`` over those of any other s.
 
     Parameters

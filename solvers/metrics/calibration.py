@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Bools, Floats, Ints
 
 BINS = 15
 
@@ -21,13 +22,13 @@ class ReliabilityCurve(NamedTuple):
         The mean confidence of the rows, and the share of them that is right; nan in an empty bin.
     """
 
-    edges: NDArray[np.float64]
-    n_rows: NDArray[np.int64]
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
+    edges: Floats
+    n_rows: Ints
+    confidence: Floats
+    accuracy: Floats
 
 
-def log_loss(probabilities_of_true: NDArray[np.float64]) -> float:
+def log_loss(probabilities_of_true: Floats) -> float:
     """The mean of ``-log p`` over rows, p the probability told of the true label; natural logarithm.
 
     Parameters
@@ -43,12 +44,12 @@ def log_loss(probabilities_of_true: NDArray[np.float64]) -> float:
     return float(log_losses(_checked(probabilities_of_true)).mean())
 
 
-def log_losses(probabilities_of_true: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_losses(probabilities_of_true: Floats) -> Floats:
     """``-log p`` of each row, as :func:`log_loss` has it; float64 array, shape (n_samples,)."""
     return np.asarray(-np.log(np.maximum(probabilities_of_true, np.finfo(np.float64).eps)))
 
 
-def brier(probabilities_of_true: NDArray[np.float64], sums_of_squares: NDArray[np.float64]) -> float:
+def brier(probabilities_of_true: Floats, sums_of_squares: Floats) -> float:
     """The multi-class Brier score, of Brier 1950: the mean over rows of ``sum_c (p_c - [c is true])^2``, from 0 to 2.
 
     Of two classes it is twice what scikit-learn's ``brier_score_loss`` tells of one of them. The sum is
@@ -70,9 +71,7 @@ def brier(probabilities_of_true: NDArray[np.float64], sums_of_squares: NDArray[n
     return float((np.asarray(sums_of_squares, np.float64) - 2 * p + 1).mean())
 
 
-def expected_calibration_error(
-    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int = BINS
-) -> tuple[float, ReliabilityCurve]:
+def expected_calibration_error(confidence: Floats, correct: Bools, bins: int = BINS) -> tuple[float, ReliabilityCurve]:
     """The mean over rows of ``|accuracy - confidence|`` of the row's bin; Guo et al. 2017, equation 3.
 
     Parameters
@@ -100,14 +99,14 @@ def expected_calibration_error(
     bin_of = np.clip(np.ceil(p * bins).astype(np.int64) - 1, 0, bins - 1)
     count = np.bincount(bin_of, minlength=bins)
     with np.errstate(invalid="ignore"):
-        told = np.bincount(bin_of, p, minlength=bins) / count
+        reported = np.bincount(bin_of, p, minlength=bins) / count
         true = np.bincount(bin_of, right, minlength=bins) / count
     held = count > 0
-    ece = float(np.abs(told - true)[held] @ count[held] / len(p))
-    return ece, ReliabilityCurve(np.arange(bins + 1) / bins, count, told, true)
+    ece = float(np.abs(reported - true)[held] @ count[held] / len(p))
+    return ece, ReliabilityCurve(np.arange(bins + 1) / bins, count, reported, true)
 
 
-def _checked(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _checked(p: Floats) -> Floats:
     values = np.asarray(p, np.float64)
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(f"probabilities have the shape {values.shape}; (n_samples,) of at least one was expected")

@@ -1,12 +1,13 @@
 """Paired tests between two models that answered the same rows."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from solvers.metrics.intervals import CONFIDENCE, RESAMPLES
+from solvers.numerics.array_types import Array, Bools, Floats, Ints
 
 _TAG = 0xA1B2
 _MOST_VALUES = 512
@@ -51,7 +52,7 @@ class PairedDifference(NamedTuple):
     p_value: float
 
 
-def mcnemar(correct_a: NDArray[np.bool_], correct_b: NDArray[np.bool_]) -> McNemar:
+def mcnemar(correct_a: Bools, correct_b: Bools) -> McNemar:
     """McNemar's test, exact and mid-p.
 
     Parameters
@@ -119,7 +120,7 @@ def paired_bootstrap(
     return PairedDifference(float(values @ counts / n), float(low), float(high), p_value)
 
 
-def _distinct(differences: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _distinct(differences: Floats) -> tuple[Floats, Ints]:
     """The differences that occur, and how often; of many nearly the same their mean."""
     values, counts = np.unique(differences, return_counts=True)
     if len(values) > _MOST_VALUES:
@@ -130,7 +131,7 @@ def _distinct(differences: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
     return values, counts
 
 
-def _pair(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _pair(a: Array, b: Array) -> tuple[Array, Array]:
     if a.ndim != 1 or a.shape != b.shape or len(a) == 0:
         raise ValueError(f"{a.shape} and {b.shape} are no pairs; two of one shape (n_samples,) were expected")
     return a, b

@@ -6,6 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Ints
+
 
 class Confusions(NamedTuple):
     """Pairs of labels by falling count, equal ones by the true and then the predicted label.
@@ -17,9 +19,9 @@ class Confusions(NamedTuple):
         Rows that have the first label, and for which the second is named in its place.
     """
 
-    true: NDArray[np.int64]
-    predicted: NDArray[np.int64]
-    n_rows: NDArray[np.int64]
+    true: Ints
+    predicted: Ints
+    n_rows: Ints
 
 
 def of_labels(y_true: NDArray[np.integer], y_pred: NDArray[np.integer], n_labels: int, most: int) -> Confusions:
@@ -56,6 +58,6 @@ def of_sets(true: sp.csr_matrix, predicted: sp.csr_matrix, most: int) -> Confusi
     return _first(pairs.row.astype(np.int64), pairs.col.astype(np.int64), pairs.data, most)
 
 
-def _first(true: NDArray[np.int64], predicted: NDArray[np.int64], count: NDArray[np.int64], most: int) -> Confusions:
+def _first(true: Ints, predicted: Ints, count: Ints, most: int) -> Confusions:
     order = np.lexsort((predicted, true, -count))[:most]
     return Confusions(true[order], predicted[order], count[order])

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +12,7 @@ from solvers.labels.label_sets import of_nodes
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking, places
 from solvers.metrics.tree_places import tree_places
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class Labels:
 
     names: tuple[str, ...]
     n_known: int
-    class_labels: NDArray[np.int64]
+    class_labels: Ints
     tree: Taxonomy | None = None
 
     @property
@@ -63,7 +64,7 @@ class Truth:
     """
 
     sets: sp.csr_matrix
-    single: NDArray[np.int64] | None = None
+    single: Ints | None = None
 
 
 class Probabilities(NamedTuple):
@@ -78,13 +79,16 @@ class Probabilities(NamedTuple):
         The sum of the squares of all classes' probabilities.
     """
 
-    of_true: NDArray[np.float64]
-    of_predicted: NDArray[np.float64]
-    squares: NDArray[np.float64]
+    of_true: Floats
+    of_predicted: Floats
+    squares: Floats
 
 
 class Evaluation:
     """Takes what a model answers to the rows, one block after the other.
+
+    ``leads``, float32 of shape (n_rows,), are the scores of the answers less those of the true labels: infinite where
+    the model does not know the label, and empty where rows or answers are sets.
 
     Parameters
     ----------
@@ -102,8 +106,9 @@ class Evaluation:
         self.predicted = np.zeros(n_rows, np.int32)
         self.places = np.zeros(n_entries, np.int32)
         self.level_places = np.zeros(n_entries if labels.tree is not None else 0, np.int32)
+        self.leads = np.zeros(n_rows if truth.single is not None and not names_sets else 0, np.float32)
         self.probabilities: Probabilities | None = None
-        self._named: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
+        self._named: list[tuple[Ints, Ints32]] = []
 
     @property
     def n_rows(self) -> int:
@@ -127,18 +132,32 @@ class Evaluation:
             named = sp.csr_matrix(ranking.sets)
             named.sort_indices()
             self._named.append((np.diff(named.indptr).astype(np.int64), named.indices.astype(np.int32)))
+        if len(self.leads):
+            self._add_leads(ranking, slice(begin, end))
         if ranking.tells_probabilities:
             self._add_probabilities(ranking, slice(begin, end))
         self.done = end
+
+    def _classes_of(self, rows: slice) -> Ints:
+        """The class of each row's true label, shape (n_samples,); -1 where it is none of the model's classes."""
+        assert self.truth.single is not None
+        class_of = np.full(self.labels.n, -1)
+        class_of[self.labels.class_labels] = np.arange(len(self.labels.class_labels))
+        return np.asarray(class_of[self.truth.single[rows]])
+
+    def _add_leads(self, ranking: Ranking, rows: slice) -> None:
+        values, true = ranking.values, self._classes_of(rows)
+        at = np.arange(len(values))
+        with np.errstate(invalid="ignore"):
+            lead = values[at, ranking.first()] - values[at, true]
+        self.leads[rows] = np.where(true >= 0, lead, np.inf)
 
     def _add_probabilities(self, ranking: Ranking, rows: slice) -> None:
         if self.truth.single is None or self.names_sets:
             return
         if self.probabilities is None:
             self.probabilities = Probabilities(*(np.zeros(self.n_rows) for _ in Probabilities._fields))
-        class_of = np.full(self.labels.n, -1)
-        class_of[self.labels.class_labels] = np.arange(len(self.labels.class_labels))
-        p, true = np.exp(ranking.values.astype(np.float64)), class_of[self.truth.single[rows]]
+        p, true = np.exp(ranking.values.astype(np.float64)), self._classes_of(rows)
         at = np.arange(len(p))
         self.probabilities.of_true[rows] = np.where(true >= 0, p[at, true], 0.0)
         self.probabilities.of_predicted[rows] = p[at, ranking.first()]
@@ -154,13 +173,14 @@ class Evaluation:
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         return sp.csr_matrix((np.ones(len(labels), bool), labels, indptr), shape=(len(sizes), self.labels.n))
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """All that was taken, as arrays; :meth:`resume` takes them back."""
-        arrays: dict[str, NDArray[Any]] = {
+        arrays: dict[str, Array] = {
             "done": np.array([self.done]),
             "predicted": self.predicted,
             "places": self.places,
             "level_places": self.level_places,
+            "leads": self.leads,
         }
         if self.probabilities is not None:
             arrays["probabilities"] = np.array(self.probabilities)
@@ -169,9 +189,12 @@ class Evaluation:
                 arrays[name] = np.concatenate([np.empty(0, np.int64), *(part[at] for part in self._named)])
         return arrays
 
-    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def resume(self, state: Mapping[str, Array]) -> None:
         """Go on from :meth:`state`; raises ValueError where it is that of other rows."""
-        sizes = {name: (len(state[name]), len(getattr(self, name))) for name in ("predicted", "places", "level_places")}
+        names = ("predicted", "places", "level_places", "leads")
+        if "leads" not in state:
+            raise ValueError("the state is of an earlier version")
+        sizes = {name: (len(state[name]), len(getattr(self, name))) for name in names}
         if any(given != due for given, due in sizes.values()):
             raise ValueError(f"the state is of other rows: {sizes}")
         self.done = int(state["done"][0])

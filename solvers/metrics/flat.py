@@ -1,11 +1,10 @@
 """Measures of one predicted label a row against the true one."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.metrics.label_table import LabelTable, ratio
+from solvers.numerics.array_types import Array, Ints
 
 
 def flat(y_true: NDArray[np.integer], y_pred: NDArray[np.integer], n_classes: int) -> dict[str, float]:
@@ -52,7 +51,7 @@ def table(y_true: NDArray[np.integer], y_pred: NDArray[np.integer], n_classes: i
     n_classes : int
     """
 
-    def count(y: NDArray[Any]) -> NDArray[np.int64]:
+    def count(y: Array) -> Ints:
         return np.bincount(y, minlength=n_classes)
 
     return LabelTable(count(y_pred[y_true == y_pred]), count(y_true[y_true >= 0]), count(y_pred))

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.label_table import LabelTable, ratio
+from solvers.numerics.array_types import Bools, Ints32
 
 
 def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np.integer]) -> dict[str, float]:
@@ -57,14 +58,14 @@ def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np
     return measures
 
 
-def right(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np.integer]) -> NDArray[np.bool_]:
+def right(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np.integer]) -> Bools:
     """Whether the true label of each row is the predicted node or above it; -1, the root, never is."""
     true = np.asarray(y_true)
     level = np.where(true >= 0, tree.level[true], 1)
     return np.asarray((true >= 0) & (ancestry(tree, y_pred)[np.arange(len(true)), level - 1] == true))
 
 
-def ancestry(tree: Taxonomy, nodes: NDArray[np.integer]) -> NDArray[np.int32]:
+def ancestry(tree: Taxonomy, nodes: NDArray[np.integer]) -> Ints32:
     """The node of every level on the path to each of these, shape (n, depth); -1 below them."""
     paths = np.full((tree.n_nodes + 1, tree.depth), -1, np.int32)
     owner = np.repeat(np.arange(tree.n_nodes), tree.level)

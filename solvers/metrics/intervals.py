@@ -5,19 +5,21 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Floats, Floats32
+
 RESAMPLES, CONFIDENCE = 1000, 0.95
 _CHUNK_BYTES = 64 << 20
 _TAG = 0xB007
 
 
 def bootstrap(
-    statistic: Callable[[NDArray[np.float32]], NDArray[np.float64]],
+    statistic: Callable[[Floats32], Floats],
     n_rows: int,
     *,
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
     seed: int = 0,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Intervals of several measures from the same resamples of the rows.
 
     Parameters
@@ -50,7 +52,7 @@ def bootstrap(
     return np.asarray(np.quantile(values, ends, axis=0))
 
 
-def drawn(n_rows: int, resamples: int, seed: int) -> Iterator[NDArray[np.float32]]:
+def drawn(n_rows: int, resamples: int, seed: int) -> Iterator[Floats32]:
     """How often each resample draws each row: float32 arrays of shape (n, n_rows), up to 64 MB of them at a time.
 
     The counts of a resample are multinomial: each of its ``n_rows`` draws takes any row, all alike.
@@ -66,7 +68,7 @@ def drawn(n_rows: int, resamples: int, seed: int) -> Iterator[NDArray[np.float32
 
 def of_means(
     values: NDArray[np.floating], *, resamples: int = RESAMPLES, confidence: float = CONFIDENCE, seed: int = 0
-) -> NDArray[np.float64]:
+) -> Floats:
     """Intervals of the means of the columns of ``values``, shape (n_rows, n_measures); as :func:`bootstrap`."""
     table, n = np.asarray(values, np.float64), len(values)
     return bootstrap(lambda counts: counts @ table / n, n, resamples=resamples, confidence=confidence, seed=seed)

@@ -1,9 +1,10 @@
 """How often each label is there, is named, and both: precision, recall and F1 of each and of all."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Array, Floats
 
 
 class LabelTable(NamedTuple):
@@ -19,22 +20,22 @@ class LabelTable(NamedTuple):
         Rows for which it is named.
     """
 
-    common: NDArray[Any]
-    true: NDArray[Any]
-    named: NDArray[Any]
+    common: Array
+    true: Array
+    named: Array
 
     @property
-    def precision(self) -> NDArray[np.float64]:
+    def precision(self) -> Floats:
         """The share of the rows for which a label is named that have it, shape (n_labels,)."""
         return ratios(self.common, self.named)
 
     @property
-    def recall(self) -> NDArray[np.float64]:
+    def recall(self) -> Floats:
         """The share of the rows that have a label for which it is named, shape (n_labels,)."""
         return ratios(self.common, self.true)
 
     @property
-    def f1(self) -> NDArray[np.float64]:
+    def f1(self) -> Floats:
         """The harmonic mean of both, shape (n_labels,)."""
         return ratios(2 * self.common, self.true + self.named)
 
@@ -64,7 +65,7 @@ def ratio(part: float, whole: float) -> float:
     return float(part / whole) if whole else 0.0
 
 
-def ratios(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
+def ratios(part: Array, whole: Array) -> Floats:
     """As :func:`ratio`, for arrays of one shape."""
     found = np.zeros(np.shape(whole))
     np.divide(part, whole, out=found, where=whole != 0)

@@ -4,11 +4,11 @@ from typing import get_args
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import Taxonomy, Weighting
 from solvers.metrics.hierarchical import of_level
 from solvers.metrics.label_table import LabelTable
+from solvers.numerics.array_types import Floats, Ints
 
 
 def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) -> dict[str, float]:
@@ -53,7 +53,7 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
     return measures
 
 
-def set_losses(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) -> dict[str, NDArray[np.float64]]:
+def set_losses(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) -> dict[str, Floats]:
     """The losses of each example, shape (n_samples,): ``error``, ``symmetric_difference`` and the three H-losses.
 
     Parameters
@@ -82,7 +82,7 @@ def table(true: sp.csr_matrix, predicted: sp.csr_matrix) -> LabelTable:
     return LabelTable(*(np.bincount(sets.indices, sets.data, n_labels).astype(np.int64) for sets in each))
 
 
-def n_different(true: sp.csr_matrix, predicted: sp.csr_matrix) -> NDArray[np.int64]:
+def n_different(true: sp.csr_matrix, predicted: sp.csr_matrix) -> Ints:
     """How many labels are in one of both sets alone, shape (n_samples,)."""
     sizes = [np.asarray(sets.sum(axis=1)).ravel().astype(np.int64) for sets in (true, predicted)]
     both = np.asarray(common(true, predicted).sum(axis=1)).ravel().astype(np.int64)
@@ -94,7 +94,7 @@ def common(true: sp.csr_matrix, predicted: sp.csr_matrix) -> sp.csr_matrix:
     return sp.csr_matrix(true.multiply(predicted))
 
 
-def _keys(sets: sp.csr_matrix) -> NDArray[np.int64]:
+def _keys(sets: sp.csr_matrix) -> Ints:
     """One number for each label of each row, ascending."""
     entries = sp.coo_matrix(sets)
     held = entries.data != 0

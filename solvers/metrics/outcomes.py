@@ -1,12 +1,11 @@
 """What an evaluation found: measures of all rows and of every level of the label tree, with intervals, and tables."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import Weighting
 from solvers.metrics import confusions, intervals
@@ -18,6 +17,7 @@ from solvers.metrics.label_table import LabelTable
 from solvers.metrics.multilabel import common, n_different, set_losses
 from solvers.metrics.ranking import KS, Placed
 from solvers.metrics.row_sums import RowSums
+from solvers.numerics.array_types import Array, Bools, Floats, Floats32, Ints, Ints32
 
 AVERAGES = ("precision", "recall", "micro_f1", "macro_f1", "weighted_f1")
 
@@ -49,7 +49,7 @@ class Outcomes:
     """
 
     def __init__(
-        self, evaluation: Evaluation, inverse_propensities: NDArray[np.float64] | None = None, ks: tuple[int, ...] = KS
+        self, evaluation: Evaluation, inverse_propensities: Floats | None = None, ks: tuple[int, ...] = KS
     ) -> None:
         if evaluation.n_rows == 0:
             raise ValueError("no rows to measure; at least one was expected")
@@ -101,11 +101,11 @@ class Outcomes:
         # resampling would add to it what it adds to the distances of small bins
         last = [] if found is None else [Measured("calibration_error", 0, found[0])]
         if not resamples:
-            told = zip(names, values.tolist(), strict=True)
-            return [Measured(name, level, value) for (name, level), value in told] + last
+            reported = zip(names, values.tolist(), strict=True)
+            return [Measured(name, level, value) for (name, level), value in reported] + last
         done = 0
 
-        def statistic(counts: NDArray[np.float32]) -> NDArray[np.float64]:
+        def statistic(counts: Floats32) -> Floats:
             nonlocal done
             between(done / resamples)
             done += len(counts)
@@ -121,10 +121,10 @@ class Outcomes:
 
     def calibration(self) -> tuple[float, ReliabilityCurve] | None:
         """The expected calibration error and its curve, of models that tell probabilities."""
-        told = self.evaluation.probabilities
-        if told is None:
+        reported = self.evaluation.probabilities
+        if reported is None:
             return None
-        return expected_calibration_error(np.minimum(told.of_predicted, 1.0), self._right())
+        return expected_calibration_error(np.minimum(reported.of_predicted, 1.0), self._right())
 
     def confusions(self, most: int) -> list[tuple[int, Confusions]]:
         """Up to ``most`` confused pairs of labels, and as many of each level's."""
@@ -141,24 +141,41 @@ class Outcomes:
             found.append((level, Confusions(pairs.true + nodes.start, pairs.predicted + nodes.start, pairs.n_rows)))
         return found
 
-    def by_row(self) -> dict[str, NDArray[np.float32]]:
+    def mistakes(self, most: int) -> Ints:
+        """Up to ``most`` rows that the model is wrong about, the most wrong first.
+
+        That is by how much more probable the answer was told to be than the true label, else by the lead of its score,
+        and of sets by how many labels differ.
+        """
+        evaluation, reported = self.evaluation, self.evaluation.probabilities
+        if not self.answers_one:
+            amount = n_different(self._true, self._named).astype(np.float64)
+            wrong = np.flatnonzero(amount > 0)
+        else:
+            amount = (
+                evaluation.leads.astype(np.float64) if reported is None else reported.of_predicted - reported.of_true
+            )
+            wrong = np.flatnonzero(~self._right())
+        return np.asarray(wrong[np.argsort(-amount[wrong], kind="stable")[:most]], np.int64)
+
+    def by_row(self) -> dict[str, Floats32]:
         """The measures that are means, by row, shape (n_samples,) each; nan where a row is not counted.
 
         Of those that differ by a factor alone, as precision@k and accuracy@k of rows with one label do, there is one.
         """
         held = self._held
-        found: dict[str, NDArray[np.float32]] = {}
-        told: set[int] = set()
+        found: dict[str, Floats32] = {}
+        reported: set[int] = set()
         for measure in self.rows.measures:
-            if measure.level == 0 and measure.under in (None, held) and measure.over not in told:
-                told.add(measure.over)
+            if measure.level == 0 and measure.under in (None, held) and measure.over not in reported:
+                reported.add(measure.over)
                 values = self.rows.columns[measure.over] * np.float32(measure.scale)
                 found[measure.name] = (
                     values if measure.under is None else np.where(self.rows.columns[held] > 0, values, np.nan)
                 )
         return found
 
-    def _right(self) -> NDArray[np.bool_]:
+    def _right(self) -> Bools:
         true, predicted, tree = self.evaluation.truth.single, self.evaluation.predicted, self.labels.tree
         assert true is not None
         if tree is None:
@@ -194,7 +211,7 @@ class Outcomes:
             wrong = n_different(self._true[:, of_level], self._named[:, of_level]) > 0
             rows.measure("error", level, rows.column(wrong))
 
-    def _rankings(self, inverse: NDArray[np.float64] | None, ks: tuple[int, ...]) -> None:
+    def _rankings(self, inverse: Floats | None, ks: tuple[int, ...]) -> None:
         """Add the measures of ranked lists."""
         truth, tree, evaluation = self._true, self.labels.tree, self.evaluation
         row = np.repeat(np.arange(evaluation.n_rows), np.diff(truth.indptr))
@@ -211,12 +228,12 @@ class Outcomes:
 
     def _probabilities(self) -> None:
         """Add the losses of the probabilities that were told."""
-        told = self.evaluation.probabilities
-        if told is not None:
-            self.rows.measure("log_loss", 0, self.rows.column(log_losses(told.of_true)))
-            self.rows.measure("brier", 0, self.rows.column(told.squares - 2 * told.of_true + 1))
+        reported = self.evaluation.probabilities
+        if reported is not None:
+            self.rows.measure("log_loss", 0, self.rows.column(log_losses(reported.of_true)))
+            self.rows.measure("brier", 0, self.rows.column(reported.squares - 2 * reported.of_true + 1))
 
-    def _deepest(self, row: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _deepest(self, row: Ints) -> Bools:
         """Which true labels have none below them in their row: those that an answer may be."""
         tree, label = self.labels.tree, self._true.indices
         assert tree is not None
@@ -227,25 +244,20 @@ class Outcomes:
         parents = keys[above >= 0] + above[above >= 0]
         return np.isin(row * n_labels + label, parents, invert=True)
 
-    def _averages(self, table: LabelTable) -> NDArray[np.float64]:
+    def _averages(self, table: LabelTable) -> Floats:
         parts = [table, *(table.at(nodes) for nodes in self._levels)]
         found = (part.averages() for part in parts)
         return np.array([averages[name] for averages in found for name in AVERAGES])
 
-    def _drawn_table(self, counts: NDArray[np.float32]) -> LabelTable:
+    def _drawn_table(self, counts: Floats32) -> LabelTable:
         tables = np.zeros((3, self.labels.n))
         for part, out in zip(self._parts, tables, strict=True):
-            _tally(counts, part.indptr, part.indices, out)
+            _count(counts, part.indptr, part.indices, out)
         return LabelTable(*tables)
 
 
 def _placed(
-    found: NDArray[np.int32],
-    row: NDArray[np.int64],
-    n_rows: int,
-    chosen: NDArray[np.bool_],
-    labels: NDArray[Any],
-    inverse: NDArray[np.float64] | None = None,
+    found: Ints32, row: Ints, n_rows: int, chosen: Bools, labels: Array, inverse: Floats | None = None
 ) -> Placed:
     """Some of the true labels, with their places."""
     indptr = np.concatenate([[0], np.cumsum(np.bincount(row[chosen], minlength=n_rows))])
@@ -253,7 +265,7 @@ def _placed(
 
 
 @njit(cache=True, nogil=True)
-def _tally(counts: NDArray[np.float32], indptr: NDArray[Any], indices: NDArray[Any], out: NDArray[np.float64]) -> None:
+def _count(counts: Floats32, indptr: Array, indices: Array, out: Floats) -> None:
     """Add to the labels of each row how often it was drawn."""
     for i in range(len(counts)):
         if counts[i] > 0:

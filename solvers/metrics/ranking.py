@@ -20,11 +20,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.metrics.row_sums import RowSums
+from solvers.numerics.array_types import AnyFloats, Floats, Ints, Ints32
 
 KS = (1, 3, 5, 10)
 A, B = 0.55, 1.5
-
-Floats = NDArray[np.floating[Any]]
 
 
 class Ranking(NamedTuple):
@@ -44,20 +43,20 @@ class Ranking(NamedTuple):
         The values are logarithms of probabilities.
     """
 
-    values: Floats
-    ties: Floats | None = None
-    predicted: NDArray[np.int64] | None = None
+    values: AnyFloats
+    ties: AnyFloats | None = None
+    predicted: Ints | None = None
     sets: sp.csr_matrix | None = None
     tells_probabilities: bool = False
 
-    def first(self) -> NDArray[np.int64]:
+    def first(self) -> Ints:
         """The predicted class of each row, shape (n_samples,)."""
         return first(self.values, self.ties) if self.predicted is None else self.predicted
 
 
 def places(
-    scores: Floats, indptr: NDArray[np.integer], labels: NDArray[np.integer], ties: Floats | None = None
-) -> NDArray[np.int32]:
+    scores: AnyFloats, indptr: NDArray[np.integer], labels: NDArray[np.integer], ties: AnyFloats | None = None
+) -> Ints32:
     """The places of true labels among all classes by falling score; equal scores by ``ties``, then by class.
 
     Parameters
@@ -81,14 +80,14 @@ def places(
     return found
 
 
-def first(scores: Floats, ties: Floats | None = None) -> NDArray[np.int64]:
+def first(scores: AnyFloats, ties: AnyFloats | None = None) -> Ints:
     """The class in the first place, shape (n_samples,)."""
     if ties is None:
         return np.asarray(scores.argmax(axis=1))
     return np.asarray(np.where(scores == scores.max(axis=1, keepdims=True), ties, -np.inf).argmax(axis=1))
 
 
-def propensities(n_true: NDArray[np.integer], n_rows: int, a: float = A, b: float = B) -> NDArray[np.float64]:
+def propensities(n_true: NDArray[np.integer], n_rows: int, a: float = A, b: float = B) -> Floats:
     """How likely a true label is to have been given to a row, by how often it was: the model of Jain et al. 2016.
 
     ``1 / (1 + c exp(-a log(n + b)))`` with ``c = (log N - 1) (b + 1)^a``.
@@ -116,13 +115,13 @@ class RankAccumulator:
         ``1 / p`` of each label, the last of all that the model has no class for; without it there is no psp@k.
     """
 
-    def __init__(self, inverse_propensities: NDArray[np.float64] | None = None) -> None:
+    def __init__(self, inverse_propensities: Floats | None = None) -> None:
         self._inverse = inverse_propensities
-        self._sizes: list[NDArray[np.int64]] = []
-        self._labels: list[NDArray[np.int64]] = []
-        self._places: list[NDArray[np.int32]] = []
+        self._sizes: list[Ints] = []
+        self._labels: list[Ints] = []
+        self._places: list[Ints32] = []
 
-    def add(self, scores: Floats, true: NDArray[np.integer] | sp.csr_matrix, ties: Floats | None = None) -> None:
+    def add(self, scores: AnyFloats, true: NDArray[np.integer] | sp.csr_matrix, ties: AnyFloats | None = None) -> None:
         """Take the next rows.
 
         Parameters
@@ -169,11 +168,11 @@ class Placed(NamedTuple):
         ``1 / p`` of the labels.
     """
 
-    indptr: NDArray[np.int64]
-    places: NDArray[np.int32]
-    inverse: NDArray[np.float64] | None = None
+    indptr: Ints
+    places: Ints32
+    inverse: Floats | None = None
 
-    def best(self) -> NDArray[np.int32]:
+    def best(self) -> Ints32:
         """The best place of each row, shape (n_samples,); 0 where no true label is listed."""
         never = np.iinfo(np.int32).max
         listed = np.where(self.places > 0, self.places, never)
@@ -209,7 +208,7 @@ class Placed(NamedTuple):
         sums.measure("mrr", level, sums.column(1 / np.where(best > 0, best, np.inf)), held)
 
 
-def _most(indptr: NDArray[np.int64], gains: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+def _most(indptr: Ints, gains: Floats, k: int) -> Floats:
     """The sum of the k largest gains of each row."""
     sizes = np.diff(indptr)
     row = np.repeat(np.arange(len(sizes)), sizes)
@@ -219,9 +218,7 @@ def _most(indptr: NDArray[np.int64], gains: NDArray[np.float64], k: int) -> NDAr
 
 
 @njit(cache=True, nogil=True)
-def _places(
-    values: Any, ties: Any, indptr: NDArray[np.int64], labels: NDArray[np.int64], found: NDArray[np.int32]
-) -> None:
+def _places(values: Any, ties: Any, indptr: Ints, labels: Ints, found: Ints32) -> None:
     """Count, for every true label, the classes that come before it."""
     n_classes, tied = values.shape[1], ties.shape[0] > 0
     for i in range(values.shape[0]):

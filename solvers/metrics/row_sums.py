@@ -1,12 +1,12 @@
 """Measures that are ratios of sums over rows, by which resamples of the rows are measured many at a time."""
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.metrics.label_table import ratios
+from solvers.numerics.array_types import Array, Floats, Floats32
 
 _BLOCK = 8192
 
@@ -31,10 +31,10 @@ class RowSums:
     measures : list of Measure
     """
 
-    columns: list[NDArray[np.float32]] = field(default_factory=list)
+    columns: list[Floats32] = field(default_factory=list)
     measures: list[Measure] = field(default_factory=list)
 
-    def column(self, values: NDArray[Any]) -> int:
+    def column(self, values: Array) -> int:
         """Add a column and return its number."""
         self.columns.append(np.asarray(values, np.float32))
         return len(self.columns) - 1
@@ -43,7 +43,7 @@ class RowSums:
         """Add a measure of columns that were added."""
         self.measures.append(Measure(name, level, over, under, scale))
 
-    def values(self, counts: NDArray[np.float32]) -> NDArray[np.float64]:
+    def values(self, counts: Floats32) -> Floats:
         """The measures of resamples, shape (n, n_measures), of how often each draws each row, shape (n, n_rows)."""
         n_rows = counts.shape[1]
         totals = np.zeros((len(counts), len(self.columns) + 1))
@@ -55,13 +55,13 @@ class RowSums:
             totals[:, :-1] += counts[:, rows] @ block
         return self._measured(totals)
 
-    def of_all(self) -> NDArray[np.float64]:
+    def of_all(self) -> Floats:
         """The measures of all rows as they are, shape (n_measures,); summed in 64 bits."""
         n_rows = len(self.columns[0])
         totals = [*(float(column.sum(dtype=np.float64)) for column in self.columns), float(n_rows)]
         return np.asarray(self._measured(np.array([totals]))[0])
 
-    def _measured(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _measured(self, totals: Floats) -> Floats:
         over = [measure.over for measure in self.measures]
         under = [-1 if measure.under is None else measure.under for measure in self.measures]
         scale = np.array([measure.scale for measure in self.measures])

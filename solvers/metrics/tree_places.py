@@ -11,17 +11,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import Taxonomy
-from solvers.metrics.ranking import Floats
+from solvers.numerics.array_types import AnyFloats, Ints, Ints32
 
 
 def tree_places(
     tree: Taxonomy,
     class_nodes: NDArray[np.integer],
-    scores: Floats,
-    ties: Floats | None,
+    scores: AnyFloats,
+    ties: AnyFloats | None,
     indptr: NDArray[np.integer],
     labels: NDArray[np.integer],
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+) -> tuple[Ints32, Ints32]:
     """Places of true nodes, 1 for the first and 0 for a node that no answer is at or below.
 
     Parameters
@@ -73,13 +73,13 @@ def _better(values: Any, ties: Any, i: int, a: int, b: int) -> Any:
 def _tree_places(
     values: Any,
     ties: Any,
-    class_nodes: NDArray[np.int64],
-    parent: NDArray[np.int32],
-    level: NDArray[np.int32],
-    begins: NDArray[np.int64],
-    indptr: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    found: NDArray[np.int32],
+    class_nodes: Ints,
+    parent: Ints32,
+    level: Ints32,
+    begins: Ints,
+    indptr: Ints,
+    labels: Ints,
+    found: Ints32,
 ) -> None:
     """The best answer at or below every node, and from these the places."""
     n_nodes, n_classes = parent.shape[0], values.shape[1]

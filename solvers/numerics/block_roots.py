@@ -2,11 +2,12 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Floats
 
 
 @njit(cache=True, nogil=True)
-def box_root(b: NDArray[np.float64], n: int, bound: float, gamma: float, start: float) -> float:
+def box_root(b: Floats, n: int, bound: float, gamma: float, start: float) -> float:
     """The root S of sum_c clip(b_c - gamma S, 0, bound) = S over the first n entries.
 
     F(S) = sum clip(b - gamma S, 0, bound) - S falls strictly (gamma > -1/n); Newton on its pieces, kept inside a
@@ -43,7 +44,7 @@ def box_root(b: NDArray[np.float64], n: int, bound: float, gamma: float, start: 
 
 
 @njit(cache=True, nogil=True)
-def simplex_root(b: NDArray[np.float64], n: int, bound: float) -> float:
+def simplex_root(b: Floats, n: int, bound: float) -> float:
     """The root theta of sum_c (b_c - theta)_+ = min(theta, bound) over the first n entries; 0 when no b is positive.
 
     The left side less the right falls and is convex where the right is one of theta and bound, so Newton from the

@@ -1,12 +1,12 @@
 """Sparse coefficients of the examples in the weights: one growable list of (class, value) an example, in one pool."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.numerics.rows import Rows
 
 
@@ -16,12 +16,12 @@ class Coefficients(NamedTuple):
     ``used[0]`` is the end of the pool's used part; lists that outgrow their capacity move there.
     """
 
-    start: NDArray[np.int64]
-    length: NDArray[np.int32]
-    capacity: NDArray[np.int32]
-    classes: NDArray[np.int32]
-    values: NDArray[np.float64]
-    used: NDArray[np.int64]
+    start: Ints
+    length: Ints32
+    capacity: Ints32
+    classes: Ints32
+    values: Floats
+    used: Ints
 
 
 def empty(n_samples: int, n_entries: int) -> Coefficients:
@@ -51,7 +51,7 @@ def size_of_copy(pool: Coefficients, room: int) -> int:
     return live + room + max(room, live // 4)
 
 
-def shares(pool: Coefficients, bounds: NDArray[np.float64], n_classes: int) -> sp.csr_matrix:
+def shares(pool: Coefficients, bounds: Floats, n_classes: int) -> sp.csr_matrix:
     """The dual variables by their bounds, float32, shape (n_samples, n_classes); the own class has none."""
     length = np.maximum(pool.length.astype(np.int64) - 1, 0)
     indptr = np.concatenate(([0], np.cumsum(length)))
@@ -60,7 +60,16 @@ def shares(pool: Coefficients, bounds: NDArray[np.float64], n_classes: int) -> s
     return sp.csr_matrix((data.astype(np.float32), pool.classes[at], indptr), shape=(len(length), n_classes))
 
 
-def of_shares(given: sp.csr_matrix, y: NDArray[np.int32], bounds: NDArray[np.float64], largest: bool) -> Coefficients:
+def duals(pool: Coefficients, n_classes: int) -> Floats:
+    """The dual variables, shape (n_samples, n_classes), zero at the own classes."""
+    alpha = np.zeros((len(pool.start), n_classes))
+    for i in np.flatnonzero(pool.length):
+        listed = slice(pool.start[i] + 1, pool.start[i] + pool.length[i])
+        alpha[i, pool.classes[listed]] = -pool.values[listed]
+    return alpha
+
+
+def of_shares(given: sp.csr_matrix, y: Ints32, bounds: Floats, largest: bool) -> Coefficients:
     """Dual variables from their shares of the bounds: with ``largest`` the sum of an example is bounded, else each."""
     n, m = len(y), np.diff(given.indptr).astype(np.int64)
     alpha = np.clip(given.data.astype(np.float64), 0.0, 1.0)
@@ -80,7 +89,7 @@ def of_shares(given: sp.csr_matrix, y: NDArray[np.int32], bounds: NDArray[np.flo
 
 
 @njit(cache=True, nogil=True)
-def put(pool: Coefficients, i: int, classes: NDArray[np.int32], values: NDArray[np.float64], n: int) -> None:
+def put(pool: Coefficients, i: int, classes: Ints32, values: Floats, n: int) -> None:
     """Make the first n given entries those of example i; the caller has made sure of room for n."""
     if n > pool.capacity[i]:
         pool.start[i] = pool.used[0]
@@ -94,7 +103,7 @@ def put(pool: Coefficients, i: int, classes: NDArray[np.int32], values: NDArray[
 
 
 @njit(cache=True, nogil=True)
-def rebuild(rows: Rows, pool: Coefficients, W: NDArray[Any]) -> None:
+def rebuild(rows: Rows, pool: Coefficients, W: Array) -> None:
     """W = sum_i v_i x_i' afresh, free of the rounding that many small updates have left."""
     W[:] = 0
     for i in range(pool.start.shape[0]):

@@ -1,13 +1,12 @@
 """Copies of arrays within compiled code."""
 
-from typing import Any
-
 from numba import njit
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Array
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def copy(source: NDArray[Any], target: NDArray[Any]) -> None:
+def copy(source: Array, target: Array) -> None:
     """The first ``len(source)`` elements of a target of one dimension are those of the source.
 
     A slice that an array is assigned to does the same, but brings the text of its error along, which takes seconds to

@@ -2,19 +2,20 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-REST_AFTER, LONGEST_REST = 3, 8
+from solvers.numerics.array_types import Bytes, Floats, Floats32, Ints32
+
+SHRINK_AFTER, LONGEST_BREAK = 3, 8
 
 
 @njit(cache=True, nogil=True)
-def awake(examples: NDArray[np.int32], rest: NDArray[np.uint8], epoch: int) -> NDArray[np.int32]:
+def active(examples: Ints32, unchanged: Bytes, epoch: int) -> Ints32:
     """Those of the examples that an epoch visits, in the order given.
 
     Parameters
     ----------
     examples : int32 array
-    rest : uint8 array, shape (n_samples,)
+    unchanged : uint8 array, shape (n_samples,)
         How many visits in a row have changed nothing. After three an example is visited every second epoch, after four
         every fourth, after five every eighth.
     epoch : int
@@ -22,15 +23,15 @@ def awake(examples: NDArray[np.int32], rest: NDArray[np.uint8], epoch: int) -> N
     found, count = np.empty(examples.shape[0], np.int32), 0
     for i in examples:
         every = 1
-        if rest[i] >= REST_AFTER:
-            every = min(LONGEST_REST, 1 << (int(rest[i]) - REST_AFTER + 1))
+        if unchanged[i] >= SHRINK_AFTER:
+            every = min(LONGEST_BREAK, 1 << (int(unchanged[i]) - SHRINK_AFTER + 1))
         found[count] = i
         count += (i + epoch) & (every - 1) == 0
     return found[:count]
 
 
 @njit(cache=True, nogil=True)
-def shuffled(order: NDArray[np.int32], seed: int, epoch: int) -> NDArray[np.int32]:
+def shuffled(order: Ints32, seed: int, epoch: int) -> Ints32:
     """A copy in the random order of an epoch."""
     order = order.copy()
     shuffle(order, mixed(mixed(np.uint64(seed)) + np.uint64(epoch)))
@@ -38,15 +39,28 @@ def shuffled(order: NDArray[np.int32], seed: int, epoch: int) -> NDArray[np.int3
 
 
 @njit(cache=True, nogil=True)
+def count_unchanged(order: Ints32, gains: Floats32, unchanged: Bytes) -> None:
+    """Note of the examples that have been visited whether that has changed anything, as :func:`active` takes it."""
+    for i in order:
+        unchanged[i] = 0 if gains[i] > 0 else min(unchanged[i], 254) + 1
+
+
+@njit(cache=True, nogil=True)
+def moved(examples: Ints32, gains: Floats32, seed: int, epoch: int, number: int) -> Ints32:
+    """Those of the examples whose last visit gained something, shuffled; the three numbers decide the order."""
+    found, count = np.empty(examples.shape[0], np.int32), 0
+    for i in examples:
+        found[count] = i
+        count += gains[i] > 0
+    order = found[:count].copy()
+    shuffle(order, mixed(mixed(mixed(np.uint64(seed)) + np.uint64(epoch)) + np.uint64(number)))
+    return order
+
+
+@njit(cache=True, nogil=True)
 def live(
-    gains: NDArray[np.float32],
-    lengths: NDArray[np.int32],
-    costs: NDArray[np.float64],
-    threshold: float,
-    seed: int,
-    epoch: int,
-    number: int,
-) -> tuple[NDArray[np.int32], float]:
+    gains: Floats32, lengths: Ints32, costs: Floats, threshold: float, seed: int, epoch: int, number: int
+) -> tuple[Ints32, float]:
     """The examples with dual variables whose last visit gained more than the threshold, shuffled.
 
     Parameters
@@ -76,7 +90,7 @@ def live(
 
 
 @njit(cache=True, nogil=True)
-def shuffle(order: NDArray[np.int32], word: np.uint64) -> None:
+def shuffle(order: Ints32, word: np.uint64) -> None:
     """Shuffle in place (Fisher and Yates); the same word gives the same order."""
     for last in range(order.shape[0] - 1, 0, -1):
         word += np.uint64(0x9E3779B97F4A7C15)

@@ -14,12 +14,12 @@ one that is based on an older phase fails.
 
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Ints
 
 # places in a work queue, each on a cache line of its own but for what is written together
 WORD, DONE, TASK, ARRAYS, LEAVE, SERVING, FAILED, UNAIDED = 0, 8, 16, 17, 24, 32, 40, 48
@@ -138,7 +138,7 @@ def _call(typing: Any, task: Any, arrays: Any, piece: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _claim(work_queue: NDArray[np.int64], front: bool) -> int:
+def _claim(work_queue: Ints, front: bool) -> int:
     """A piece of the phase under way that is the caller's now; -1 if there is none."""
     while True:
         word = _read(work_queue, WORD)
@@ -154,7 +154,7 @@ def _claim(work_queue: NDArray[np.int64], front: bool) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _work(work_queue: NDArray[np.int64], front: bool) -> int:
+def _work(work_queue: Ints, front: bool) -> int:
     """Do pieces of the phase under way until none is left; returns how many."""
     done = 0
     while True:
@@ -168,7 +168,7 @@ def _work(work_queue: NDArray[np.int64], front: bool) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _share(work_queue: NDArray[np.int64], task: int, arrays: int, n: int) -> None:
+def _share(work_queue: Ints, task: int, arrays: int, n: int) -> None:
     if _read(work_queue, SERVING) == 0 or n == 1 or work_queue[UNAIDED] > 0:
         work_queue[UNAIDED] = max(0, work_queue[UNAIDED] - 1)
         for piece in range(n):
@@ -191,7 +191,7 @@ def _share(work_queue: NDArray[np.int64], task: int, arrays: int, n: int) -> Non
         raise RuntimeError("a piece of a shared loop has failed")
 
 
-def parallel_for(work_queue: NDArray[np.int64], function: Any, n: int, arrays: tuple[Any, ...]) -> None:
+def parallel_for(work_queue: Ints, function: Any, n: int, arrays: tuple[Any, ...]) -> None:
     """Call ``function(piece, *arrays)`` in compiled code for every piece < n; all who serve the work queue help.
 
     Parameters
@@ -220,7 +220,7 @@ def _parallel_for(work_queue: Any, function: Any, n: Any, arrays: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def serve(work_queue: NDArray[np.int64], patience: int) -> int:
+def serve(work_queue: Ints, patience: int) -> int:
     """Help with every phase until asked to leave, or until nothing was left to do ``patience`` times in a row.
 
     Returns how many pieces were done.

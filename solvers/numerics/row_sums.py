@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Array
 from solvers.numerics.simd import prefetch, sum_narrow_rows
 
 # bytes of a row, from which on it is long; those at its beginning that are asked for ahead; those of a cache line
@@ -18,15 +18,13 @@ LONG, AHEAD, LINE = 1536, 256, 64
 
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath={"contract"})
-def _add_one(f: NDArray[Any], a: NDArray[Any], x: Any) -> None:
+def _add_one(f: Array, a: Array, x: Any) -> None:
     for c in range(len(f)):
         f[c] = f[c] + x * a[c]
 
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath={"contract"})
-def _add_four(
-    f: NDArray[Any], a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], d: NDArray[Any], x: NDArray[Any]
-) -> None:
+def _add_four(f: Array, a: Array, b: Array, c: Array, d: Array, x: Array) -> None:
     p, q, r, s = x[0], x[1], x[2], x[3]
     for i in range(len(f)):
         f[i] = (((f[i] + p * a[i]) + q * b[i]) + r * c[i]) + s * d[i]
@@ -34,16 +32,7 @@ def _add_four(
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath={"contract"})
 def _add_eight(
-    f: NDArray[Any],
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    d: NDArray[Any],
-    j: NDArray[Any],
-    k: NDArray[Any],
-    m: NDArray[Any],
-    n: NDArray[Any],
-    x: NDArray[Any],
+    f: Array, a: Array, b: Array, c: Array, d: Array, j: Array, k: Array, m: Array, n: Array, x: Array
 ) -> None:
     p, q, r, s, t, u, v, w = x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
     for i in range(len(f)):
@@ -52,9 +41,7 @@ def _add_eight(
 
 
 @njit(cache=True, nogil=True)
-def _sum_long_rows(
-    W: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], begin: int, end: int, f: NDArray[Any]
-) -> None:
+def _sum_long_rows(W: Array, indices: Array, data: Array, begin: int, end: int, f: Array) -> None:
     f[:] = 0
     cells, width = W.reshape(-1), W.shape[1]
     p = begin
@@ -76,7 +63,7 @@ def _sum_long_rows(
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def sum_rows(W: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], begin: int, end: int, f: NDArray[Any]) -> None:
+def sum_rows(W: Array, indices: Array, data: Array, begin: int, end: int, f: Array) -> None:
     """f = sum of data[p] W[indices[p]] over begin <= p < end.
 
     Parameters

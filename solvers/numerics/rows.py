@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.numerics.row_sums import sum_rows
-from solvers.numerics.simd import above_mask, lowest_bit
 
 ALIGNMENT = 64
 # of scores, for a bound on how many are high
@@ -18,13 +17,13 @@ PARTS = 64
 class Rows(NamedTuple):
     """The rows of X with their features renumbered by falling document frequency, and their squared norms."""
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    data: NDArray[Any]
-    squares: NDArray[np.float64]
+    indptr: Ints
+    indices: Ints32
+    data: Array
+    squares: Floats
 
 
-def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, NDArray[np.int64]]:
+def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, Ints]:
     """Lay X out for training.
 
     Frequent features come first, so that their rows of W share cache lines and stay in cache; features without an
@@ -55,7 +54,7 @@ def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, NDArray[np.in
     return Rows(indptr, indices, data, squares), features
 
 
-def weights(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def weights(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Array:
     """Zero weights, shape (n_rows, n_classes) padded to whole cache lines and aligned to one."""
     width = ALIGNMENT // dtype.itemsize
     padded = -(-n_classes // width) * width
@@ -65,35 +64,30 @@ def weights(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 @njit(cache=True, nogil=True)
-def score(rows: Rows, i: int, W: NDArray[Any], f: NDArray[Any]) -> None:
+def score(rows: Rows, i: int, W: Array, f: Array) -> None:
     """f = W' x_i, the padding included."""
     sum_rows(W, rows.indices, rows.data, rows.indptr[i], rows.indptr[i + 1], f)
 
 
 @njit(cache=True, nogil=True)
-def above(f: NDArray[Any], n_classes: int, threshold: float, found: NDArray[np.int32], most: int) -> int:
-    """The classes whose score exceeds the threshold, to found: how many; f is padded to whole vectors.
+def above(f: Array, n_classes: int, threshold: float, found: Ints32, most: int) -> int:
+    """The classes whose score exceeds the threshold, to found: how many.
 
     Stops looking once there are more than ``most``.
     """
-    lanes = ALIGNMENT // f.itemsize
     level = f.dtype.type(threshold)
     n = 0
-    for begin in range(0, n_classes, lanes):
-        if n > most:
-            break
-        mask = above_mask(f, begin, level)
-        while mask:
-            c = begin + lowest_bit(mask)
-            mask &= mask - np.uint32(1)
-            if c < n_classes:
-                found[n] = c
-                n += 1
+    for c in range(n_classes):
+        if f[c] > level:
+            found[n] = c
+            n += 1
+            if n > most:
+                break
     return n
 
 
 @njit(cache=True, nogil=True)
-def best_of_parts(f: NDArray[Any], best: NDArray[Any]) -> None:
+def best_of_parts(f: Array, best: Array) -> None:
     """best[t] = the highest of f[t], f[t + PARTS], f[t + 2 PARTS] and so on; -inf where f is shorter."""
     best[:] = -np.inf
     for begin in range(0, f.shape[0], PARTS):
@@ -102,7 +96,7 @@ def best_of_parts(f: NDArray[Any], best: NDArray[Any]) -> None:
 
 
 @njit(cache=True, nogil=True)
-def square_norm(W: NDArray[Any], n_classes: int) -> float:
+def square_norm(W: Array, n_classes: int) -> float:
     """Sum of squares of W in float64."""
     total = 0.0
     for j in range(W.shape[0]):
@@ -114,7 +108,7 @@ def square_norm(W: NDArray[Any], n_classes: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _count(indices: NDArray[Any], n_features: int) -> NDArray[np.int64]:
+def _count(indices: Array, n_features: int) -> Ints:
     """How many entries each feature has."""
     count = np.zeros(n_features, np.int64)
     for p in range(indices.shape[0]):
@@ -124,13 +118,7 @@ def _count(indices: NDArray[Any], n_features: int) -> NDArray[np.int64]:
 
 @njit(cache=True, nogil=True)
 def _to_columns(
-    indptr: NDArray[np.int64],
-    indices: NDArray[Any],
-    data: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    row: NDArray[np.int32],
-    value: NDArray[Any],
-    squares: NDArray[np.float64],
+    indptr: Ints, indices: Array, data: Floats, starts: Ints, row: Ints32, value: Array, squares: Floats
 ) -> None:
     """The entries by feature, those of j from starts[j] on, which moves to their end; squared norms of the rows."""
     for i in range(squares.shape[0]):
@@ -145,14 +133,7 @@ def _to_columns(
 
 
 @njit(cache=True, nogil=True)
-def _to_rows(
-    count: NDArray[np.int64],
-    row: NDArray[np.int32],
-    value: NDArray[Any],
-    free: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    data: NDArray[Any],
-) -> None:
+def _to_rows(count: Ints, row: Ints32, value: Array, free: Ints, indices: Ints32, data: Array) -> None:
     """The entries by row again, each row by rising feature; free[i] is the start of row i and moves to its end."""
     p = 0
     for j in range(count.shape[0]):

@@ -4,24 +4,23 @@ A hinge ``max(0, margin + s pull)`` is linear in s up to where it vanishes. So e
 the grid where it is above zero, and the sums from the end of the grid down are the losses at its points, exactly.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Array, Floats
 
 # the grid: multiples of 1 / ONE, up to LARGEST
 ONE, LARGEST = 4096, 2
 WORTH_SCALING = 1e-9
 
 
-def blank(*parts: int) -> NDArray[np.float64]:
+def blank(*parts: int) -> Floats:
     """No term noted, shape (2, points); or as many as ``parts`` say, one behind the other."""
     return np.zeros((*parts, 2, LARGEST * ONE + 1))
 
 
 @njit(cache=True, nogil=True)
-def note(margin: float, pull: float, top: float, terms: NDArray[np.float64]) -> None:
+def note(margin: float, pull: float, top: float, terms: Floats) -> None:
     """Note the term ``top max(0, margin + s pull)``."""
     last = terms.shape[1] - 1
     if pull < 0.0:
@@ -31,7 +30,7 @@ def note(margin: float, pull: float, top: float, terms: NDArray[np.float64]) -> 
 
 
 @njit(cache=True, nogil=True)
-def along(terms: NDArray[Any]) -> NDArray[np.float64]:
+def along(terms: Array) -> Floats:
     """The sum of all terms noted, at the points of the grid."""
     values = np.empty(terms.shape[1])
     at_zero, slope = 0.0, 0.0
@@ -42,7 +41,7 @@ def along(terms: NDArray[Any]) -> NDArray[np.float64]:
     return values
 
 
-def best_point(half: float, loss: float, terms: NDArray[np.float64], least: int = 0) -> tuple[float, float]:
+def best_point(half: float, loss: float, terms: Floats, least: int = 0) -> tuple[float, float]:
     """The objective at the best multiple of W, and that multiple.
 
     Parameters

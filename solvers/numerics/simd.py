@@ -1,7 +1,4 @@
-"""Vector primitives that LLVM's loop vectoriser does not find by itself, written as LLVM IR.
-
-A vector is one cache line: 16 floats or 8 doubles; where the processor's registers are narrower, LLVM splits it.
-"""
+"""Vector primitives that LLVM's loop vectoriser does not find by itself, written as LLVM IR."""
 
 from typing import Any
 
@@ -10,7 +7,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+from solvers.numerics.vectors import I32, I64, load, multiply_add, splat, store, turned, vector_of, zeros
+
+_I8 = ir.IntType(8)
 _BLOCKS = (8, 4, 2, 1)
 
 
@@ -23,7 +22,7 @@ def sum_narrow_rows(typing: Any, W: Any, indices: Any, data: Any, begin: Any, en
     rows are longer, see :func:`solvers.numerics.row_sums.sum_rows`.
     """
     signature = types.void(W, indices, data, types.int64, types.int64, f)
-    real, lanes = _vector_of(W)
+    vector = vector_of(W)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         W, indices, data, _, _, f = (
@@ -32,12 +31,10 @@ def sum_narrow_rows(typing: Any, W: Any, indices: Any, data: Any, begin: Any, en
         )
         begin, end = args[3], args[4]
         width = builder.extract_value(W.shape, 1)
-        vector = ir.VectorType(real, lanes)
-        name = f"llvm.fmuladd.v{lanes}f{32 if lanes == 16 else 64}"
-        multiply_add = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), name)
-        column = cgutils.alloca_once_value(builder, ir.Constant(_I64, 0))
+        lanes = vector.count
+        column = cgutils.alloca_once_value(builder, ir.Constant(I64, 0))
         for blocks in _BLOCKS:
-            step = ir.Constant(_I64, lanes * blocks)
+            step = ir.Constant(I64, lanes * blocks)
             head, body, done = (builder.append_basic_block(f"{part}{blocks}") for part in ("head", "body", "done"))
             builder.branch(head)
             builder.position_at_end(head)
@@ -48,26 +45,25 @@ def sum_narrow_rows(typing: Any, W: Any, indices: Any, data: Any, begin: Any, en
             loop, row, leave = (builder.append_basic_block(f"{part}{blocks}") for part in ("loop", "row", "leave"))
             builder.branch(loop)
             builder.position_at_end(loop)
-            p = builder.phi(_I64)
+            p = builder.phi(I64)
             p.add_incoming(begin, body)
             sums = [builder.phi(vector) for _ in range(blocks)]
             for total in sums:
-                total.add_incoming(ir.Constant(vector, [0.0] * lanes), body)
+                total.add_incoming(zeros(vector), body)
             builder.cbranch(builder.icmp_signed("<", p, end), row, leave)
             builder.position_at_end(row)
-            index = builder.zext(builder.load(builder.gep(indices.data, [p])), _I64)
+            index = builder.zext(builder.load(builder.gep(indices.data, [p])), I64)
             base = builder.add(builder.mul(index, width), c)
-            x = _splat(builder, builder.load(builder.gep(data.data, [p])), vector)
+            x = splat(builder, builder.load(builder.gep(data.data, [p])), vector)
             for block, total in enumerate(sums):
-                w = _load(builder, W.data, builder.add(base, ir.Constant(_I64, lanes * block)), vector)
-                total.add_incoming(builder.call(multiply_add, [x, w, total]), row)
-            p.add_incoming(builder.add(p, ir.Constant(_I64, 1)), row)
+                w = load(builder, W.data, builder.add(base, ir.Constant(I64, lanes * block)), vector)
+                total.add_incoming(multiply_add(builder, x, w, total), row)
+            p.add_incoming(builder.add(p, ir.Constant(I64, 1)), row)
             builder.branch(loop)
             builder.position_at_end(leave)
             for block, total in enumerate(sums):
-                at = builder.add(c, ir.Constant(_I64, lanes * block))
-                pointer = builder.bitcast(builder.gep(f.data, [at]), vector.as_pointer())
-                builder.store(total, pointer, align=real_bytes(lanes))
+                at = builder.add(c, ir.Constant(I64, lanes * block))
+                store(builder, total, f.data, at)
             builder.store(following, column)
             builder.branch(head)
             builder.position_at_end(done)
@@ -78,15 +74,18 @@ def sum_narrow_rows(typing: Any, W: Any, indices: Any, data: Any, begin: Any, en
 
 @intrinsic
 def above_mask(typing: Any, f: Any, c: Any, threshold: Any) -> Any:
-    """Bit j is set where f[c + j] > threshold, over the lanes of one vector."""
+    """Bit j is set where f[c + j] > threshold, over the lanes of one vector.
+
+    Block steps look through the scores of all classes by it: with a thousand of them a loop over single scores takes a
+    sixth longer.
+    """
     signature = types.uint32(f, types.int64, f.dtype)
-    real, lanes = _vector_of(f)
+    vector = vector_of(f)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(real, lanes)
         pointer = context.make_array(signature.args[0])(context, builder, args[0]).data
-        larger = builder.fcmp_ordered(">", _load(builder, pointer, args[1], vector), _splat(builder, args[2], vector))
-        return builder.zext(builder.bitcast(larger, ir.IntType(lanes)), _I32)
+        larger = builder.fcmp_ordered(">", load(builder, pointer, args[1], vector), splat(builder, args[2], vector))
+        return builder.zext(builder.bitcast(larger, ir.IntType(vector.count)), I32)
 
     return signature, codegen
 
@@ -95,33 +94,32 @@ def above_mask(typing: Any, f: Any, c: Any, threshold: Any) -> Any:
 def largest(typing: Any, f: Any) -> Any:
     """The largest entry of f, whose length is a whole number of vectors."""
     signature = f.dtype(f)
-    real, lanes = _vector_of(f)
+    vector = vector_of(f)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(real, lanes)
+        lanes = vector.count
         array = context.make_array(signature.args[0])(context, builder, args[0])
         before = builder.block
         head, body, done = (builder.append_basic_block(part) for part in ("head", "body", "done"))
         builder.branch(head)
         builder.position_at_end(head)
-        c, top = builder.phi(_I64), builder.phi(vector)
-        c.add_incoming(ir.Constant(_I64, 0), before)
+        c, top = builder.phi(I64), builder.phi(vector)
+        c.add_incoming(ir.Constant(I64, 0), before)
         top.add_incoming(ir.Constant(vector, [float("-inf")] * lanes), before)
         builder.cbranch(builder.icmp_signed("<", c, builder.extract_value(array.shape, 0)), body, done)
         builder.position_at_end(body)
-        values = _load(builder, array.data, c, vector)
+        values = load(builder, array.data, c, vector)
         top.add_incoming(builder.select(builder.fcmp_ordered(">", values, top), values, top), body)
-        c.add_incoming(builder.add(c, ir.Constant(_I64, lanes)), body)
+        c.add_incoming(builder.add(c, ir.Constant(I64, lanes)), body)
         builder.branch(head)
         builder.position_at_end(done)
         folded: Any = top
         shift = lanes // 2
         while shift:
-            order = ir.Constant(ir.VectorType(_I32, lanes), [(lane + shift) % lanes for lane in range(lanes)])
-            turned = builder.shuffle_vector(folded, folded, order)
-            folded = builder.select(builder.fcmp_ordered(">", folded, turned), folded, turned)
+            turned_by = turned(builder, folded, shift)
+            folded = builder.select(builder.fcmp_ordered(">", folded, turned_by), folded, turned_by)
             shift //= 2
-        return builder.extract_element(folded, ir.Constant(_I32, 0))
+        return builder.extract_element(folded, ir.Constant(I32, 0))
 
     return signature, codegen
 
@@ -132,9 +130,9 @@ def lowest_bit(typing: Any, mask: Any) -> Any:
     signature = types.int64(types.uint32)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.FunctionType(_I32, [_I32, ir.IntType(1)])
-        count = builder.module.declare_intrinsic("llvm.cttz", [_I32], kind)
-        return builder.zext(builder.call(count, [args[0], ir.Constant(ir.IntType(1), 0)]), _I64)
+        kind = ir.FunctionType(I32, [I32, ir.IntType(1)])
+        count = builder.module.declare_intrinsic("llvm.cttz", [I32], kind)
+        return builder.zext(builder.call(count, [args[0], ir.Constant(ir.IntType(1), 0)]), I64)
 
     return signature, codegen
 
@@ -145,12 +143,12 @@ def equal_mask(typing: Any, array: Any, i: Any, wanted: Any) -> Any:
     signature = types.uint32(array, types.int64, types.int32)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(_I32, 16)
+        vector = ir.VectorType(I32, 16)
         pointer = context.make_array(signature.args[0])(context, builder, args[0]).data
         values = builder.load(builder.bitcast(builder.gep(pointer, [args[1]]), vector.as_pointer()))
         values.align = 4
-        equal = builder.icmp_signed("==", values, _splat(builder, args[2], vector))
-        return builder.zext(builder.bitcast(equal, ir.IntType(16)), _I32)
+        equal = builder.icmp_signed("==", values, splat(builder, args[2], vector))
+        return builder.zext(builder.bitcast(equal, ir.IntType(16)), I32)
 
     return signature, codegen
 
@@ -161,9 +159,9 @@ def bit_length(typing: Any, number: Any) -> Any:
     signature = types.int64(types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.FunctionType(_I64, [_I64, ir.IntType(1)])
-        count = builder.module.declare_intrinsic("llvm.ctlz", [_I64], kind)
-        return builder.sub(ir.Constant(_I64, 64), builder.call(count, [args[0], ir.Constant(ir.IntType(1), 0)]))
+        kind = ir.FunctionType(I64, [I64, ir.IntType(1)])
+        count = builder.module.declare_intrinsic("llvm.ctlz", [I64], kind)
+        return builder.sub(ir.Constant(I64, 64), builder.call(count, [args[0], ir.Constant(ir.IntType(1), 0)]))
 
     return signature, codegen
 
@@ -176,31 +174,10 @@ def prefetch(typing: Any, array: Any, i: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = context.make_array(signature.args[0])(context, builder, args[0]).data
         line = builder.bitcast(builder.gep(pointer, [args[1]]), _I8.as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), _I32, _I32, _I32])
+        kind = ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), I32, I32, I32])
         fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        read, keep, is_data = ir.Constant(_I32, 0), ir.Constant(_I32, 3), ir.Constant(_I32, 1)
+        read, keep, is_data = ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1)
         builder.call(fetch, [line, read, keep, is_data])
         return context.get_dummy_value()
 
     return signature, codegen
-
-
-def real_bytes(lanes: int) -> int:
-    """Bytes of one lane, which is all the alignment that loads and stores rely on."""
-    return 64 // lanes
-
-
-def _vector_of(array: Any) -> tuple[Any, int]:
-    return (ir.FloatType(), 16) if array.dtype == types.float32 else (ir.DoubleType(), 8)
-
-
-def _load(builder: Any, pointer: Any, i: Any, vector: Any) -> Any:
-    value = builder.load(builder.bitcast(builder.gep(pointer, [i]), vector.as_pointer()))
-    value.align = real_bytes(vector.count)
-    return value
-
-
-def _splat(builder: Any, value: Any, vector: Any) -> Any:
-    first = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(_I32, 0))
-    zeros = ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count)
-    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)

@@ -11,9 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.numerics import parallel_for
+from solvers.numerics.array_types import Ints
 
 # some milliseconds without anything to do
 PATIENCE = 100_000
@@ -37,7 +37,7 @@ class ThreadPool:
             self._executor.shutdown()
 
     @property
-    def work_queue(self) -> NDArray[np.int64]:
+    def work_queue(self) -> Ints:
         """For compiled code that shares out its loops: for some milliseconds, the other threads look out for them."""
         if self._executor is not None:
             self._helpers = [helper for helper in self._helpers if not helper.done()]

@@ -4,8 +4,8 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Ints
 from solvers.output_codes.codes import Code, CodeError, closest_rows
 
 Family = Literal["one_vs_rest", "all_pairs", "dense_random", "sparse_random", "exhaustive", "bch"]
@@ -121,7 +121,7 @@ def _exhaustive(k: int) -> Code:
     return _splits(k, np.arange(2 ** (k - 1) - 1))
 
 
-def _splits(k: int, numbers: NDArray[np.int64]) -> Code:
+def _splits(k: int, numbers: Ints) -> Code:
     """The splits of k classes by number, 0 to 2^(k - 1) - 2, without complements: the first class is always at +1."""
     bits = (numbers[None, :] >> np.arange(k - 1)[:, None]) & 1
     first = np.ones((1, len(numbers)), np.int64)
@@ -201,7 +201,7 @@ def _degree(k: int, wanted: int) -> int:
     return max(3, int(np.ceil(np.log2(wanted + 1))), int(np.ceil(np.log2(np.log2(k) + 1))))
 
 
-def _bch_generators(degree: int, at_least: int) -> NDArray[np.int64]:
+def _bch_generators(degree: int, at_least: int) -> Ints:
     """Generators, shape (dimension, 2^degree - 1), of the code with the largest designed distance that is so large."""
     length = 2**degree - 1
     powers, logs = _field(degree)
@@ -229,7 +229,7 @@ def _field(degree: int) -> tuple[list[int], dict[int, int]]:
     return powers, {value: exponent for exponent, value in enumerate(powers)}
 
 
-def _minimal_polynomial(coset: set[int], powers: list[int], logs: dict[int, int]) -> NDArray[np.int64]:
+def _minimal_polynomial(coset: set[int], powers: list[int], logs: dict[int, int]) -> Ints:
     """The product of (x - a^e) over the exponents e of a coset; its coefficients are 0 and 1."""
     coefficients = [1]
     for exponent in coset:

@@ -1,14 +1,14 @@
 """Models of output codes: binary machines for the columns, and a code that decodes their margins."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from solvers.core.model import Floats, Model, OutputCode
+from solvers.core.model import Model, OutputCode
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints32
 from solvers.output_codes import codes
 from solvers.output_codes.columns.models import ColumnModels, read_model
 from solvers.output_codes.decoding import Loss, decode
@@ -44,7 +44,7 @@ class CodeModel(Model):
         self,
         classes: Sequence[str],
         columns: ColumnModels,
-        code: NDArray[Any],
+        code: Array,
         decoding: str = "inner_product",
         loss: Loss = "hinge",
         scale: float = 1.0,
@@ -59,21 +59,20 @@ class CodeModel(Model):
         self.scale = scale
         self.head = head
 
-    def margins(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+    def margins(self, X: sp.csr_matrix) -> Floats:
         """Margins of the columns, shape (n_samples, n_columns)."""
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+        self.check_width(X)
         return self.columns.margins(X)
 
-    def scores(self, X: sp.csr_matrix) -> Floats:
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
         size = max(1, CHUNK_BYTES // (8 * max(self.columns.n_columns, len(self.classes))))
         parts = [self._decoded(self.margins(X[begin : begin + size])) for begin in range(0, X.shape[0], size)]
         return np.concatenate(parts) if parts else np.empty((0, len(self.classes)))
 
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
         return np.asarray(self._decoded(self.columns.margins_one(indices, values)[None, :])[0])
 
-    def _decoded(self, h: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _decoded(self, h: Floats) -> Floats:
         if self.head is not None:
             return np.asarray(self.head.scores(sp.csr_matrix(h)), np.float64)
         scores = decode(h, self.code, self.decoding, self.loss)
@@ -81,7 +80,7 @@ class CodeModel(Model):
             scores *= self.scale
         return scores
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         held = {"code": self.code, "decoding": np.array([self.decoding, self.loss]), "scale": np.array([self.scale])}
         if self.head is not None:
             held["head_kind"] = np.array([self.head.kind])
@@ -93,7 +92,7 @@ class CodeModel(Model):
         return OutputCode(self.code, self.decoding if self.head is None else "kernel")
 
     @classmethod
-    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "CodeModel":
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "CodeModel":
         columns = ColumnModels.from_arrays(n_features, arrays)
         stored_arrays.require_shape("code", arrays["code"], len(classes), columns.n_columns)
         stored_arrays.require_floats("scale", arrays["scale"], 1)
@@ -107,7 +106,7 @@ class CodeModel(Model):
 def coded(
     classes: Sequence[str],
     columns: ColumnModels,
-    code: NDArray[Any],
+    code: Array,
     decoding: str = "inner_product",
     loss: Loss = "hinge",
     scale: float = 1.0,

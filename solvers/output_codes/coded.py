@@ -5,7 +5,6 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Solver, State
@@ -15,6 +14,7 @@ from solvers.core.memory import limit_bytes
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.linear.sharded.forecast import memory_bytes
+from solvers.numerics.array_types import Floats, Ints
 from solvers.output_codes import codes
 from solvers.output_codes.code_families import Family, make, most_columns
 from solvers.output_codes.codes import Code
@@ -36,8 +36,7 @@ class CodedParams(BaseMethodParams):
     """Which code the columns are of, beside the base method that trains them."""
 
     code: Family = Field(
-        default="one_vs_rest",
-        description="Family of the code matrix; the exhaustive one takes up to 11 classes.",
+        default="one_vs_rest", description="Family of the code matrix; the exhaustive one takes up to 11 classes."
     )
     matrix: list[list[int]] | None = Field(
         default=None,
@@ -84,6 +83,11 @@ class Coded(Machine[C]):
     def model(self, problem: Problem, state: State) -> Model:
         return self.fitted(self.prepared(problem), state)
 
+    @property
+    def takes_kernel_values(self) -> bool:
+        """As the base method does."""
+        return self.base().takes_kernel_values
+
     def base(self, *, threads: int = 1) -> Solver[Any]:
         """A new solver of the base method."""
         return self.params.base_solver(seed=self.seed, threads=threads)
@@ -92,11 +96,16 @@ class Coded(Machine[C]):
         """The code of the problem's classes; raises :class:`solvers.output_codes.codes.CodeError`."""
         if self.params.matrix is not None:
             return codes.check(self.params.matrix, problem.classes)
-        return make(self.params.code, problem.n_classes, self.params.n_columns, self.seed)
+        return make(self.family, problem.n_classes, self.params.n_columns, self.seed)
+
+    @property
+    def family(self) -> str:
+        """Of the code that the columns are trained for."""
+        return self.params.code
 
     def forecast(
         self,
-        counts: NDArray[np.int64],
+        counts: Ints,
         n_features: int,
         nnz: int,
         size: int,
@@ -145,15 +154,13 @@ class Coded(Machine[C]):
         """How many columns the code of so many classes has at most."""
         if self.params.matrix is not None:
             return len(self.params.matrix[0])
-        return most_columns(self.params.code, n_classes, self.params.n_columns)
+        return most_columns(self.family, n_classes, self.params.n_columns)
 
     def _at_once_bytes(self) -> int:
         """Columns that take more than this are not trained all at once."""
         return min(AT_ONCE_BYTES, limit_bytes(self.params.memory_mb))
 
-    def machines_of(
-        self, problem: Problem, code: Code, confidence: NDArray[np.float64] | None = None
-    ) -> ColumnTraining:
+    def machines_of(self, problem: Problem, code: Code, confidence: Floats | None = None) -> ColumnTraining:
         """The machines of the columns of ``code``, to be trained."""
         build = partial(self.params.base_solver, seed=self.seed)
         return training_of(problem, code, build, self.threads, confidence, self._at_once_bytes())

@@ -6,15 +6,14 @@ continuous code has real entries, whose size is the confidence in the side (Cram
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from solvers.core.problem import ProblemError
+from solvers.numerics.array_types import Array, Floats, Ints, Ints8, Ints32
 
-Code = NDArray[np.int8]
-Floats = NDArray[np.float64]
+Code = Ints8
 
 NAMED = 3
 CHUNK_BYTES = 32 << 20
@@ -71,7 +70,7 @@ def check(code: ArrayLike, classes: Sequence[str] | None = None) -> Code:
     return matrix
 
 
-def row_distances(code: NDArray[Any], *, discrete: bool | None = None) -> Floats:
+def row_distances(code: Array, *, discrete: bool | None = None) -> Floats:
     """Distances between the rows, shape (n_classes, n_classes).
 
     For entries -1, 0 and +1 the generalised Hamming distance ``sum_t (1 - M_rt M_st) / 2``, where a zero counts one
@@ -83,7 +82,7 @@ def row_distances(code: NDArray[Any], *, discrete: bool | None = None) -> Floats
     return distances
 
 
-def participants(code: Code, y: NDArray[np.int32]) -> NDArray[np.int64]:
+def participants(code: Code, y: Ints32) -> Ints:
     """How many examples take part in each column, shape (n_columns,); ``y`` holds their class indices."""
     counts, sizes = np.bincount(y, minlength=len(code)), np.zeros(code.shape[1], np.int64)
     chunk = max(1, CHUNK_BYTES // (8 * code.shape[1]))
@@ -109,7 +108,7 @@ def closest_rows(code: Code) -> tuple[float, int]:
     return least, count
 
 
-def products(h: NDArray[Any], code: NDArray[Any]) -> Floats:
+def products(h: Array, code: Array) -> Floats:
     """``h @ code.T`` in float64 without a copy of the whole code in float64, shape (n_samples, n_classes)."""
     answers, size = np.asarray(h, np.float64), max(1, CHUNK_BYTES // (8 * code.shape[1]))
     if len(code) <= size:
@@ -120,7 +119,7 @@ def products(h: NDArray[Any], code: NDArray[Any]) -> Floats:
     return scores
 
 
-def column_distances(code: NDArray[Any], *, discrete: bool | None = None) -> Floats:
+def column_distances(code: Array, *, discrete: bool | None = None) -> Floats:
     """Distances between the columns up to their sign, shape (n_columns, n_columns).
 
     A column and its complement are one binary problem, so each distance is the smaller of those to the other column
@@ -135,20 +134,20 @@ def column_distances(code: NDArray[Any], *, discrete: bool | None = None) -> Flo
     return distances
 
 
-def is_discrete(code: NDArray[Any]) -> bool:
+def is_discrete(code: Array) -> bool:
     """Whether all entries are -1, 0 or +1."""
     return bool(np.isin(code, (-1, 0, 1)).all())
 
 
-def _counts(code: NDArray[Any], discrete: bool | None) -> bool:
+def _counts(code: Array, discrete: bool | None) -> bool:
     return is_discrete(code) if discrete is None else discrete
 
 
-def _hamming(rows: NDArray[Any]) -> Floats:
+def _hamming(rows: Array) -> Floats:
     signed = rows.astype(np.float64)
     return np.asarray((rows.shape[1] - signed @ signed.T) / 2.0)
 
 
-def _euclidean(rows: NDArray[Any], sign: float = 1.0) -> Floats:
+def _euclidean(rows: Array, sign: float = 1.0) -> Floats:
     squares = (rows**2).sum(axis=1)
     return np.asarray(np.sqrt(np.maximum(squares[:, None] + squares[None, :] - 2.0 * sign * (rows @ rows.T), 0.0)))

@@ -5,18 +5,17 @@ By inner product (Crammer and Singer 2002, section 2), by Hamming distance and b
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Array, Floats
 from solvers.output_codes.codes import is_discrete, products
 
-Floats = NDArray[np.float64]
 Loss = Literal["hinge", "squared_hinge", "exponential", "logistic"]
 
 
-def decode(h: NDArray[Any], code: NDArray[Any], how: str = "inner_product", loss: Loss = "hinge") -> Floats:
+def decode(h: Array, code: Array, how: str = "inner_product", loss: Loss = "hinge") -> Floats:
     """Scores of the classes from the answers of the columns; the largest is the prediction.
 
     Parameters

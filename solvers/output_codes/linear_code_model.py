@@ -1,14 +1,11 @@
 """Linear models that came of an output code: machines and code multiplied out, the code kept beside."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.linear_model import LinearModel, stored_weights
-from solvers.core.model import Floats, OutputCode
+from solvers.core.model import OutputCode
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import AnyFloats, Array, Ints
 
 
 class LinearCodeModel(LinearModel):
@@ -27,15 +24,15 @@ class LinearCodeModel(LinearModel):
         self,
         classes: Sequence[str],
         n_features: int,
-        features: NDArray[np.int64],
-        W: Floats,
-        code: NDArray[Any],
-        intercept: Floats | None = None,
+        features: Ints,
+        W: AnyFloats,
+        code: Array,
+        intercept: AnyFloats | None = None,
     ) -> None:
         super().__init__(classes, n_features, features, W, intercept)
         self.code = code
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         return super().arrays() | {"code": self.code}
 
     @property
@@ -43,9 +40,7 @@ class LinearCodeModel(LinearModel):
         return OutputCode(self.code, "inner_product")
 
     @classmethod
-    def from_arrays(
-        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
-    ) -> "LinearCodeModel":
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "LinearCodeModel":
         features, W, intercept = stored_weights(len(classes), n_features, arrays)
         code = arrays["code"]
         stored_arrays.require_shape("code", code, len(classes), *code.shape[1:2])

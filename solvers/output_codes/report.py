@@ -5,10 +5,11 @@ import scipy.sparse as sp
 
 from solvers.core.problem import Problem
 from solvers.metrics import bounds
+from solvers.numerics.array_types import Floats
 from solvers.output_codes import codes
 from solvers.output_codes.codes import Code
 from solvers.output_codes.columns.models import ColumnModels
-from solvers.output_codes.design.task import Floats, Task
+from solvers.output_codes.design.task import Task
 
 CHUNK_BYTES = 64 << 20
 

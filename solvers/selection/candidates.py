@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,14 @@ from solvers.core.base import Params, ParamsError, Solver
 from solvers.core.methods import all_methods, parse, unknown_method
 from solvers.core.problem import Problem, ProblemError
 
-# label trees of many branches are tried where classes are many
-MANY_CLASSES = 200
+# label trees of many branches are tried where classes are many, softmax regression and naive Bayes where they are few
+MANY_CLASSES, FEW_CLASSES = 200, 100
+# of fewer rows chance may take naive Bayes alone, which has no certificate
+FEW_ROWS = 2000
 # kernels where features are few and the kernel matrix is not too large
 FEW_FEATURES, MOST_KERNEL_ROWS = 1000, 20_000
+# of more rows a share tells widths and values of C apart, and the best alone is tried on all
+SKETCH_ROWS = 4000
 MOST_RIDGE_ROWS = 6000
 # of more nodes the Markov tree takes the longest, and has been the worst
 FEW_NODES = 200
@@ -49,20 +53,29 @@ class Family:
     params : dict
     Cs : tuple of float
         In the order in which they are tried: the first, those above it, and those below it.
+    like : Family, optional
+        One with these values of C, tried before: the best one there is the only one that is tried here.
+    sketch : bool
+        Trained on a few of the rows, to tell which one of the rivals shall be tried on all, and for nothing else.
+    rivals : tuple of Family
+        Sketches, ``like`` among them; none is tried here unless the best one of them all is of ``like``.
     """
 
     method: str
     params: dict[str, Any]
     Cs: tuple[float, ...] = ()
+    like: "Family | None" = None
+    sketch: bool = False
+    rivals: tuple["Family", ...] = ()
 
     @classmethod
-    def path(cls, method: str, params: dict[str, Any], Cs: Sequence[float]) -> "Family":
+    def path(cls, method: str, params: dict[str, Any], Cs: Sequence[float], like: "Family | None" = None) -> "Family":
         """From the first of the values of C upwards, then from there down."""
         first = Cs[0]
         up, down = (
             sorted({C for C in Cs if sign * C > sign * first}, key=lambda C: abs(C - first)) for sign in (1, -1)
         )
-        return cls(method, params, (first, *up, *down))
+        return cls(method, params, (first, *up, *down), like)
 
     @property
     def n_trials(self) -> int:
@@ -152,34 +165,48 @@ def check_families(problem: Problem, families: Sequence[Family]) -> None:
 def default_families(problem: Problem) -> list[Family]:
     """What is tried where the user names nothing; the quick ones first.
 
-    Squared hinge, one class against the rest, and Crammer and Singer's machine; centroids; label trees that are learnt,
-    halved and, of many classes, with many branches; kernel machines where features are few and dense. For sets of
-    labels machines at the nodes, ridge regression, where rows are not too many with a kernel, too, and of few nodes the
-    Markov tree.
+    Label trees that are learnt, halved and, of many classes, with many branches, as well; of a few classes they are
+    machines with the squared hinge, one class against the rest, whose losses make better probabilities than their
+    scores. Crammer and Singer's machine, centroids, softmax regression and naive Bayes of few classes; kernel machines
+    where features are few and dense. For sets of labels machines at the nodes, ridge regression, where rows are not too
+    many with a kernel, too, and of few nodes the Markov tree.
     """
     if problem.labels is not None:
         return _families_of_sets(problem)
     n, d = problem.X.shape
-    unit = typical_weight(problem)
+    unit, k = typical_weight(problem), problem.n_classes
     dense = problem.X.nnz > 0.2 * n * d
     text = not dense and bool((problem.X.data >= 0).all())
-    linear = {"loss": "squared_hinge", "bias": 1.0}
-    families = [Family.path("one_vs_rest", linear, _times(unit, 1, 3, 0.3, 0.1, 0.03))]
+    Cs = _times(unit, 1, 3, 0.3, 0.1, 0.03)
+    if k > 2:
+        first = Family.path("label_trees", {}, Cs)
+    else:
+        first = Family.path("one_vs_rest", {"loss": "squared_hinge", "bias": 1.0}, Cs)
+    families = [first]
     if not dense:
         # on dense rows it takes the longest, and kernel machines are better
-        families.append(Family.path("crammer_singer", {"bias": 1.0}, _times(unit, 1, 3, 10, 0.3, 0.1)))
+        families.append(Family.path("crammer_singer", {"bias": 1.0}, Cs, first))
+        if k <= FEW_CLASSES:
+            families.append(Family.path("softmax", {"bias": 1.0}, _times(unit, 10)))
     if text:
         families.append(Family("centroids", {}))
-    if problem.n_classes > 2:
-        families.append(Family.path("label_trees", {}, _times(unit, 1, 3, 0.3)))
-    if problem.n_classes > MANY_CLASSES:
-        families.append(Family.path("label_trees", {"clustering": "kmeans"}, _times(unit, 1, 3)))
+        if k <= FEW_CLASSES and n >= FEW_ROWS:
+            families.append(Family("complement_naive_bayes", {}))
+    if k > MANY_CLASSES:
+        families.append(Family.path("label_trees", {"clustering": "kmeans"}, Cs, first))
     if dense and d <= FEW_FEATURES and n <= MOST_KERNEL_ROWS:
-        gamma = typical_gamma(problem)
-        for width in (0.3, 1.0, 3.0, 10.0):
-            kernel = {"kernel": "rbf", "gamma": width * gamma, "bias": 1.0}
-            families.append(Family.path("spoc", kernel, (1.0, 10.0)))
+        families += _kernel_families(typical_gamma(problem), sketched=n > 2 * SKETCH_ROWS)
     return families
+
+
+def _kernel_families(gamma: float, *, sketched: bool) -> list[Family]:
+    kernels = [{"kernel": "rbf", "gamma": width * gamma, "bias": 1.0} for width in (0.3, 1.0, 3.0, 10.0)]
+    families = [Family.path("spoc", kernel, (1.0, 10.0)) for kernel in kernels]
+    if not sketched:
+        return families
+    sketches = tuple(replace(family, sketch=True) for family in families)
+    whole = (replace(family, like=like, rivals=sketches) for family, like in zip(families, sketches, strict=True))
+    return [*sketches, *whole]
 
 
 def _families_of_sets(problem: Problem) -> list[Family]:
@@ -188,8 +215,11 @@ def _families_of_sets(problem: Problem) -> list[Family]:
     families = [Family.path("node_svm", linear, _times(unit, 0.03, 0.1, 0.3, 1, 0.01))]
     if problem.n_samples <= MOST_RIDGE_ROWS:
         gamma = typical_gamma(problem)
-        for width in (1.0, 4.0):
-            families.append(Family.path("kernel_ridge", {"gamma": width * gamma}, (1.0, 3.0, 10.0, 0.3)))
+        Cs = (1.0, 3.0, 10.0, 0.3, 0.1)
+        first = Family.path("kernel_ridge", {"gamma": 4.0 * gamma}, Cs)
+        families.append(first)
+        for width in (1.0, 2.0, 8.0):
+            families.append(Family.path("kernel_ridge", {"gamma": width * gamma}, Cs, first))
     families.append(Family.path("hierarchical_rls", {"bias": 1.0}, _times(unit, 0.1, 1)))
     if problem.n_classes <= FEW_NODES:
         families.append(Family.path("hm3", {"bias": 1.0}, _times(unit, 1)))

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.problem import Problem
 from solvers.metrics.flat import flat, top_k_accuracy
 from solvers.metrics.ranking import first, places
+from solvers.numerics.array_types import Floats32, Ints, Ints32
 from solvers.selection.pooling import fit_temperature
 from solvers.selection.splits import stratified, stratified_folds
 
@@ -27,14 +27,19 @@ MOST_SCORES = 1 << 24
 class Fold:
     """Rows to train on and rows held out; int64 arrays, ascending."""
 
-    train: NDArray[np.int64]
-    held_out: NDArray[np.int64]
+    train: Ints
+    held_out: Ints
 
     def problem(self, whole: Problem) -> Problem:
         """The training problem."""
         rows = self.train
         y, labels = (whole.y[rows], None) if whole.labels is None else (whole.y, whole.labels[rows])
         return Problem(whole.X[rows], y, whole.classes, whole.weights[rows], whole.taxonomy, labels)
+
+    def sketch(self, y: Ints32, most: int, seed: int) -> "Fold":
+        """The same with about ``most`` rows to train on, at least one of each class; y is that of the whole problem."""
+        spare = max(0.0, 1.0 - most / len(self.train))
+        return Fold(self.train[~stratified(y[self.train], spare, seed)], self.held_out)
 
 
 def folds_of(problem: Problem, n_folds: int | None, fraction: float, seed: int) -> list[Fold]:
@@ -77,7 +82,7 @@ def _folds_of_sets(problem: Problem, n_folds: int | None, fraction: float, seed:
     return [fold for fold in folds if len(fold.held_out)]
 
 
-def _thinned(rows: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
+def _thinned(rows: Ints, most: int, seed: int) -> Ints:
     """``most`` of the rows at random, at least one, or all of them."""
     most = max(1, most)
     if len(rows) <= most:
@@ -85,7 +90,7 @@ def _thinned(rows: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]
     return np.sort(np.random.default_rng([seed, 0x0E1D]).choice(rows, most, replace=False))
 
 
-def measured(scores: NDArray[np.float32], y: NDArray[np.int32], log_loss: float | None = None) -> dict[Measure, float]:
+def measured(scores: Floats32, y: Ints32, log_loss: float | None = None) -> dict[Measure, float]:
     """All measures of one label an example; more of each is better.
 
     Parameters

@@ -6,15 +6,14 @@ a_j is drawn to the mean of all, b_j to the logit of the node's share, as rare n
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from solvers.core.model import Floats
 from solvers.hierarchical import subtrees
+from solvers.numerics.array_types import AnyFloats, AnyInts, Array, Floats
 
 NEWTON_STEPS, SLOPE_PENALTY, OFFSET_PENALTY = 12, 3.0, 0.05
 # no step of Newton's method is longer, in any direction
@@ -23,13 +22,16 @@ COLUMNS = 128
 
 
 class NodeCalibration(NamedTuple):
-    """Of a node slope a, offset b, mean and deviation, float64 arrays (n_nodes,); of all the threshold (log-odds)."""
+    """Of a node slope a, offset b, mean and deviation, float64 arrays (n_nodes,); thresholds of log-odds.
 
-    slope: NDArray[np.float64]
-    offset: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    threshold: float = 0.0
+    There is one threshold for all nodes, shape (1,), or one for each, shape (n_nodes,).
+    """
+
+    slope: Floats
+    offset: Floats
+    mean: Floats
+    deviation: Floats
+    threshold: Floats = np.zeros(1)
 
     @classmethod
     def none(cls, n_nodes: int) -> "NodeCalibration":
@@ -37,7 +39,7 @@ class NodeCalibration(NamedTuple):
         return cls(np.ones(n_nodes), np.zeros(n_nodes), np.zeros(n_nodes), np.ones(n_nodes))
 
     @classmethod
-    def fit(cls, scores: Floats, labels: sp.csr_matrix) -> "NodeCalibration":
+    def fit(cls, scores: AnyFloats, labels: sp.csr_matrix) -> "NodeCalibration":
         """Fit all but the threshold.
 
         Parameters
@@ -68,23 +70,30 @@ class NodeCalibration(NamedTuple):
                 offset[part] -= np.clip((aa * to_offset - ab * to_slope) / scale, -LONGEST, LONGEST)
         return cls(slope, offset, mean, deviation)
 
-    def log_odds(self, scores: Floats, parent: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    def log_odds(self, scores: AnyFloats, parent: AnyInts) -> Floats:
         """The least log-odds on the path to each node, float64 array, shape (n_samples, n_nodes)."""
         found = np.ascontiguousarray(self.slope * (scores - self.mean) / self.deviation + self.offset, np.float64)
         subtrees.least_on_path(parent, found)
         return found
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def margins(self, log_odds: Floats, parent: AnyInts) -> Floats:
+        """By how much log-odds exceed their thresholds, never rising on the way down: positive in the predicted set."""
+        found = log_odds - self.threshold
+        if len(self.threshold) > 1:
+            subtrees.least_on_path(parent, found)
+        return found
+
+    def arrays(self) -> dict[str, Array]:
         return {name: np.asarray(value) for name, value in self._asdict().items()}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "NodeCalibration":
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> "NodeCalibration":
         return cls(
             np.array(arrays["slope"]),
             np.array(arrays["offset"]),
             np.array(arrays["mean"]),
             np.array(arrays["deviation"]),
-            np.asarray(arrays["threshold"]).item(),
+            np.array(arrays["threshold"], np.float64).reshape(-1),
         )
 
 
@@ -99,21 +108,21 @@ class Curve(NamedTuple):
     average_precision: float
 
     @classmethod
-    def of(cls, scores: NDArray[np.float64], labels: sp.csr_matrix) -> "Curve":
+    def of(cls, scores: Floats, labels: sp.csr_matrix) -> "Curve":
         """The curve; a pair counts as told where its score is above the threshold."""
         values, true = scores.ravel(), labels.toarray().ravel()
         order = np.argsort(-values, kind="stable")
         values, hits = values[order], np.cumsum(true[order])
         ends = np.flatnonzero(np.append(values[1:] < values[:-1], True))
-        told, hits = ends + 1.0, hits[ends].astype(np.float64)
+        reported, hits = ends + 1.0, hits[ends].astype(np.float64)
         total = max(float(hits[-1]), 1.0)
-        f1 = 2.0 * hits / (told + total)
+        f1 = 2.0 * hits / (reported + total)
         best = int(f1.argmax())
         after = values[ends[best + 1]] if best + 1 < len(ends) else values[ends[best]] - 1.0
-        precision = float((np.diff(hits, prepend=0.0) * hits / told).sum() / total)
+        precision = float((np.diff(hits, prepend=0.0) * hits / reported).sum() / total)
         return cls(float(f1[best]), float((values[ends[best]] + after) / 2.0), precision)
 
 
-def log_loss(log_odds: NDArray[np.float64], labels: sp.csr_matrix) -> float:
+def log_loss(log_odds: Floats, labels: sp.csr_matrix) -> float:
     """Mean over all pairs of rows and nodes."""
     return float(np.where(labels.toarray(), np.logaddexp(0.0, -log_odds), np.logaddexp(0.0, log_odds)).mean())

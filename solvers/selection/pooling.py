@@ -6,22 +6,25 @@ section 3.3, for the pool). Of one model it is temperature scaling, T = 1 / b (G
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-# a model joins a pool where that takes so much from the log loss
+from solvers.numerics.array_types import Array, Floats, Floats32, Ints32
+
+# a model joins a pool where that takes so much from the log loss; less is taken for no difference
 WORTH = 0.002
 NEWTON_STEPS = 50
 # a class whose probability is less than exp(-NEGLIGIBLE) of the likeliest one's
 NEGLIGIBLE = np.float32(18.0)
-# rows by which members are chosen; their coefficients are fitted on all
-CHOICE_ENTRIES = 1 << 21
+# members are chosen by the likeliest classes of so many rows; their coefficients are fitted on all classes of all rows
+CHOICE_CLASSES, CHOICE_ENTRIES = 100, 1 << 21
 # scores by which the one coefficient of a single model is fitted
 TEMPERATURE_ENTRIES = 1 << 19
 FEWEST_ROWS = 1000
+# how often rows whose first class is wrong count again without it, where later places matter
+REPEATS = 10
 
 
 class Pool(NamedTuple):
@@ -37,11 +40,18 @@ class Pool(NamedTuple):
     """
 
     members: tuple[int, ...]
-    coefficients: NDArray[np.float64]
+    coefficients: Floats
     log_loss: float
 
 
-def choose_pool(scores: Sequence[NDArray[np.float32]], y: NDArray[np.int32], most: int) -> Pool:
+class Again(NamedTuple):
+    """Rows that count ``REPEATS`` times: each member's scores, and the labels."""
+
+    stack: tuple[Floats32, ...]
+    y: Ints32
+
+
+def choose_pool(scores: Sequence[Floats32], y: Ints32, most: int) -> Pool:
     """Begin with the model of the least log loss, and add the one that lowers it most as long as that is worth it.
 
     Parameters
@@ -52,28 +62,63 @@ def choose_pool(scores: Sequence[NDArray[np.float32]], y: NDArray[np.int32], mos
     most : int
         Members at most.
     """
-    every = y
+    every, all_scores = y, scores
     rows = _some_rows(scores[0], CHOICE_ENTRIES)
-    all_scores, scores, y = scores, [each[rows] for each in scores], y[rows]
+    scores, y = likeliest([each[rows] for each in scores], y[rows], CHOICE_CLASSES)
     best: Pool | None = None
     while best is None or len(best.members) < min(most, len(scores)):
-        chosen = () if best is None else best.members
-        found = [fit_pool(scores, y, (*chosen, other)) for other in range(len(scores)) if other not in chosen]
+        chosen, start = ((), ()) if best is None else (best.members, best.coefficients)
+        others = [other for other in range(len(scores)) if other not in chosen]
+        found = [fit_pool(scores, y, (*chosen, other), start) for other in others]
         next_best = min(found, key=lambda pool: pool.log_loss)
         if best is not None and next_best.log_loss > (1.0 - WORTH) * best.log_loss:
             break
         best = next_best
     kept = best.coefficients > 0
+    if not kept.any():
+        return fit_pool(all_scores, every, best.members[:1])
     members = tuple(member for member, keep in zip(best.members, kept.tolist(), strict=True) if keep)
-    return fit_pool(all_scores, every, members or best.members[:1])
+    return fit_pool(all_scores, every, members, best.coefficients[kept])
 
 
-def fit_pool(scores: Sequence[NDArray[np.float32]], y: NDArray[np.int32], members: tuple[int, ...]) -> Pool:
-    """The coefficients of the least mean log loss, by Newton's method on those that are not at 0."""
+def likeliest(scores: Sequence[Floats32], y: Ints32, most: int) -> tuple[list[Floats32], Ints32]:
+    """Of each row ``most`` classes, those of the largest mean score at unit variance, and its own.
+
+    Returns
+    -------
+    scores : list of float32 arrays, each of shape (n_rows, most)
+    y : int32 array, shape (n_rows,)
+        The places of the rows' own classes.
+    """
+    n, k = scores[0].shape
+    if k <= most:
+        return list(scores), y
+    mean = pooled(scores, np.array([1.0 / max(float(np.std(each)), 1e-12) for each in scores]))
+    rows = np.arange(n)
+    mean[rows, y] = np.inf
+    near = np.argpartition(mean, k - most, axis=1)[:, k - most :]
+    return [each[rows[:, None], near] for each in scores], (near == y[:, None]).argmax(axis=1).astype(np.int32)
+
+
+def fit_pool(
+    scores: Sequence[Floats32],
+    y: Ints32,
+    members: tuple[int, ...],
+    start: Sequence[float] | Floats = (),
+    again: "Again | None" = None,
+) -> Pool:
+    """The coefficients of the least mean log loss, by Newton's method on those that are not at 0.
+
+    ``start`` has those of the first members, to begin with; without it all members begin with the same share. The log
+    loss of rows ``again`` counts ``REPEATS`` times.
+    """
     stack = tuple(scores[member] for member in members)
-    spread = [max(float(np.std(each)), 1e-12) for each in stack]
-    b = np.array([1.0 / (len(stack) * each) for each in spread])
-    value, gradient, hessian = _measure(stack, y, b)
+    if len(start):
+        b = np.zeros(len(stack))
+        b[: len(start)] = start
+    else:
+        b = np.array([1.0 / (len(stack) * max(float(np.std(each)), 1e-12)) for each in stack])
+    value, gradient, hessian = _measure(stack, y, b, again)
     for _ in range(NEWTON_STEPS):
         free = (b > 0) | (gradient < 0)
         scale = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
@@ -85,7 +130,7 @@ def fit_pool(scores: Sequence[NDArray[np.float32]], y: NDArray[np.int32], member
         step = 1.0
         while step > 1e-6:
             moved = np.maximum(b + step * direction, 0.0)
-            trial = _measure(stack, y, moved)
+            trial = _measure(stack, y, moved, again)
             if trial[0] <= value + 1e-4 * float(gradient @ (moved - b)):
                 break
             step *= 0.5
@@ -95,20 +140,71 @@ def fit_pool(scores: Sequence[NDArray[np.float32]], y: NDArray[np.int32], member
     return Pool(members, b, value)
 
 
-def fit_temperature(scores: NDArray[np.float32], y: NDArray[np.int32]) -> Pool:
+def count_later_places(pool: Pool, scores: Sequence[Floats32], y: Ints32) -> Pool:
+    """The same members by coefficients for which the places after the first count.
+
+    Rows whose first class by the pool is wrong count ``REPEATS`` times more, without that class: as if it had been
+    refused, and the next one was asked for. The coefficients are then multiplied by the number of the least log loss.
+
+    Parameters
+    ----------
+    pool : Pool
+        As :func:`fit_pool` has fitted it to the scores and labels.
+    scores, y
+        As for :func:`fit_pool`.
+    """
+    stack, places = [scores[member] for member in pool.members], tuple(range(len(pool.members)))
+    first = pooled(stack, pool.coefficients).argmax(axis=1)
+    wrong = np.flatnonzero(first != y)
+    if len(wrong) == 0:
+        return pool
+    left = []
+    for each in stack:
+        part = each[wrong]
+        # far enough below that the class has no probability
+        part[np.arange(len(wrong)), first[wrong]] = part.min(axis=1) - 1e3 * max(float(np.std(each)), 1e-12)
+        left.append(part)
+    b = fit_pool(stack, y, places, pool.coefficients, Again(tuple(left), y[wrong])).coefficients
+    scale = fit_pool([pooled(stack, b)], y, (0,))
+    return Pool(pool.members, b * scale.coefficients[0], scale.log_loss)
+
+
+def cautious(pool: Pool, scores: Sequence[Floats32], y: Ints32) -> Pool:
+    """The least sure of the pools in proportion to one whose log losses are the same but for 0.2 %.
+
+    Coefficients are fitted to the rows by which the members were chosen, and rows to come are seldom easier than these,
+    so that the pool of the least loss is a little too sure of itself. The loss along ``t b`` is
+    ``loss + (1 - t)^2 / 2 b' H b`` near its minimum, at t = 1.
+
+    Parameters
+    ----------
+    pool : Pool
+        As :func:`fit_pool` has fitted it to the scores and labels.
+    scores, y
+        As for :func:`fit_pool`.
+    """
+    stack, b = tuple(scores[member] for member in pool.members), pool.coefficients
+    curvature = float(b @ _measure(stack, y, b)[2] @ b)
+    if curvature <= 0.0:
+        return pool
+    b = b * max(0.5, 1.0 - np.sqrt(2.0 * WORTH * pool.log_loss / curvature))
+    return Pool(pool.members, b, _measure(stack, y, b)[0])
+
+
+def fit_temperature(scores: Floats32, y: Ints32) -> Pool:
     """As :func:`fit_pool` of one model, fitted on some of the rows where there are many, and measured on all."""
     rows = _some_rows(scores, TEMPERATURE_ENTRIES)
     b = fit_pool([scores[rows]], y[rows], (0,)).coefficients
     return Pool((0,), b, _measure((scores,), y, b)[0])
 
 
-def _some_rows(scores: NDArray[np.float32], most: int) -> slice:
+def _some_rows(scores: Floats32, most: int) -> slice:
     """Evenly spread rows of so many scores in all, and at least of FEWEST_ROWS: of few rows all may be right."""
     n, k = scores.shape
     return slice(None, None, -(-n // max(most // k, FEWEST_ROWS)))
 
 
-def pooled(scores: Sequence[NDArray[Any]], coefficients: NDArray[np.float64]) -> NDArray[np.float32]:
+def pooled(scores: Sequence[Array], coefficients: Floats) -> Floats32:
     """``sum_m b_m s_m``, float32, shape (n_rows, n_classes)."""
     total = np.zeros(scores[0].shape, np.float32)
     for each, b in zip(scores, coefficients.tolist(), strict=True):
@@ -116,10 +212,21 @@ def pooled(scores: Sequence[NDArray[Any]], coefficients: NDArray[np.float64]) ->
     return total
 
 
+def log_softmax(scores: Floats32) -> Floats32:
+    """Each row less the logarithm of the sum of its exponentials."""
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+
+
 def _measure(
-    stack: tuple[NDArray[np.float32], ...], y: NDArray[np.int32], b: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    stack: tuple[Floats32, ...], y: Ints32, b: Floats, again: Again | None = None
+) -> tuple[float, Floats, Floats]:
     """Mean log loss, its gradient and its Hessian, rows taken by chunks that stay in cache."""
+    if again is not None:
+        share = len(y) / (len(y) + REPEATS * len(again.y))
+        (value, gradient, hessian), more = _measure(stack, y, b), _measure(again.stack, again.y, b)
+        rest = 1.0 - share
+        return share * value + rest * more[0], share * gradient + rest * more[1], share * hessian + rest * more[2]
     n, k, m = len(y), stack[0].shape[1], len(stack)
     value, gradient, hessian = 0.0, np.zeros(m), np.zeros((m, m))
     rows = max(1, (1 << 18) // k)
@@ -130,13 +237,7 @@ def _measure(
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"})
-def _accumulate(
-    part: NDArray[np.float32],
-    y: NDArray[np.int32],
-    b: NDArray[np.float64],
-    gradient: NDArray[np.float64],
-    hessian: NDArray[np.float64],
-) -> float:
+def _accumulate(part: Floats32, y: Ints32, b: Floats, gradient: Floats, hessian: Floats) -> float:
     """Sums over the rows of a chunk; classes of no mass to speak of are left out of the moments."""
     m, n, k = part.shape
     total, mass, found = np.empty(k, np.float32), np.empty(k, np.float32), np.empty(k, np.int32)

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import State, relative_gap
+from solvers.numerics.array_types import Floats
 from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.pooling import Pool
 from solvers.selection.tasks import Scores
 
 # what a model needs besides its members
-KEPT = ("reliability", "back_off", "calibration")
+KEPT = ("reliability", "back_off", "tempering", "calibration", "set_reliability")
 
 
 class Outcome(NamedTuple):
@@ -80,7 +80,7 @@ class Progress:
         Of the same members.
     """
 
-    results: NDArray[np.float64]
+    results: Floats
     scores: dict[int, Scores] = field(default_factory=dict)
     partial: list[Scores] = field(default_factory=list)
     warm: dict[int, State] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Progress:
         """As arrays; ``inner`` is the state of the solver under way."""
         now = {
             "results": self.results,
-            "clock": np.array([self.trial, self.fold, self.epochs, self.trial_epochs]),
+            "counters": np.array([self.trial, self.fold, self.epochs, self.trial_epochs]),
             "measured": np.array([self.seconds, self.trial_seconds, self.violation]),
             "outcomes": np.array(self.outcomes, np.float64).reshape(-1, len(Outcome._fields)),
         }
@@ -128,7 +128,7 @@ class Progress:
         names = {name.partition(".")[0] for name in state}
         now, pool = part_of(state, "now"), part_of(state, "pool")
         found = cls(np.array(now["results"]))
-        found.trial, found.fold, found.epochs, found.trial_epochs = (int(value) for value in now["clock"])
+        found.trial, found.fold, found.epochs, found.trial_epochs = (int(value) for value in now["counters"])
         found.seconds, found.trial_seconds, found.violation = (float(value) for value in now["measured"])
         found.outcomes = [
             Outcome(float(primal), float(dual), bool(converged), bool(exact))

@@ -17,15 +17,16 @@ from solvers.core.base import Solver, State, Step
 from solvers.core.memory import TooLargeError
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.selection.candidates import Family
+from solvers.numerics.array_types import Floats
+from solvers.selection.candidates import SKETCH_ROWS, Family
 from solvers.selection.held_out import Fold, Measure
 from solvers.selection.pooling import Pool
 from solvers.selection.progress import Outcome, Progress, bounds_of
+from solvers.selection.schedule import Trial, is_due
+from solvers.selection.set_thresholds import SetThresholds
 from solvers.selection.tasks import task_of
 
 LOOSE_TOL = 0.05
-# part of the log loss; where a larger C has gained so much, no smaller one is tried
-CLEARLY = 0.002
 
 
 class Options(NamedTuple):
@@ -43,6 +44,8 @@ class Options(NamedTuple):
         For the training on all rows, of methods that have them.
     leaves_out : bool
         Whether trials that do not fit into memory are left out; else they end the search.
+    thresholds : SetThresholds
+        Of sets of labels.
     """
 
     measure: Measure
@@ -51,14 +54,7 @@ class Options(NamedTuple):
     tol: float
     max_epochs: int
     leaves_out: bool
-
-
-class Trial(NamedTuple):
-    """A family, the place of its C, and the number among all trials, those that are left out included."""
-
-    family: Family
-    place: int
-    number: int
+    thresholds: SetThresholds = SetThresholds()
 
 
 class Search:
@@ -75,21 +71,14 @@ class Search:
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        families: list[Family],
-        folds: list[Fold],
-        options: Options,
-        *,
-        seed: int,
-        threads: int,
+        self, problem: Problem, families: list[Family], folds: list[Fold], options: Options, *, seed: int, threads: int
     ) -> None:
         self.problem, self.families, self.folds, self.options = problem, families, folds, options
         self.seed, self.threads = seed, threads
         places = [(family, place) for family in families for place in range(family.n_trials)]
         self.trials = [Trial(family, place, number) for number, (family, place) in enumerate(places)]
-        self.task = task_of(problem, folds)
-        self.results = (*self.task.measures, "seconds", "epochs")
+        self.task = task_of(problem, folds, options.thresholds)
+        self.results = (*self.task.measures, "seconds", "epochs", "rows")
 
     def steps(self, state: State | None) -> Iterator[Step]:
         """Search, then train what is found on all rows; the last step has the certificate."""
@@ -117,7 +106,9 @@ class Search:
             inner = None
         primal, dual = bounds_of(progress.outcomes)
         converged = all(outcome.converged for outcome in progress.outcomes)
-        yield Step(progress.epochs, primal, dual, progress.violation, converged, progress.state(), self._told(progress))
+        yield Step(
+            progress.epochs, primal, dual, progress.violation, converged, progress.state(), self._reported(progress)
+        )
 
     def model(self, state: State) -> Model:
         """The model of the last step; raises ValueError for an earlier one."""
@@ -158,11 +149,11 @@ class Search:
     def advance(self, progress: Progress) -> bool:
         """Go to the next trial; False if there is none, or no time is left."""
         budget = self.options.budget_seconds
-        if progress.trial >= 0 and budget is not None and progress.seconds >= budget:
+        if budget is not None and progress.seconds >= budget and np.isfinite(self._whole(progress)).any():
             return False
         for trial in self.trials[progress.trial + 1 :]:
             if self._fits(trial) and self._is_due(progress, trial):
-                if trial.place == 0:
+                if self.trials[progress.trial].family is not trial.family:
                     progress.warm = {}
                 progress.trial, progress.fold, progress.partial = trial.number, 0, []
                 progress.trial_seconds, progress.trial_epochs = 0.0, 0
@@ -191,26 +182,15 @@ class Search:
         return True
 
     def _is_due(self, progress: Progress, trial: Trial) -> bool:
-        """Whether a trial may lead to something better, by the measure or the log loss, than those of its family."""
-        if trial.place == 0:
-            return True
         columns = [self.results.index(self.options.measure), self.results.index("log_loss")]
-        before = progress.results[trial.number - trial.place : trial.number, columns]
-        if np.isnan(before[0, 0]):
-            # left out
-            return False
-        first, last, C = trial.family.Cs[0], trial.family.Cs[trial.place - 1], trial.family.Cs[trial.place]
-        if C < first <= last:
-            best = np.nanmax(before, axis=0)
-            return not bool(best[0] > before[0, 0] and best[1] > (1.0 - CLEARLY) * before[0, 1])
-        return trial.place == 1 or bool((before[-1] > np.nanmax(before[:-1], axis=0)).any())
+        return is_due(trial, self.trials, progress.results[:, columns])
 
     def _try(self, progress: Progress, inner: State | None) -> Iterator[Step]:
         """One trial, from the fold it stands at."""
         trial = self.trials[progress.trial]
         for fold in range(progress.fold, len(self.folds)):
             progress.fold = fold
-            problem = self.folds[fold].problem(self.problem)
+            problem = self._part(trial, fold)
             solver = self._solver(trial, loosely=True)
             start = inner
             if inner is None and fold in progress.warm:
@@ -231,15 +211,23 @@ class Search:
             X = self.problem.X[self.folds[fold].held_out]
             progress.partial.append(np.asarray(self.task.scores(solver.model(problem, last.state), X), np.float32))
             progress.trial_seconds += time.perf_counter() - began
-        scores = np.concatenate(progress.partial)
+        scores, n_rows = np.concatenate(progress.partial), problem.n_samples
         found = self.task.measured(scores)
-        progress.results[trial.number] = [*found, progress.trial_seconds, progress.trial_epochs]
+        progress.results[trial.number] = [*found, progress.trial_seconds, progress.trial_epochs, n_rows]
         progress.epochs += progress.trial_epochs
         progress.seconds += progress.trial_seconds
         progress.partial, progress.fold = [], 0
-        progress.scores[trial.number] = scores
-        self._forget(progress, trial)
-        yield Step(progress.epochs, np.nan, np.nan, np.nan, False, progress.state(), self._told(progress, trial))
+        if not trial.family.sketch:
+            progress.scores[trial.number] = scores
+            self._forget(progress, trial)
+        yield Step(progress.epochs, np.nan, np.nan, np.nan, False, progress.state(), self._reported(progress, trial))
+
+    def _part(self, trial: Trial, fold: int) -> Problem:
+        """What a trial is trained on: the rows of a fold, or some of them."""
+        part = self.folds[fold]
+        if trial.family.sketch:
+            part = part.sketch(self.problem.y, SKETCH_ROWS, self.seed)
+        return part.problem(self.problem)
 
     def _forget(self, progress: Progress, trial: Trial) -> None:
         """Keep of a family only the scores of the best trial by the measure, and by the log loss."""
@@ -251,8 +239,13 @@ class Search:
             if number not in best:
                 progress.scores.pop(number, None)
 
+    def _whole(self, progress: Progress) -> Floats:
+        """The measure that counts of each trial; nan of those that are not made, or are sketches."""
+        sketches = [trial.family.sketch for trial in self.trials]
+        return np.where(sketches, np.nan, progress.results[:, self.results.index(self.options.measure)])
+
     def _choose(self, progress: Progress) -> None:
-        best = int(np.nanargmax(progress.results[:, self.results.index(self.options.measure)]))
+        best = int(np.nanargmax(self._whole(progress)))
         options = self.options
         choice = self.task.choose(progress.scores, best, options.measure, options.most_members)
         progress.pool, progress.found, progress.kept = choice
@@ -280,7 +273,7 @@ class Search:
         epoch = progress.epochs + (0 if done else progress.trial_epochs + inner.epoch)
         return Step(epoch, np.nan, np.nan, inner.violation, False, state, measures)
 
-    def _told(self, progress: Progress, trial: Trial | None = None) -> dict[str, float]:
+    def _reported(self, progress: Progress, trial: Trial | None = None) -> dict[str, float]:
         if trial is None:
             return {"members": float(len(progress.final))}
         found = dict(zip(self.results, progress.results[trial.number].tolist(), strict=True))

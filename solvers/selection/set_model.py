@@ -1,19 +1,19 @@
 """Models over sets of labels with probabilities: scores are log-odds, and sets are where these pass one threshold."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from solvers.core.model import Explanation, Floats, Model
+from solvers.core.model import Explanation, Model
 from solvers.core.stored_models import find_kind
 from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.confidence.set_reliability import SetReliability
 from solvers.metrics.ranking import Ranking
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.node_calibration import NodeCalibration
 
@@ -30,53 +30,67 @@ class SetPoolModel(Model):
     member : Model
         Scores the nodes.
     calibration : NodeCalibration
+    set_reliability : SetReliability, optional
+        What the probabilities were worth on held-out rows; None where there were no such rows, and of models that were
+        trained before it was kept.
     """
 
     kind = "set_pool"
     names_sets = True
     tree: Taxonomy
 
-    def __init__(self, tree: Taxonomy, member: Model, calibration: NodeCalibration) -> None:
+    def __init__(
+        self,
+        tree: Taxonomy,
+        member: Model,
+        calibration: NodeCalibration,
+        set_reliability: SetReliability | None = None,
+    ) -> None:
         self.classes = tree.names
         self.n_features = member.n_features
         self.tree = tree
         self.member = member
         self.calibration = calibration
+        self.set_reliability = set_reliability
 
-    def scores(self, X: sp.csr_matrix) -> Floats:
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
         """Log-odds of the nodes: float64 array, shape (n_samples, n_nodes)."""
         return self.calibration.log_odds(node_scores(self.member, X), self.tree.parent)
 
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
         part = scorer(self.member)
         return np.asarray(self.calibration.log_odds(part.score_one(indices, values)[None], self.tree.parent)[0])
 
-    def probabilities(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+    def probabilities(self, X: sp.csr_matrix) -> Floats:
         """Of each node for itself that a row has it: shape (n_samples, n_nodes), never rising on the way down."""
         return np.asarray(expit(self.scores(X)))
 
     def ranking(self, X: sp.csr_matrix) -> Ranking:
         scores = self.scores(X)
-        return Ranking(scores, sets=sp.csr_matrix(scores > self.calibration.threshold))
+        return Ranking(scores, sets=sp.csr_matrix(self._margins(scores) > 0))
 
     def predict_sets(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> sp.csr_matrix:
         """The predicted sets: csr_matrix of bool, shape (n_samples, n_nodes); made ``chunk_bytes`` bytes at a time."""
         rows = max(1, chunk_bytes // (16 * len(self.classes)))
         parts = []
         for begin in range(0, max(1, X.shape[0]), rows):
-            parts.append(sp.csr_matrix(self.scores(X[begin : begin + rows]) > self.calibration.threshold))
+            parts.append(sp.csr_matrix(self._margins(self.scores(X[begin : begin + rows])) > 0))
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
-    def subtree(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Floats]:
+    def subtree(self, indices: Ints32, values: Floats) -> tuple[Ints, AnyFloats]:
         """The predicted set of one sparse example, parents before children, and the log-odds of every node in it."""
         scores = self.score_one(indices, values)
-        nodes = np.flatnonzero(scores > self.calibration.threshold)
+        nodes = np.flatnonzero(self._margins(scores[None])[0] > 0)
         return nodes, scores[nodes]
 
-    def explain(self, indices: NDArray[np.int32], values: NDArray[np.float64], best: int) -> Explanation:
-        """The predicted set of one sparse example, whatever its best node; margins are log-odds above the threshold."""
-        nodes, scores = self.subtree(indices, values)
-        scores = scores - self.calibration.threshold
+    def _margins(self, scores: AnyFloats) -> Floats:
+        return self.calibration.margins(np.asarray(scores, np.float64), self.tree.parent)
+
+    def explain(self, indices: Ints32, values: Floats, best: int) -> Explanation:
+        """The predicted set of one sparse example, whatever its best node; margins are log-odds above thresholds."""
+        margins = self._margins(self.score_one(indices, values)[None])[0]
+        nodes = np.flatnonzero(margins > 0)
+        scores = margins[nodes]
         names, parents = self.classes, self.tree.parent[nodes].tolist()
         return Explanation(
             subtree=[
@@ -89,15 +103,15 @@ class SetPoolModel(Model):
         """The names from a child of the root down to a node, itself the last."""
         return [self.classes[i] for i in self.tree.path(node).tolist()]
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         parts = {"member": self.member.arrays(), "calibration": self.calibration.arrays()}
+        if self.set_reliability is not None:
+            parts["set_reliability"] = self.set_reliability.arrays()
         own = {"parent": self.tree.parent, "form": np.array([self.member.kind])}
         return dict(Parts(parts)) | own
 
     @classmethod
-    def from_arrays(
-        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
-    ) -> "SetPoolModel":
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "SetPoolModel":
         kind = find_kind(str(arrays["form"][0]))
         if kind is None:
             raise ValueError(f"models of the kind {arrays['form'][0]} are not known to this version")
@@ -106,7 +120,10 @@ class SetPoolModel(Model):
         calibration = NodeCalibration.from_arrays(part_of(arrays, "calibration"))
         for name, values in zip(("slope", "offset", "mean", "deviation"), calibration, strict=False):
             stored_arrays.require_floats(f"calibration.{name}", np.asarray(values), tree.n_nodes)
-        return cls(tree, member, calibration)
+        if len(calibration.threshold) != 1:
+            stored_arrays.require_floats("calibration.threshold", calibration.threshold, tree.n_nodes)
+        held_out = part_of(arrays, "set_reliability")
+        return cls(tree, member, calibration, SetReliability.from_arrays(held_out) if held_out else None)
 
 
 def scorer(model: Model) -> Model:
@@ -114,6 +131,6 @@ def scorer(model: Model) -> Model:
     return model.parts if isinstance(model, SubtreeModel) and model.rule == "path" else model
 
 
-def node_scores(model: Model, X: sp.csr_matrix) -> Floats:
+def node_scores(model: Model, X: sp.csr_matrix) -> AnyFloats:
     """The scores that are calibrated, shape (n_samples, n_nodes)."""
     return scorer(model).scores(X)

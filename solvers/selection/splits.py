@@ -9,8 +9,10 @@ import heapq
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Bools, Ints
 
-def stratified(y: NDArray[np.integer], fraction: float, seed: int) -> NDArray[np.bool_]:
+
+def stratified(y: NDArray[np.integer], fraction: float, seed: int) -> Bools:
     """Choose about ``fraction`` of the rows of every class; at least one row of each stays for training.
 
     Parameters
@@ -40,9 +42,7 @@ def stratified(y: NDArray[np.integer], fraction: float, seed: int) -> NDArray[np
     return held_out
 
 
-def stratified_sets(
-    indptr: NDArray[np.integer], labels: NDArray[np.integer], fraction: float, seed: int
-) -> NDArray[np.bool_]:
+def stratified_sets(indptr: NDArray[np.integer], labels: NDArray[np.integer], fraction: float, seed: int) -> Bools:
     """Choose about ``fraction`` of the rows of every label, where rows have sets of them.
 
     The rarest label's rows are dealt out first, each to the part that lacks most of it. Rows without labels are dealt
@@ -99,7 +99,7 @@ def stratified_sets(
     return held_out
 
 
-def stratified_folds(y: NDArray[np.integer], n_folds: int, seed: int) -> NDArray[np.int64]:
+def stratified_folds(y: NDArray[np.integer], n_folds: int, seed: int) -> Ints:
     """Divide the rows of every class over folds; every fold leaves at least one row of each class to train on.
 
     Parameters

@@ -5,20 +5,24 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.base import State
-from solvers.core.model import Floats, Model
+from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.metrics.confidence.back_off import BackOff
 from solvers.metrics.confidence.reliability import Reliability
+from solvers.metrics.confidence.set_reliability import SetReliability
+from solvers.metrics.multilabel import table
+from solvers.numerics.array_types import AnyFloats, Floats32, Ints
 from solvers.selection.held_out import MEASURES, SET_MEASURES, Fold, Measure, measured
 from solvers.selection.node_calibration import Curve, NodeCalibration, log_loss
-from solvers.selection.pool_model import PoolModel, log_softmax
-from solvers.selection.pooling import Pool, choose_pool, fit_pool, pooled
+from solvers.selection.pool_model import PoolModel
+from solvers.selection.pooling import Pool, cautious, choose_pool, count_later_places, fit_pool, log_softmax, pooled
 from solvers.selection.set_model import SetPoolModel, node_scores
+from solvers.selection.set_thresholds import SetThresholds
+from solvers.selection.tempering import Tempering
 
-Scores = NDArray[np.float32]
+Scores = Floats32
 
 
 class Choice(NamedTuple):
@@ -50,7 +54,7 @@ class Task(Protocol):
 
     measures: tuple[Measure, ...]
 
-    def scores(self, model: Model, X: sp.csr_matrix) -> Floats:
+    def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
         """Of rows held out, as they are to be kept: shape (n_rows, n_columns)."""
 
     def measured(self, scores: Scores) -> list[float]:
@@ -63,10 +67,10 @@ class Task(Protocol):
         """The model of members that are trained on all rows."""
 
 
-def task_of(problem: Problem, folds: Sequence[Fold]) -> Task:
-    """The task of a problem and the rows held out of it."""
+def task_of(problem: Problem, folds: Sequence[Fold], thresholds: SetThresholds) -> Task:
+    """The task of a problem and the rows held out of it; thresholds are of sets of labels."""
     rows = np.concatenate([np.empty(0, np.int64), *(fold.held_out for fold in folds)])
-    return SingleLabels(problem, rows) if problem.labels is None else LabelSets(problem, rows)
+    return SingleLabels(problem, rows) if problem.labels is None else LabelSets(problem, rows, thresholds)
 
 
 class SingleLabels:
@@ -74,10 +78,10 @@ class SingleLabels:
 
     measures: tuple[Measure, ...] = MEASURES
 
-    def __init__(self, problem: Problem, rows: NDArray[np.int64]) -> None:
+    def __init__(self, problem: Problem, rows: Ints) -> None:
         self._problem, self._y = problem, problem.y[rows]
 
-    def scores(self, model: Model, X: sp.csr_matrix) -> Floats:
+    def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
         return model.scores(X)
 
     def measured(self, scores: Scores) -> list[float]:
@@ -88,19 +92,19 @@ class SingleLabels:
         """The pool of the least log loss; a single model instead if it is better by more than two standard errors."""
         numbers = sorted(scores)
         stack = [scores[number] for number in numbers]
-        pool = choose_pool(stack, self._y, most)
-        whole = pooled([stack[member] for member in pool.members], pool.coefficients)
+        pool, tempering, whole = self._calibrated(self._pool(stack, measure, most), stack)
         values = measured(whole, self._y, pool.log_loss)
-        single = fit_pool(stack, self._y, (numbers.index(best),))
+        single, _, alone_said = self._calibrated(fit_pool(stack, self._y, (numbers.index(best),)), stack)
         alone = measured(scores[best], self._y, single.log_loss)
         noise = 2.0 * self._noise(alone[measure])
-        if len(pool.members) == 1 or most == 1 or alone[measure] > values[measure] + noise:
-            pool, values = single, alone
-            whole = pooled([scores[best]], pool.coefficients)
+        if most == 1 or alone[measure] > values[measure] + noise:
+            pool, values, tempering, whole = single, alone, None, alone_said
         pool = pool._replace(members=tuple(numbers[member] for member in pool.members))
         said, tree = log_softmax(whole), self._problem.taxonomy
         reliability = Reliability.of(said, self._y)
         kept: dict[str, State] = {"reliability": reliability.arrays()}
+        if tempering is not None:
+            kept["tempering"] = tempering.arrays()
         if tree is not None:
             kept["back_off"] = BackOff.of(tree, self._problem.classes, said, self._y).arrays()
         found = {f"held_out_{name}": value for name, value in values.items()} | {"held_out_log_loss": pool.log_loss}
@@ -108,13 +112,40 @@ class SingleLabels:
         return Choice(pool, found, kept)
 
     def model(self, members: Sequence[Model], pool: Pool, kept: Mapping[str, State]) -> Model:
-        held_out, levels = kept.get("reliability"), kept.get("back_off")
+        held_out, levels, tempering = (kept.get(name) for name in ("reliability", "back_off", "tempering"))
         return PoolModel(
             members,
             pool.coefficients,
             Reliability.from_arrays(held_out) if held_out else None,
             BackOff.from_arrays(levels) if levels else None,
+            Tempering.from_arrays(tempering) if tempering else None,
         )
+
+    def _pool(self, stack: Sequence[Scores], measure: Measure, most: int) -> Pool:
+        """The pool of the least log loss; by top-5 accuracy one for which later places count, if that is better."""
+        pool = choose_pool(stack, self._y, most)
+        if measure != "top_5" or len(pool.members) == 1:
+            return pool
+        other = count_later_places(pool, stack, self._y)
+        members = [stack[member] for member in pool.members]
+        found = [
+            measured(pooled(members, each.coefficients), self._y, each.log_loss)[measure] for each in (pool, other)
+        ]
+        return other if found[1] > found[0] else pool
+
+    def _calibrated(self, pool: Pool, stack: Sequence[Scores]) -> tuple[Pool, Tempering | None, Scores]:
+        """A pool that is not too sure, its tempering, and what it says of the rows held out.
+
+        One model has one temperature, so that what its features bring to a score is the same in each row.
+        """
+        whole = pooled([stack[member] for member in pool.members], pool.coefficients)
+        tempering = Tempering.fit(whole, self._y) if len(pool.members) > 1 else None
+        if tempering is None:
+            pool = cautious(pool, stack, self._y)
+            return pool, None, pooled([stack[member] for member in pool.members], pool.coefficients)
+        whole = tempering.apply(whole)
+        loss = -float(log_softmax(whole)[np.arange(len(self._y)), self._y].mean(dtype=np.float64))
+        return pool._replace(log_loss=loss), tempering, whole
 
     def _noise(self, value: float) -> float:
         """The standard error of a mean of numbers from 0 to 1; of a log loss, nothing."""
@@ -122,15 +153,15 @@ class SingleLabels:
 
 
 class LabelSets:
-    """Sets of labels: one model, a sigmoid for each node, and one threshold for all."""
+    """Sets of labels: one model, a sigmoid for each node, and one threshold for all or for each."""
 
     measures: tuple[Measure, ...] = SET_MEASURES
 
-    def __init__(self, problem: Problem, rows: NDArray[np.int64]) -> None:
+    def __init__(self, problem: Problem, rows: Ints, thresholds: SetThresholds) -> None:
         assert problem.labels is not None
-        self._tree, self._labels = problem.tree, problem.labels[rows]
+        self._tree, self._labels, self._thresholds = problem.tree, problem.labels[rows], thresholds
 
-    def scores(self, model: Model, X: sp.csr_matrix) -> Floats:
+    def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
         return node_scores(model, X)
 
     def measured(self, scores: Scores) -> list[float]:
@@ -140,17 +171,32 @@ class LabelSets:
         calibration, values = self._calibrated(scores[best])
         found = {f"held_out_{name}": value for name, value in zip(self.measures, values, strict=True)}
         found["held_out_log_loss"] *= -1.0
+        log_odds = calibration.log_odds(scores[best], self._tree.parent)
+        reliability = SetReliability.of(log_odds, self._labels)
+        if self._thresholds != SetThresholds():
+            calibration = calibration._replace(threshold=self._thresholds.fit(log_odds, self._labels))
+            predicted = sp.csr_matrix(calibration.margins(log_odds, self._tree.parent) > 0)
+            averages = table(self._labels, predicted).averages()
+            found |= {f"held_out_{name}": averages[name] for name in ("micro_f1", "precision", "recall")}
         pool = Pool((best,), np.ones(1), found["held_out_log_loss"])
-        return Choice(pool, found, {"calibration": calibration.arrays()})
+        return Choice(pool, found, {"calibration": calibration.arrays(), "set_reliability": reliability.arrays()})
 
     def model(self, members: Sequence[Model], pool: Pool, kept: Mapping[str, State]) -> Model:
-        fitted = kept.get("calibration")
-        none = NodeCalibration.none(self._tree.n_nodes)
-        return SetPoolModel(self._tree, members[0], NodeCalibration.from_arrays(fitted) if fitted else none)
+        fitted, held_out = kept.get("calibration"), kept.get("set_reliability")
+        return SetPoolModel(
+            self._tree,
+            members[0],
+            NodeCalibration.from_arrays(fitted) if fitted else NodeCalibration.none(self._tree.n_nodes),
+            SetReliability.from_arrays(held_out) if held_out else None,
+        )
 
     def _calibrated(self, scores: Scores) -> tuple[NodeCalibration, list[float]]:
         calibration = NodeCalibration.fit(scores, self._labels)
         log_odds = calibration.log_odds(scores, self._tree.parent)
         curve = Curve.of(log_odds, self._labels)
         loss = log_loss(log_odds, self._labels)
-        return calibration._replace(threshold=curve.threshold), [curve.micro_f1, curve.average_precision, -loss]
+        return calibration._replace(threshold=np.array([curve.threshold])), [
+            curve.micro_f1,
+            curve.average_precision,
+            -loss,
+        ]

@@ -2,16 +2,17 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Arrays = Sequence[NDArray[Any]]
+from solvers.numerics.array_types import Array, Floats
+
+Arrays = Sequence[Array]
 # what shards exchange: of every batch the scores or the sums of dual variables that its block steps need; by turns the
-# weights of half-shards; or bounds once an epoch, of independent shards
-ExchangeKind = Literal["scores", "sums", "weights", "bounds"]
+# weights of half-shards, or the mean of all weights; or bounds once an epoch, of independent shards
+ExchangeKind = Literal["scores", "sums", "weights", "mean", "bounds"]
 
 
 class ExchangeError(RuntimeError):
@@ -54,7 +55,7 @@ def gather(exchange: Exchange, arrays: Arrays) -> list[Arrays]:
     return exchange.collect(exchange.post(arrays))
 
 
-def reduce(exchange: Exchange, array: NDArray[np.float64]) -> NDArray[np.float64]:
+def reduce(exchange: Exchange, array: Floats) -> Floats:
     """The sum over all shards, added in the order of ranks, so that all get the same bits; raises ExchangeError."""
     total = np.zeros_like(array)
     for (part,) in gather(exchange, [array]):
@@ -146,30 +147,3 @@ class LocalExchange:
 
     def barrier(self) -> None:
         self.collect(self.post([]))
-
-
-def run_shards(size: int, work: Callable[[Exchange], Any], timeout: float = 600.0) -> list[Any]:
-    """Run ``work`` once a shard, each in a thread of its own, and return what they return, by rank.
-
-    The first failure ends all of them: its peers are woken with ExchangeError, and it is raised here after every
-    thread has ended.
-    """
-    hub = Hub(size, timeout)
-    results: list[Any] = [None] * size
-    failures: list[BaseException] = []
-
-    def run(rank: int) -> None:
-        try:
-            results[rank] = work(hub.exchange(rank))
-        except BaseException as error:
-            failures.append(error)
-            hub.abort(f"shard {rank} has failed: {type(error).__name__}")
-
-    threads = [threading.Thread(target=run, args=(rank,), name=f"shard-{rank}") for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
-    return results

@@ -1,10 +1,11 @@
 """Which shard has what of a training that is cut into parts."""
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Ints, Ints32
 
 
-def balanced(counts: NDArray[np.int64], size: int, what: str = "classes") -> NDArray[np.int32]:
+def balanced(counts: Ints, size: int, what: str = "classes") -> Ints32:
     """The rank that owns each part of a training.
 
     Parts by falling number of examples go to the shard with the fewest parts, of equal ones to that with the fewest
@@ -40,6 +41,6 @@ def balanced(counts: NDArray[np.int64], size: int, what: str = "classes") -> NDA
     return owner
 
 
-def partition_classes(y: NDArray[np.int32], n_classes: int, size: int) -> NDArray[np.int32]:
+def partition_classes(y: Ints32, n_classes: int, size: int) -> Ints32:
     """The rank that owns each class, by the classes' numbers of examples; raises as :func:`balanced`."""
     return balanced(np.bincount(y, minlength=n_classes), size)

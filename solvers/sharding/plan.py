@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Ints
 from solvers.sharding.partition import balanced
 
 # what a shard sends of an epoch in which it needs nothing of the others but their bounds
@@ -62,7 +62,7 @@ class Forecast(NamedTuple):
 
 
 def forecast_independent(
-    sizes: NDArray[np.int64],
+    sizes: Ints,
     entries: float,
     size: int,
     memory: Callable[[int], int],

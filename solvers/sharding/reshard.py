@@ -6,24 +6,23 @@ whatever old shards had them.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import State
+from solvers.numerics.array_types import Array, Ints32
 
 OWN = "own"
 
 
-def split(state: State, columns: Sequence[str]) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+def split(state: State, columns: Sequence[str]) -> tuple[dict[str, Array], dict[str, Array]]:
     """What the shard alone has (its classes and their columns, without padding), and what all shards have alike."""
     own = np.asarray(state[OWN])
     alone = {OWN: own, **{name: np.asarray(state[name])[:, : len(own)] for name in columns}}
     return alone, {name: np.asarray(array) for name, array in state.items() if name not in alone}
 
 
-def gather_columns(parts: Sequence[Mapping[str, NDArray[Any]]], own: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+def gather_columns(parts: Sequence[Mapping[str, Array]], own: Ints32) -> dict[str, Array]:
     """The columns of the classes ``own`` from parts that together have all classes, as :func:`split` makes them.
 
     Parameters

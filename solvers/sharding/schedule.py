@@ -10,7 +10,8 @@ so dual variables never travel.
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Ints32
 
 # of a round, for every shard the two half-shards that it hosts
 Hosts = tuple[tuple[int, int], ...]
@@ -39,7 +40,7 @@ def transfers(before: Hosts, after: Hosts) -> list[tuple[int, int, int]]:
     return [(half, home[half], shard) for shard, halves in enumerate(after) for half in halves if home[half] != shard]
 
 
-def portions(examples: NDArray[np.int32], rng: np.random.Generator, n: int = PORTIONS) -> list[NDArray[np.int32]]:
+def portions(examples: Ints32, rng: np.random.Generator, n: int = PORTIONS) -> list[Ints32]:
     """Tenths of an epoch, in random order: the whole tournament is held on each.
 
     A tournament on whole epochs converges later: pair after pair would change the features that all of them share.
@@ -47,10 +48,8 @@ def portions(examples: NDArray[np.int32], rng: np.random.Generator, n: int = POR
     return np.array_split(rng.permutation(examples), n)
 
 
-def interleaved(
-    half_of: NDArray[np.int32], y: NDArray[np.int32], examples: NDArray[np.int32], pair: tuple[int, int]
-) -> NDArray[np.int32]:
+def interleaved(half_of: Ints32, y: Ints32, examples: Ints32, pair: tuple[int, int]) -> Ints32:
     """The examples of both sides of a pair, in the order given: one side after the other converges far slower."""
     sides = half_of[y[examples]]
-    both: NDArray[np.int32] = examples[(sides == pair[0]) | (sides == pair[1])]
+    both: Ints32 = examples[(sides == pair[0]) | (sides == pair[1])]
     return both

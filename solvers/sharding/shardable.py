@@ -8,24 +8,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from solvers.core.base import Solver, State, Step
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
+from solvers.numerics.array_types import Array, Ints, Ints32
 from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, ExchangeKind
 from solvers.sharding.plan import Forecast, Rates
 
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, Array]
 
 
 class ModelPart(Protocol):
     """What one shard holds of a model."""
 
     @property
-    def own(self) -> NDArray[np.int32]:
+    def own(self) -> Ints32:
         """The shard's classes, ascending."""
 
     def files(self, rank: int) -> Arrays:
@@ -63,7 +61,7 @@ class Shardable(ABC):
     exchange_kinds: ClassVar[tuple[ExchangeKind, ...]] = ("scores",)
 
     @abstractmethod
-    def partition(self, problem: Problem, size: int) -> NDArray[np.int32]:
+    def partition(self, problem: Problem, size: int) -> Ints32:
         """The rank that owns each class, shape (n_classes,); raises ValueError for more shards than classes."""
 
     def most_shards(self, n_classes: int) -> int:
@@ -73,7 +71,7 @@ class Shardable(ABC):
     @abstractmethod
     def forecast(
         self,
-        counts: NDArray[np.int64],
+        counts: Ints,
         n_features: int,
         nnz: int,
         size: int,
@@ -106,11 +104,11 @@ class Shardable(ABC):
             More shards than classes.
         """
 
-    def split(self, state: State) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    def split(self, state: State) -> tuple[dict[str, Array], dict[str, Array]]:
         """What of its state the shard alone has, ``own`` among it, and what all shards have alike."""
         return reshard.split(state, self.columns)
 
-    def gathered(self, parts: Sequence[Arrays], own: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+    def gathered(self, parts: Sequence[Arrays], own: Ints32) -> dict[str, Array]:
         """What a shard with the classes ``own`` alone has, from what those had that :meth:`split` was asked for.
 
         Parameters
@@ -132,9 +130,7 @@ class Shardable(ABC):
         """What the shard of that state holds of the model."""
 
     @abstractmethod
-    def assembled(
-        self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
-    ) -> Model:
+    def assembled(self, problem: Problem, owner: Ints32, arrays: Arrays, reports: Sequence[Mapping[str, Any]]) -> Model:
         """The model of all shards.
 
         Parameters

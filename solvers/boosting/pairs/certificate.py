@@ -1,14 +1,13 @@
 """How far the optimum of a boosting problem is, and how exactly it has to be approached next."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.boosting.pairs.pair_loss import PairLoss
 from solvers.boosting.weak_learners.channels import Channels, Found
 from solvers.core.base import relative_gap
+from solvers.numerics.array_types import Array
 
 FINE_SHARE = 0.01
 CLOSER = 0.3
@@ -61,11 +60,11 @@ class Certificate:
         gap = self.gap
         self.eps = min(self.eps, CLOSER * gap if gap > 0 else np.inf) * (0.1 if still else 1.0)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """What has to be kept, by names that begin with ``certificate_``."""
         return {f"certificate_{name}": np.array(getattr(self, name)) for name in NAMES}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         """Take back what :meth:`arrays` gave."""
         for name in NAMES:
             setattr(self, name, float(arrays[f"certificate_{name}"]))

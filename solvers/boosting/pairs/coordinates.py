@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.boosting.pairs.pair_weights import (
     SUMS,
@@ -25,6 +24,7 @@ from solvers.boosting.pairs.pair_weights import (
     run_end,
     within,
 )
+from solvers.numerics.array_types import Floats, Ints, Ints8, Ints32
 from solvers.numerics.parallel_for import parallel_for
 
 LONG, FAR = 6.9, 230.0
@@ -51,7 +51,7 @@ class StepRule(NamedTuple):
 
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
-def _wrong(h: NDArray[np.int8], e: NDArray[np.float64], r: NDArray[np.float64]) -> tuple[float, float]:
+def _wrong(h: Ints8, e: Floats, r: Floats) -> tuple[float, float]:
     """V_+ and V_- over rows of other classes, whose margin grows where h is -1.
 
     They are the sums of Lin et al. 2012, equation 9, from the current mu: Lin et al. 2012, equation 21, whose factors
@@ -105,7 +105,7 @@ def next_weight(w: float, plus: float, minus: float, rule: StepRule) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _move_wrong(h: NDArray[np.int8], up: float, down: float, e: NDArray[np.float64], E: NDArray[np.float64]) -> None:
+def _move_wrong(h: Ints8, up: float, down: float, e: Floats, E: Floats) -> None:
     """The scores of rows of other classes grow where h is +1."""
     for i in range(len(h)):
         old = e[i]
@@ -115,7 +115,7 @@ def _move_wrong(h: NDArray[np.int8], up: float, down: float, e: NDArray[np.float
 
 
 @njit(cache=True, nogil=True)
-def _move_own(h: NDArray[np.int8], up: float, down: float, r: NDArray[np.float64]) -> None:
+def _move_own(h: Ints8, up: float, down: float, r: Floats) -> None:
     """The scores of a class's own rows grow where h is +1."""
     for i in range(len(h)):
         r[i] *= down if h[i] > 0 else up
@@ -125,13 +125,13 @@ def _move_own(h: NDArray[np.int8], up: float, down: float, r: NDArray[np.float64
 def _move_and_sum(
     piece: int,
     length: int,
-    responses: NDArray[np.int8],
-    classes: NDArray[np.int32],
+    responses: Ints8,
+    classes: Ints32,
     moved: int,
     step: float,
     asked: int,
     mu: PairWeights,
-    sums: NDArray[np.float64],
+    sums: Floats,
 ) -> None:
     """Let mu of one piece follow the step of variable ``moved`` (Lin et al. 2012, equation 20); then sum for ``asked``.
 
@@ -166,7 +166,7 @@ def _renew(c: int, mu: PairWeights) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _divide(u: NDArray[np.float64], r: NDArray[np.float64], e: NDArray[np.float64], E: NDArray[np.float64]) -> None:
+def _divide(u: Floats, r: Floats, e: Floats, E: Floats) -> None:
     """e afresh from ``u = e r``."""
     for i in range(len(u)):
         new = u[i] / r[i]
@@ -175,9 +175,7 @@ def _divide(u: NDArray[np.float64], r: NDArray[np.float64], e: NDArray[np.float6
 
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
-def _step_and_sum(
-    g: NDArray[np.int8], up: float, down: float, h: NDArray[np.int8], u: NDArray[np.float64]
-) -> tuple[float, float]:
+def _step_and_sum(g: Ints8, up: float, down: float, h: Ints8, u: Floats) -> tuple[float, float]:
     """Let mu of rows of other classes, u, follow a step of learner g; then V_+ and V_- of learner h over them."""
     plus = minus = 0.0
     for i in range(len(h)):
@@ -189,14 +187,7 @@ def _step_and_sum(
 
 
 @njit(cache=True, nogil=True)
-def _sweep_class(
-    responses: NDArray[np.int8],
-    c: int,
-    weights: NDArray[np.float64],
-    rule: StepRule,
-    mu: PairWeights,
-    u: NDArray[np.float64],
-) -> int:
+def _sweep_class(responses: Ints8, c: int, weights: Floats, rule: StepRule, mu: PairWeights, u: Floats) -> int:
     """:func:`sweep` over variables of one class, whose mu is kept in u meanwhile: a step then reads and writes that.
 
     Returns how many it has come to before the factors of mu had to be made anew.
@@ -237,12 +228,7 @@ def _count_step(c: int, step: float, mu: PairWeights) -> None:
 
 @njit(cache=True, nogil=True)
 def sweep(
-    work_queue: NDArray[np.int64],
-    responses: NDArray[np.int8],
-    classes: NDArray[np.int32],
-    weights: NDArray[np.float64],
-    rule: StepRule,
-    mu: PairWeights,
+    work_queue: Ints, responses: Ints8, classes: Ints32, weights: Floats, rule: StepRule, mu: PairWeights
 ) -> None:
     """Step on one variable after the other: weak learner ``responses[j]``, +1 or -1 a row, of class ``classes[j]``.
 
@@ -283,14 +269,7 @@ def sweep(
 
 
 @njit(cache=True, nogil=True)
-def _shift_tile(
-    piece: int,
-    length: int,
-    responses: NDArray[np.int8],
-    classes: NDArray[np.int32],
-    steps: NDArray[np.float64],
-    F: NDArray[np.float64],
-) -> None:
+def _shift_tile(piece: int, length: int, responses: Ints8, classes: Ints32, steps: Floats, F: Floats) -> None:
     begin, end = piece * length, min((piece + 1) * length, F.shape[1])
     for j in range(len(classes)):
         f, h, step = F[classes[j]][begin:end], responses[j][begin:end], steps[j]
@@ -299,13 +278,7 @@ def _shift_tile(
 
 
 @njit(cache=True, nogil=True)
-def shift(
-    work_queue: NDArray[np.int64],
-    responses: NDArray[np.int8],
-    classes: NDArray[np.int32],
-    steps: NDArray[np.float64],
-    F: NDArray[np.float64],
-) -> None:
+def shift(work_queue: Ints, responses: Ints8, classes: Ints32, steps: Floats, F: Floats) -> None:
     """Add ``steps[j] responses[j]`` to the scores of class ``classes[j]``."""
     n = F.shape[1]
     parallel_for(work_queue, _shift_tile, n_tiles(n), (piece_length(n, TILE), responses, classes, steps, F))

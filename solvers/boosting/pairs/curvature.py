@@ -10,10 +10,10 @@ for four by four of them at once.
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.boosting.pairs.pair_sample import PairSample
 from solvers.boosting.pairs.pair_weights import SUMS
+from solvers.numerics.array_types import Floats32, Ints, Ints32
 from solvers.numerics.parallel_for import parallel_for
 
 # learners of a tile, and lanes to which pairs are filled up; pairs of a block, whose tables stay in the cache
@@ -22,15 +22,15 @@ FOUR, LANE, BLOCK = 4, 8, 512
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
 def _tile(
-    a: NDArray[np.float32],
-    b: NDArray[np.float32],
-    c: NDArray[np.float32],
-    d: NDArray[np.float32],
-    s: NDArray[np.float32],
-    t: NDArray[np.float32],
-    u: NDArray[np.float32],
-    v: NDArray[np.float32],
-    out: NDArray[np.float32],
+    a: Floats32,
+    b: Floats32,
+    c: Floats32,
+    d: Floats32,
+    s: Floats32,
+    t: Floats32,
+    u: Floats32,
+    v: Floats32,
+    out: Floats32,
 ) -> None:
     """Products of a, b, c, d with s, t, u, v, added to the first four places of four rows of out."""
     a_s = a_t = a_u = a_v = np.float32(0.0)
@@ -73,7 +73,7 @@ def _tile(
 
 
 @njit(cache=True, nogil=True)
-def _multiply(A: NDArray[np.float32], B: NDArray[np.float32], lower: bool, out: NDArray[np.float32]) -> None:
+def _multiply(A: Floats32, B: Floats32, lower: bool, out: Floats32) -> None:
     """Add A B' to out, or only its tiles on the diagonal and below."""
     for j in range(0, len(A), FOUR):
         for m in range(0, j + FOUR if lower else len(B), FOUR):
@@ -81,25 +81,19 @@ def _multiply(A: NDArray[np.float32], B: NDArray[np.float32], lower: bool, out: 
 
 
 @njit(cache=True, nogil=True)
-def _weigh(line: NDArray[np.float32], by: NDArray[np.float32], sign: np.float32, out: NDArray[np.float32]) -> None:
+def _weigh(line: Floats32, by: Floats32, sign: np.float32, out: Floats32) -> None:
     for p in range(len(by)):
         out[p] = sign * line[p] * by[p]
 
 
 @njit(cache=True, nogil=True)
-def _pick(line: NDArray[np.float32], at: NDArray[np.int32], out: NDArray[np.float32]) -> None:
+def _pick(line: Floats32, at: Ints32, out: Floats32) -> None:
     for p in range(len(at)):
         out[p] = line[at[p]]
 
 
 @njit(cache=True, nogil=True)
-def _within_class(
-    table: NDArray[np.float32],
-    scaled: NDArray[np.float32],
-    left: NDArray[np.float32],
-    right: NDArray[np.float32],
-    out: NDArray[np.float32],
-) -> None:
+def _within_class(table: Floats32, scaled: Floats32, left: Floats32, right: Floats32, out: Floats32) -> None:
     size = table.shape[1]
     for begin in range(0, size, BLOCK):
         end = min(begin + BLOCK, size)
@@ -117,14 +111,14 @@ def _within_class(
 
 @njit(cache=True, nogil=True)
 def _between(
-    one: NDArray[np.float32],
-    other: NDArray[np.float32],
+    one: Floats32,
+    other: Floats32,
     first: int,
-    at: NDArray[np.int32],
-    scaled: NDArray[np.float32],
-    left: NDArray[np.float32],
-    right: NDArray[np.float32],
-    out: NDArray[np.float32],
+    at: Ints32,
+    scaled: Floats32,
+    left: Floats32,
+    right: Floats32,
+    out: Floats32,
     transposed: bool,
 ) -> None:
     """Pairs for which the class of ``one`` is wrong, from its column ``first`` on, and that of ``other`` the row's own.
@@ -151,7 +145,7 @@ def _between(
 
 
 @njit(cache=True, nogil=True)
-def _table(sample: PairSample, q: int) -> NDArray[np.float32]:
+def _table(sample: PairSample, q: int) -> Floats32:
     rows, columns = sample.offsets[q + 1] - sample.offsets[q], sample.bases[q + 1] - sample.bases[q]
     return sample.tables[sample.begins[q] : sample.begins[q + 1]].reshape(rows, columns)
 
@@ -166,7 +160,7 @@ def _pairs(sample: PairSample, wrong: int, own: int) -> tuple[int, slice]:
 
 
 @njit(cache=True, nogil=True)
-def _class(c: int, sample: PairSample, H: NDArray[np.float32]) -> None:
+def _class(c: int, sample: PairSample, H: Floats32) -> None:
     """Second derivatives after weights of class c and of those classes before it, on either side of the diagonal."""
     columns, scaled, offsets = sample.columns, sample.scaled, sample.offsets
     own = _table(sample, c)
@@ -193,7 +187,7 @@ def _class(c: int, sample: PairSample, H: NDArray[np.float32]) -> None:
 
 
 @njit(cache=True, nogil=True)
-def second_derivatives(work_queue: NDArray[np.int64], sample: PairSample, H: NDArray[np.float32]) -> None:
+def second_derivatives(work_queue: Ints, sample: PairSample, H: Floats32) -> None:
     """H becomes the matrix of second derivatives after the weights at all positions."""
     H[:] = 0.0
     parallel_for(work_queue, _class, len(sample.offsets) - 1, (sample, H))

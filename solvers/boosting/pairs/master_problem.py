@@ -9,14 +9,13 @@ memory, coordinate sweeps over the weights that violate the optimality condition
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.boosting.pairs.pair_loss import PairLoss, chunks
 from solvers.boosting.pairs.quadratic_step import QuadraticStep, Responses
 from solvers.boosting.pairs.variables import Variables
+from solvers.numerics.array_types import Array, Floats, Ints
 from solvers.numerics.thread_pool import ThreadPool
 
 WORST_SHARE = 0.03
@@ -55,7 +54,7 @@ class MasterProblem:
         self._quadratic = QuadraticStep(loss, responses, signed=signed)
         self.working, self.sweeps_left = np.empty(0, np.int64), 0
 
-    def gradients(self) -> NDArray[np.float64]:
+    def gradients(self) -> Floats:
         """Minus the derivative of the loss after the weight of each variable, over its rate."""
         owners = self.variables.owners
         values, order = np.empty(len(owners)), np.argsort(owners, kind="stable")
@@ -64,7 +63,7 @@ class MasterProblem:
             values[part] = self.loss.gradients(self._responses(part), owners[part])
         return values
 
-    def violations(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def violations(self, values: Floats) -> Floats:
         """By how much variables of such :meth:`gradients` violate the optimality conditions.
 
         The conditions are Lin et al. 2012, equation 14; the violations Lin et al. 2012, equation 16, and the same for
@@ -74,7 +73,7 @@ class MasterProblem:
         idle = np.maximum(0.0, (np.abs(gain) if self._signed else gain) - 1.0)
         return np.where(weights == 0, idle, np.abs(np.sign(weights) - gain))
 
-    def sweep(self, thread_pool: ThreadPool, order: NDArray[np.int64], share: float = 1.0) -> None:
+    def sweep(self, thread_pool: ThreadPool, order: Ints, share: float = 1.0) -> None:
         """One coordinate step after the other, each ``share`` of its way, times the shrinkage."""
         variables = self.variables
         for some in chunks(len(order), len(self.loss.y)):
@@ -90,7 +89,7 @@ class MasterProblem:
             )
             variables.weights[part] = weights
 
-    def choose_working_set(self, violations: NDArray[np.float64], eps: float) -> bool:
+    def choose_working_set(self, violations: Floats, eps: float) -> bool:
         """Choose what sweeps move: violations above eps (Lin et al. 2012, equation 17), not far less than the worst.
 
         Returns whether there are any; where there are none, it is time to stop (Lin et al. 2012, equation 18).
@@ -98,7 +97,7 @@ class MasterProblem:
         self.working = np.flatnonzero(violations > max(eps, WORST_SHARE * float(violations.max(initial=0.0))))
         return len(self.working) > 0
 
-    def iterate(self, thread_pool: ThreadPool, values: NDArray[np.float64] | None, seed: list[int]) -> int:
+    def iterate(self, thread_pool: ThreadPool, values: Floats | None, seed: list[int]) -> int:
         """Move all weights, or those of the working set; returns about how many visits of a row this takes.
 
         Parameters
@@ -125,7 +124,7 @@ class MasterProblem:
         return n * len(order)
 
     def _quadratic_move(
-        self, thread_pool: ThreadPool, part: NDArray[np.int64], values: NDArray[np.float64], rng: np.random.Generator
+        self, thread_pool: ThreadPool, part: Ints, values: Floats, rng: np.random.Generator
     ) -> tuple[bool, bool]:
         """A step on all weights of ``part``, which the scores follow; whether there was one, and a good one."""
         variables = self.variables
@@ -144,11 +143,11 @@ class MasterProblem:
         variables.scored[part] = np.where(scored == weights, after, scored + step)
         return True, good
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """What has to be kept beside the variables and the loss."""
         return {"working": self.working, "sweeps_left": np.array(self.sweeps_left)}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         """Take back what :meth:`arrays` gave."""
         self.working = np.array(arrays["working"])
         self.sweeps_left = int(arrays["sweeps_left"])

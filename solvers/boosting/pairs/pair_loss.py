@@ -7,15 +7,14 @@ sorted by class.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.boosting.pairs import coordinates, pair_statistics, pair_weights
 from solvers.boosting.pairs.coordinates import StepRule
 from solvers.boosting.pairs.pair_weights import PairWeights
 from solvers.boosting.weak_learners.channels import Channels
+from solvers.numerics.array_types import Array, Floats, Ints8, Ints32
 from solvers.numerics.thread_pool import ThreadPool
 
 CHANGING = ("e", "r", "E", "since_sum", "since_merge")
@@ -60,7 +59,7 @@ class PairLoss:
         Rows that were misclassified then.
     """
 
-    def __init__(self, y: NDArray[np.int32], omega: NDArray[np.float64], n_classes: int, C: float) -> None:
+    def __init__(self, y: Ints32, omega: Floats, n_classes: int, C: float) -> None:
         n = len(y)
         self.y, self.omega = y, omega
         p = (n_classes - 1) * float(omega.sum())
@@ -83,11 +82,11 @@ class PairLoss:
         """Make all factors of mu afresh from the scores, without the rounding of earlier steps."""
         pair_weights.restart(self.F, self.omega, self.y, self.mu)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """All that changes, by names that begin with ``loss_``; live."""
         return {"loss_F": self.F} | {f"loss_{name}": getattr(self.mu, name) for name in CHANGING}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         """Take back what :meth:`arrays` gave."""
         for name, array in self.arrays().items():
             array[:] = arrays[name]
@@ -109,9 +108,9 @@ class PairLoss:
     def sweep(
         self,
         thread_pool: ThreadPool,
-        responses: NDArray[np.int8],
-        classes: NDArray[np.int32],
-        weights: NDArray[np.float64],
+        responses: Ints8,
+        classes: Ints32,
+        weights: Floats,
         share: float = 1.0,
         *,
         signed: bool = True,
@@ -126,17 +125,12 @@ class PairLoss:
         )
 
     def shift(
-        self,
-        thread_pool: ThreadPool,
-        responses: NDArray[np.int8],
-        classes: NDArray[np.int32],
-        steps: NDArray[np.float64],
-        F: NDArray[np.float64] | None = None,
+        self, thread_pool: ThreadPool, responses: Ints8, classes: Ints32, steps: Floats, F: Floats | None = None
     ) -> None:
         """Let the scores, or others than these, follow ``steps`` of the weights."""
         coordinates.shift(thread_pool.work_queue, responses, classes, steps, self.F if F is None else F)
 
-    def follow(self, thread_pool: ThreadPool, directions: NDArray[np.float64], share: float) -> float:
+    def follow(self, thread_pool: ThreadPool, directions: Floats, share: float) -> float:
         """Let mu, not the scores, follow as these grow by ``share directions``; returns the sum of mu."""
         return float(pair_weights.advance(thread_pool.work_queue, self.y, directions, share, self.mu))
 
@@ -144,7 +138,7 @@ class PairLoss:
         """The sum of mu, from its factors."""
         return float(pair_weights.mass(self.mu))
 
-    def gradients(self, responses: NDArray[np.int8], classes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def gradients(self, responses: Ints8, classes: Ints32) -> Floats:
         """Minus the derivative of the loss after the weight of each learner of a class, over ``rate``."""
         out = np.empty(len(classes))
         pair_statistics.gradients(responses, classes, self.mu, out)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Bytes, Floats, Floats32, Ints, Ints8, Ints32
 
 GOLDEN, PLASTIC = 0.6180339887498949, 0.7548776662466927
 
@@ -38,25 +39,18 @@ class PairSample(NamedTuple):
         What each class's learners say of its columns, a row a learner.
     """
 
-    columns: NDArray[np.int32]
-    scaled: NDArray[np.float32]
-    bases: NDArray[np.int64]
-    places: NDArray[np.int32]
-    ends: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    begins: NDArray[np.int64]
-    tables: NDArray[np.float32]
+    columns: Ints32
+    scaled: Floats32
+    bases: Ints
+    places: Ints32
+    ends: Ints
+    offsets: Ints
+    begins: Ints
+    tables: Floats32
 
 
 @njit(cache=True, nogil=True)
-def _draw(
-    e: NDArray[np.float64],
-    r: NDArray[np.float64],
-    level: float,
-    shift: float,
-    mu: NDArray[np.float64],
-    drawn: NDArray[np.uint8],
-) -> None:
+def _draw(e: Floats, r: Floats, level: float, shift: float, mu: Floats, drawn: Bytes) -> None:
     for i in range(len(e)):
         loss = e[i] * r[i]
         chance = i * GOLDEN + shift
@@ -66,16 +60,7 @@ def _draw(
 
 
 @njit(cache=True, nogil=True)
-def draw(
-    starts: NDArray[np.int64],
-    e: NDArray[np.float64],
-    r: NDArray[np.float64],
-    level: float,
-    shift: float,
-    rows: NDArray[np.int32],
-    mass: NDArray[np.float64],
-    ends: NDArray[np.int64],
-) -> int:
+def draw(starts: Ints, e: Floats, r: Floats, level: float, shift: float, rows: Ints32, mass: Floats, ends: Ints) -> int:
     """Draw pairs; those of wrong class q and a row's class c are ``ends[q k + c]`` up to the next of the ends.
 
     ``rows`` and ``mass`` become their rows and what they stand for. Returns how many there are, at most one less than
@@ -99,15 +84,15 @@ def draw(
 
 @njit(cache=True, nogil=True)
 def lay_out(
-    starts: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    mass: NDArray[np.float64],
-    ends: NDArray[np.int64],
+    starts: Ints,
+    rows: Ints32,
+    mass: Floats,
+    ends: Ints,
     rate: float,
-    columns: NDArray[np.int32],
-    scaled: NDArray[np.float32],
-    bases: NDArray[np.int64],
-    places: NDArray[np.int32],
+    columns: Ints32,
+    scaled: Floats32,
+    bases: Ints,
+    places: Ints32,
 ) -> None:
     """Columns of the tables: first the pairs for which a class is the wrong one, then its own rows that were drawn.
 
@@ -131,9 +116,7 @@ def lay_out(
 
 
 @njit(cache=True, nogil=True)
-def tabulate(
-    responses: NDArray[np.int8], classes: NDArray[np.int32], positions: NDArray[np.int64], sample: PairSample
-) -> None:
+def tabulate(responses: Ints8, classes: Ints32, positions: Ints, sample: PairSample) -> None:
     """Enter what learners say: that of ``positions[j]`` in row ``positions[j] - offsets[c]`` of its class's table."""
     bases = sample.bases
     for j in range(len(responses)):

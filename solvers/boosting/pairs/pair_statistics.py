@@ -3,11 +3,8 @@
 The weights are kept as :mod:`solvers.boosting.pairs.pair_weights` has them.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.boosting.pairs.pair_weights import (
     SUMS,
@@ -22,16 +19,12 @@ from solvers.boosting.pairs.pair_weights import (
 )
 from solvers.boosting.simd import LANES, interleave
 from solvers.boosting.weak_learners.channels import ChannelArrays, choose_scales
+from solvers.numerics.array_types import Array, Floats, Ints, Ints8, Ints32
 from solvers.numerics.parallel_for import parallel_for
 
 
 @njit(cache=True, nogil=True)
-def gradients(
-    responses: NDArray[np.int8],
-    classes: NDArray[np.int32],
-    mu: PairWeights,
-    out: NDArray[np.float64],
-) -> None:
+def gradients(responses: Ints8, classes: Ints32, mu: PairWeights, out: Floats) -> None:
     """out[j] = V_+ - V_- of variable j (Lin et al. 2012, equation 21); several of a class in a row are cheaper."""
     starts, e, r, E = mu.starts, mu.e, mu.r, mu.E
     u = np.empty(len(r))
@@ -48,13 +41,7 @@ def gradients(
 
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
-def _sum_other_rows(
-    F: NDArray[np.float64],
-    own: NDArray[np.float64],
-    e: NDArray[np.float64],
-    r: NDArray[np.float64],
-    ahead: NDArray[np.float64],
-) -> tuple[float, float]:
+def _sum_other_rows(F: Floats, own: Floats, e: Floats, r: Floats, ahead: Floats) -> tuple[float, float]:
     """Sums of mu and of mu log(mu / omega) over rows of other classes; ``ahead`` grows to the class's lead."""
     total = entropy = 0.0
     for i in range(len(F)):
@@ -66,15 +53,7 @@ def _sum_other_rows(
 
 
 @njit(cache=True, nogil=True)
-def _sum_tile(
-    piece: int,
-    length: int,
-    y: NDArray[np.int32],
-    F: NDArray[np.float64],
-    mu: PairWeights,
-    sums: NDArray[np.float64],
-    n_wrong: NDArray[np.int64],
-) -> None:
+def _sum_tile(piece: int, length: int, y: Ints32, F: Floats, mu: PairWeights, sums: Floats, n_wrong: Ints) -> None:
     e, r, E = mu.e, mu.r, mu.E
     begin, end = piece * length, min((piece + 1) * length, len(r))
     n = end - begin
@@ -97,13 +76,7 @@ def _sum_tile(
 
 
 @njit(cache=True, nogil=True)
-def sum_classes(
-    work_queue: NDArray[np.int64],
-    y: NDArray[np.int32],
-    F: NDArray[np.float64],
-    mu: PairWeights,
-    sums: NDArray[np.float64],
-) -> int:
+def sum_classes(work_queue: Ints, y: Ints32, F: Floats, mu: PairWeights, sums: Floats) -> int:
     """Sums over the rows for all classes: of mu_ic, of mu_ic log(mu_ic / omega_i), and of |u_ic|; shape (n_classes, 3).
 
     ``u_ic = S_i`` in the rows of class c, ``-mu_ic`` elsewhere. Returns how many of the rows are wrong.
@@ -119,7 +92,7 @@ def sum_classes(
 
 
 @njit(cache=True, nogil=True)
-def _round(e: NDArray[np.float64], r: NDArray[np.float64], scale: float, q: NDArray[Any]) -> int:
+def _round(e: Floats, r: Floats, scale: float, q: Array) -> int:
     """``q = e r scale`` as whole numbers; returns their sum."""
     total = 0
     for i in range(len(e)):
@@ -130,14 +103,7 @@ def _round(e: NDArray[np.float64], r: NDArray[np.float64], scale: float, q: NDAr
 
 
 @njit(cache=True, nogil=True)
-def _load_tile(
-    piece: int,
-    length: int,
-    mu: PairWeights,
-    scales: NDArray[np.float64],
-    U: NDArray[Any],
-    totals: NDArray[np.int64],
-) -> None:
+def _load_tile(piece: int, length: int, mu: PairWeights, scales: Floats, U: Array, totals: Ints) -> None:
     e, r, E = mu.e, mu.r, mu.E
     begin, end = piece * length, min((piece + 1) * length, len(r))
     q = np.empty((LANES, end - begin), U.dtype)
@@ -154,13 +120,7 @@ def _load_tile(
 
 
 @njit(cache=True, nogil=True)
-def load(
-    work_queue: NDArray[np.int64],
-    mu: PairWeights,
-    scales: NDArray[np.float64],
-    U: NDArray[Any],
-    totals: NDArray[Any],
-) -> None:
+def load(work_queue: Ints, mu: PairWeights, scales: Floats, U: Array, totals: Array) -> None:
     """``u_ic scales[c]``, rounded, to lane c of U; ``totals`` become the lanes' sums."""
     n = len(mu.r)
     pieces = n_tiles(n)
@@ -177,12 +137,7 @@ def load(
 
 @njit(cache=True, nogil=True)
 def measure(
-    work_queue: NDArray[np.int64],
-    y: NDArray[np.int32],
-    F: NDArray[np.float64],
-    mu: PairWeights,
-    channels: ChannelArrays,
-    top: float,
+    work_queue: Ints, y: Ints32, F: Floats, mu: PairWeights, channels: ChannelArrays, top: float
 ) -> tuple[float, float, int]:
     """Load the channels with numbers up to ``top``: the weights of Lin et al. 2012, equation 4.
 

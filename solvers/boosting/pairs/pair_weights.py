@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Floats, Ints, Ints32
 from solvers.numerics.parallel_for import MOST_PIECES, parallel_for
 
 # rows of a piece of all classes at once, which then stay in the cache
@@ -41,12 +41,12 @@ class PairWeights(NamedTuple):
         How far steps have moved each class's scores since E was last added up, and since r was last merged into e.
     """
 
-    starts: NDArray[np.int64]
-    e: NDArray[np.float64]
-    r: NDArray[np.float64]
-    E: NDArray[np.float64]
-    since_sum: NDArray[np.float64]
-    since_merge: NDArray[np.float64]
+    starts: Ints
+    e: Floats
+    r: Floats
+    E: Floats
+    since_sum: Floats
+    since_merge: Floats
 
 
 @njit(cache=True, nogil=True)
@@ -62,7 +62,7 @@ def n_tiles(n: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def restart(F: NDArray[np.float64], omega: NDArray[np.float64], y: NDArray[np.int32], mu: PairWeights) -> None:
+def restart(F: Floats, omega: Floats, y: Ints32, mu: PairWeights) -> None:
     """All factors afresh from the scores F (Lin et al. 2012, equation 15)."""
     e, r, E = mu.e, mu.r, mu.E
     for i in range(len(y)):
@@ -99,20 +99,20 @@ def merge(mu: PairWeights) -> None:
 
 
 @njit(cache=True, nogil=True)
-def accumulate(x: NDArray[np.float64], total: NDArray[np.float64]) -> None:
+def accumulate(x: Floats, total: Floats) -> None:
     """total += x."""
     for i in range(len(x)):
         total[i] += x[i]
 
 
 @njit(cache=True, nogil=True)
-def within(begin: int, end: int, starts: NDArray[np.int64], c: int) -> tuple[int, int]:
+def within(begin: int, end: int, starts: Ints, c: int) -> tuple[int, int]:
     """The rows of class c among the rows [begin, end), which may be none."""
     return min(max(starts[c], begin), end), min(max(starts[c + 1], begin), end)
 
 
 @njit(cache=True, nogil=True)
-def run_end(classes: NDArray[np.int32], first: int) -> int:
+def run_end(classes: Ints32, first: int) -> int:
     """Where variables of another class than that of the first begin."""
     last = first + 1
     while last < len(classes) and classes[last] == classes[first]:
@@ -121,13 +121,13 @@ def run_end(classes: NDArray[np.int32], first: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def multiply(e: NDArray[np.float64], r: NDArray[np.float64], u: NDArray[np.float64]) -> None:
+def multiply(e: Floats, r: Floats, u: Floats) -> None:
     for i in range(len(u)):
         u[i] = e[i] * r[i]
 
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
-def dot(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def dot(x: Floats, y: Floats) -> float:
     """Sum of the products."""
     total = 0.0
     for i in range(len(x)):
@@ -156,14 +156,7 @@ def _exp(x: float) -> float:
 
 
 @njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
-def _advance(
-    e: NDArray[np.float64],
-    r: NDArray[np.float64],
-    steps: NDArray[np.float64],
-    own: NDArray[np.float64],
-    share: float,
-    E: NDArray[np.float64],
-) -> None:
+def _advance(e: Floats, r: Floats, steps: Floats, own: Floats, share: float, E: Floats) -> None:
     for i in range(len(e)):
         mu = e[i] * r[i] * _exp(share * (steps[i] - own[i]))
         e[i] = mu
@@ -172,13 +165,7 @@ def _advance(
 
 @njit(cache=True, nogil=True)
 def _advance_tile(
-    piece: int,
-    length: int,
-    y: NDArray[np.int32],
-    steps: NDArray[np.float64],
-    share: float,
-    mu: PairWeights,
-    sums: NDArray[np.float64],
+    piece: int, length: int, y: Ints32, steps: Floats, share: float, mu: PairWeights, sums: Floats
 ) -> None:
     e, r, E = mu.e, mu.r, mu.E
     begin, end = piece * length, min((piece + 1) * length, len(r))
@@ -198,9 +185,7 @@ def _advance_tile(
 
 
 @njit(cache=True, nogil=True)
-def advance(
-    work_queue: NDArray[np.int64], y: NDArray[np.int32], steps: NDArray[np.float64], share: float, mu: PairWeights
-) -> float:
+def advance(work_queue: Ints, y: Ints32, steps: Floats, share: float, mu: PairWeights) -> float:
     """Let mu follow as the scores grow by ``share steps``; all goes to e, so r becomes 1. Returns the sum of mu."""
     n = len(mu.r)
     sums = np.empty(n_tiles(n))

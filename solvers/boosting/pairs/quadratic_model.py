@@ -2,19 +2,13 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Floats, Floats32, Ints
 
 
 @njit(cache=True, nogil=True)
 def minimise(
-    H: NDArray[np.float32],
-    gradient: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    order: NDArray[np.int64],
-    signed: bool,
-    sweeps: int,
-    share: float,
-    step: NDArray[np.float64],
+    H: Floats32, gradient: Floats, weights: Floats, order: Ints, signed: bool, sweeps: int, share: float, step: Floats
 ) -> float:
     """Lower ``gradient'd + d'H d / 2 + |weights + d|_1`` over d, weights + d >= 0 unless signed; d goes to ``step``.
 

@@ -1,14 +1,13 @@
 """A step on the weights of all classes at once, by a quadratic model of the loss of pairs."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.boosting.pairs import curvature, pair_sample, quadratic_model
 from solvers.boosting.pairs.pair_loss import PairLoss, chunks
 from solvers.boosting.pairs.pair_sample import PairSample
+from solvers.numerics.array_types import Array, Floats, Floats32, Ints, Ints8, Ints32
 from solvers.numerics.thread_pool import ThreadPool
 
 # pairs drawn for each weight, and at least; sweeps over the model, and the share of its gain that ends them
@@ -22,7 +21,7 @@ REACH = 200.0
 # the gain of the model that a step has to keep if the next one is to be of its kind
 KEPT = 0.25
 
-Responses = Callable[[NDArray[np.int64]], NDArray[np.int8]]
+Responses = Callable[[Ints], Ints8]
 
 
 def estimate_bytes(n_samples: int, n_classes: int) -> int:
@@ -44,7 +43,7 @@ class QuadraticStep:
 
     def __init__(self, loss: PairLoss, responses: Responses, *, signed: bool) -> None:
         self.loss, self._responses, self._signed = loss, responses, signed
-        self._buffers: dict[str, NDArray[Any]] = {}
+        self._buffers: dict[str, Array] = {}
 
     def fits(self, m: int) -> bool:
         """Whether a model of m weights is worth its making, and has room."""
@@ -58,13 +57,13 @@ class QuadraticStep:
     def take(
         self,
         thread_pool: ThreadPool,
-        part: NDArray[np.int64],
-        classes: NDArray[np.int32],
-        weights: NDArray[np.float64],
-        gradient: NDArray[np.float64],
+        part: Ints,
+        classes: Ints32,
+        weights: Floats,
+        gradient: Floats,
         rng: np.random.Generator,
         share: float = 1.0,
-    ) -> tuple[NDArray[np.float64] | None, bool]:
+    ) -> tuple[Floats | None, bool]:
         """Lower the objective by a step on ``weights``; the factors of mu and the scores follow.
 
         Parameters
@@ -110,13 +109,13 @@ class QuadraticStep:
     def _model(
         self,
         thread_pool: ThreadPool,
-        part: NDArray[np.int64],
-        classes: NDArray[np.int32],
-        positions: NDArray[np.int64],
-        offsets: NDArray[np.int64],
+        part: Ints,
+        classes: Ints32,
+        positions: Ints,
+        offsets: Ints,
         mass: float,
         shift: float,
-    ) -> NDArray[np.float32] | None:
+    ) -> Floats32 | None:
         """Second derivatives of the loss, the weights at their positions."""
         loss, (k, n) = self.loss, self.loss.F.shape
         wanted = self._wanted(len(part))
@@ -148,14 +147,14 @@ class QuadraticStep:
     def _follow(
         self,
         thread_pool: ThreadPool,
-        part: NDArray[np.int64],
-        classes: NDArray[np.int32],
-        weights: NDArray[np.float64],
-        step: NDArray[np.float64],
+        part: Ints,
+        classes: Ints32,
+        weights: Floats,
+        step: Floats,
         mass: float,
         promised: float,
         share: float,
-    ) -> tuple[NDArray[np.float64] | None, bool]:
+    ) -> tuple[Floats | None, bool]:
         """Go as far as the objective falls."""
         loss = self.loss
         directions = self._buffer("directions", loss.F.size, np.float64).reshape(loss.F.shape)
@@ -178,7 +177,7 @@ class QuadraticStep:
         loss.follow(thread_pool, directions, -done)
         return None, False
 
-    def _buffer(self, name: str, size: int, kind: type) -> NDArray[Any]:
+    def _buffer(self, name: str, size: int, kind: type) -> Array:
         """An array whose memory is kept for the next step."""
         if name not in self._buffers or len(self._buffers[name]) < size:
             self._buffers[name] = np.empty(size + size // 4, kind)

@@ -1,12 +1,11 @@
 """Weights of weak learners for classes, in the order in which they were admitted."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.votes import with_room
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 
 KINDS = {"learners": np.int64, "owners": np.int32, "weights": np.float64, "before": np.float64, "scored": np.float64}
 
@@ -22,11 +21,11 @@ class Variables:
         The weights, those when the round began, and those that the scores were last moved to.
     """
 
-    learners: NDArray[np.int64]
-    owners: NDArray[np.int32]
-    weights: NDArray[np.float64]
-    before: NDArray[np.float64]
-    scored: NDArray[np.float64]
+    learners: Ints
+    owners: Ints32
+    weights: Floats
+    before: Floats
+    scored: Floats
 
     def __init__(self) -> None:
         self._room = {name: np.empty(0, kind) for name, kind in KINDS.items()}
@@ -36,7 +35,7 @@ class Variables:
     def __len__(self) -> int:
         return len(self._places)
 
-    def admit(self, learners: NDArray[np.int64], owners: NDArray[np.int64]) -> NDArray[np.int64]:
+    def admit(self, learners: Ints, owners: Ints) -> Ints:
         """Places of variables; those that are not yet here come to the end, with weight 0."""
         n, places = len(self), self._places
         keys = zip(learners.tolist(), owners.tolist(), strict=True)
@@ -46,18 +45,18 @@ class Variables:
             self.learners[at], self.owners[at] = learners, owners
         return at
 
-    def changed(self, since: NDArray[np.float64], among: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    def changed(self, since: Floats, among: Ints | None) -> Ints:
         """The variables, of all or some, whose weights are not what they were."""
         if among is None:
             return np.flatnonzero(self.weights != since)
         differ = self.weights[among] != since[among]
         return among if differ.all() else np.asarray(among[differ])
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """All there is to know; live."""
         return {name: getattr(self, name) for name in KINDS}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         """Take back what :meth:`arrays` gave."""
         self._room = {name: np.array(arrays[name], kind) for name, kind in KINDS.items()}
         keys = zip(self._room["learners"].tolist(), self._room["owners"].tolist(), strict=True)

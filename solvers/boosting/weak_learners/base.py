@@ -2,13 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble
 from solvers.boosting.weak_learners.channels import Channels, Found
+from solvers.numerics.array_types import Array, Floats, Ints, Ints8
 from solvers.numerics.thread_pool import ThreadPool
 
 
@@ -36,8 +33,8 @@ class WeakLearners(ABC):
         """
 
     def find_and_evaluate(
-        self, channels: Channels, thread_pool: ThreadPool, learners: NDArray[np.int64], of: NDArray[np.int64]
-    ) -> tuple[Found, NDArray[np.float64]]:
+        self, channels: Channels, thread_pool: ThreadPool, learners: Ints, of: Ints
+    ) -> tuple[Found, Floats]:
         """The best learner for every channel and, by the way, the values of known ones.
 
         Parameters
@@ -64,16 +61,16 @@ class WeakLearners(ABC):
         raise NotImplementedError(f"{type(self).__name__} cannot be shared")
 
     @abstractmethod
-    def responses(self, learners: NDArray[np.int64], *, held: bool = False) -> NDArray[np.int8]:
+    def responses(self, learners: Ints, *, held: bool = False) -> Ints8:
         """What learners say, +1 or -1, shape (len(learners), n_rows), of the training rows or those held out."""
 
     @abstractmethod
-    def model(self, learners: NDArray[np.int64], ensemble: Ensemble) -> BoostedModel:
+    def model(self, learners: Ints, ensemble: Ensemble) -> BoostedModel:
         """The model of the votes; they number ``learners`` by their place."""
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """What has to be kept of the learners found so far: nothing where their numbers say all."""
         return {}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:  # noqa: B027
+    def restore(self, arrays: Mapping[str, Array]) -> None:  # noqa: B027
         """Take back what :meth:`arrays` gave."""

@@ -1,28 +1,27 @@
 """Bins of features: cuts between sorted values, and the bin of every value."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 
 
 class BinArrays(NamedTuple):
     """Binned features as compiled loops take them; :class:`solvers.boosting.weak_learners.binning.Bins` explains."""
 
-    dense: NDArray[Any]
-    indptr: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    codes: NDArray[Any]
-    zero: NDArray[np.int32]
-    n_bins: NDArray[np.int32]
-    first: NDArray[np.int64]
+    dense: Array
+    indptr: Ints
+    rows: Ints32
+    codes: Array
+    zero: Ints32
+    n_bins: Ints32
+    first: Ints
 
 
 @njit(cache=True, nogil=True)
-def cuts(
-    indptr: NDArray[np.int64], values: NDArray[np.float64], n: int, limit: int, thresholds: NDArray[np.float64]
-) -> NDArray[np.int32]:
+def cuts(indptr: Ints, values: Floats, n: int, limit: int, thresholds: Floats) -> Ints32:
     """Thresholds of every column, one after the other in ``thresholds``; returns how many each has.
 
     ``values[indptr[j] : indptr[j + 1]]`` are the entries of column j, ascending; the others of its n values are zero.
@@ -48,9 +47,7 @@ def cuts(
 
 
 @njit(cache=True, nogil=True)
-def _count_values(
-    column: NDArray[np.float64], zeros: int, distinct: NDArray[np.float64], counts: NDArray[np.int64]
-) -> int:
+def _count_values(column: Floats, zeros: int, distinct: Floats, counts: Ints) -> int:
     """The distinct values of a column, ascending, and how often each occurs; returns how many there are.
 
     The column's entries are ascending, and so many zeros are not among them.
@@ -65,7 +62,7 @@ def _count_values(
 
 
 @njit(cache=True, nogil=True)
-def _count_value(v: float, times: int, m: int, distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> int:
+def _count_value(v: float, times: int, m: int, distinct: Floats, counts: Ints) -> int:
     if m > 0 and distinct[m - 1] == v:
         counts[m - 1] += times
         return m
@@ -74,16 +71,14 @@ def _count_value(v: float, times: int, m: int, distinct: NDArray[np.float64], co
 
 
 @njit(cache=True, nogil=True)
-def _cut_everywhere(distinct: NDArray[np.float64], thresholds: NDArray[np.float64]) -> int:
+def _cut_everywhere(distinct: Floats, thresholds: Floats) -> int:
     for v in range(len(distinct) - 1):
         thresholds[v] = between(distinct[v], distinct[v + 1])
     return len(distinct) - 1
 
 
 @njit(cache=True, nogil=True)
-def _cut_evenly(
-    distinct: NDArray[np.float64], counts: NDArray[np.int64], n: int, limit: int, thresholds: NDArray[np.float64]
-) -> int:
+def _cut_evenly(distinct: Floats, counts: Ints, n: int, limit: int, thresholds: Floats) -> int:
     """Up to ``limit`` bins of about as many rows each; returns the number of cuts."""
     # a value as frequent as a whole bin gets one of its own; the others share the rest
     left, bins, held, at = n, limit, 0, 0
@@ -115,7 +110,7 @@ def between(low: float, high: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def bin_of(v: float, thresholds: NDArray[np.float64], begin: int, end: int) -> int:
+def bin_of(v: float, thresholds: Floats, begin: int, end: int) -> int:
     """How many of the ascending ``thresholds[begin:end]`` are below v."""
     low, high = begin, end
     while low < high:
@@ -128,9 +123,7 @@ def bin_of(v: float, thresholds: NDArray[np.float64], begin: int, end: int) -> i
 
 
 @njit(cache=True, nogil=True)
-def encode_dense(
-    X: NDArray[np.float64], first: NDArray[np.int64], thresholds: NDArray[np.float64], out: NDArray[Any]
-) -> None:
+def encode_dense(X: Floats, first: Ints, thresholds: Floats, out: Array) -> None:
     """out[f, i] = bin of X[f, i] among the thresholds of feature f."""
     for f in range(X.shape[0]):
         begin, end = first[f], first[f + 1]
@@ -139,13 +132,7 @@ def encode_dense(
 
 
 @njit(cache=True, nogil=True)
-def encode_sparse(
-    indptr: NDArray[np.int64],
-    values: NDArray[np.float64],
-    first: NDArray[np.int64],
-    thresholds: NDArray[np.float64],
-    out: NDArray[Any],
-) -> None:
+def encode_sparse(indptr: Ints, values: Floats, first: Ints, thresholds: Floats, out: Array) -> None:
     """out[p] = bin of values[p], whose feature f has ``indptr[f] <= p < indptr[f + 1]``."""
     for f in range(len(indptr) - 1):
         begin, end = first[f], first[f + 1]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.base import WeakLearners
 from solvers.boosting.weak_learners.boosted_model import Ensemble
@@ -15,6 +14,7 @@ from solvers.boosting.weak_learners.committee_model import CommitteeModel
 from solvers.core.base import Params, Solver
 from solvers.core.model import Model
 from solvers.core.problem import Problem
+from solvers.numerics.array_types import Array, Floats, Ints, Ints8
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.output_codes.columns.builder import ColumnModelBuilder
 from solvers.output_codes.columns.models import SIDES
@@ -65,7 +65,7 @@ class BinaryMachines(WeakLearners):
         self._pending = self._pending[:0]
         return found
 
-    def _train(self, u: NDArray[np.float64], seed: list[int]) -> Model | None:
+    def _train(self, u: Floats, seed: list[int]) -> Model | None:
         rows = np.flatnonzero(u)
         positive = u[rows] > 0
         if positive.all() or not positive.any():
@@ -89,7 +89,7 @@ class BinaryMachines(WeakLearners):
             self._bits[part] = np.append(self._bits[part], row[None], axis=0)
         return number
 
-    def responses(self, learners: NDArray[np.int64], *, held: bool = False) -> NDArray[np.int8]:
+    def responses(self, learners: Ints, *, held: bool = False) -> Ints8:
         n = (self.held if held else self.X).shape[0]
         out = np.ones((len(learners), n), np.int8)
         real = learners >= 0
@@ -97,17 +97,17 @@ class BinaryMachines(WeakLearners):
         out[real] = 2 * bits.astype(np.int8) - 1
         return out
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {f"machine_{name}": array for name, array in self._builder.state().items()}
+    def arrays(self) -> dict[str, Array]:
+        arrays: dict[str, Array] = {f"machine_{name}": array for name, array in self._builder.state().items()}
         bits, held = self._bits
         return arrays | {"machine_bits": bits, "machine_held_bits": held, "machine_pending": self._pending}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         self._bits = [np.array(arrays["machine_bits"]), np.array(arrays["machine_held_bits"])]
         self._pending = np.array(arrays["machine_pending"])
         held = {name.removeprefix("machine_"): array for name, array in arrays.items() if name.startswith("machine_")}
         self._builder = ColumnModelBuilder.of_state(self.X.shape[1], 0, held)
 
-    def model(self, learners: NDArray[np.int64], ensemble: Ensemble) -> CommitteeModel:
+    def model(self, learners: Ints, ensemble: Ensemble) -> CommitteeModel:
         machines = ColumnModelBuilder.of_state(ensemble.n_features, len(self._bits[0]), self._builder.state()).models()
         return CommitteeModel(machines, learners, ensemble)

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners import bin_codes
 from solvers.boosting.weak_learners.bin_codes import BinArrays
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 
 DENSE = 0.25
 CHUNK_BYTES = 64 << 20
@@ -45,15 +44,15 @@ class Bins:
     """
 
     n: int
-    features: NDArray[np.int64]
-    n_bins: NDArray[np.int32]
-    first: NDArray[np.int64]
-    thresholds: NDArray[np.float64]
-    dense: NDArray[Any]
-    indptr: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    codes: NDArray[Any]
-    zero: NDArray[np.int32]
+    features: Ints
+    n_bins: Ints32
+    first: Ints
+    thresholds: Floats
+    dense: Array
+    indptr: Ints
+    rows: Ints32
+    codes: Array
+    zero: Ints32
 
     @classmethod
     def of(cls, X: sp.csr_matrix, limit: int | None = None) -> "Bins":
@@ -93,12 +92,7 @@ class Bins:
 
     @classmethod
     def _encoded(
-        cls,
-        columns: sp.csc_matrix,
-        features: NDArray[np.int64],
-        n_dense: int,
-        n_cuts: NDArray[np.int32],
-        thresholds: NDArray[np.float64],
+        cls, columns: sp.csc_matrix, features: Ints, n_dense: int, n_cuts: Ints32, thresholds: Floats
     ) -> "Bins":
         n = columns.shape[0]
         first = np.concatenate([[0], np.cumsum(n_cuts, dtype=np.int64)])
@@ -133,31 +127,29 @@ class Bins:
         """Features that are kept."""
         return len(self.features)
 
-    def feature_of(self, position: NDArray[np.int64]) -> NDArray[np.int64]:
+    def feature_of(self, position: Ints) -> Ints:
         """The kept feature to which each threshold belongs."""
         return np.searchsorted(self.first, position, side="right") - 1
 
-    def work(self) -> NDArray[np.int64]:
+    def work(self) -> Ints:
         """Rows that a visit of each feature reads."""
         n_dense = len(self.dense)
         visits = np.concatenate([np.full(n_dense, self.n, np.int64), np.diff(self.indptr)])
         return np.asarray(visits + self.n_bins, np.int64)
 
 
-def _cut(
-    indptr: NDArray[np.int64], values: NDArray[np.float64], n: int, limit: int
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def _cut(indptr: Ints, values: Floats, n: int, limit: int) -> tuple[Ints32, Floats]:
     room = int(np.minimum(np.diff(indptr), limit).sum())
     thresholds = np.empty(room)
     n_cuts = bin_codes.cuts(indptr, values, n, limit, thresholds)
     return n_cuts, thresholds[: int(n_cuts.sum())]
 
 
-def _chunks(columns: NDArray[Any], n: int) -> list[NDArray[Any]]:
+def _chunks(columns: Array, n: int) -> list[Array]:
     size = max(1, CHUNK_BYTES // (8 * max(n, 1)))
     return [columns[begin : begin + size] for begin in range(0, len(columns), size)]
 
 
-def _dense(columns: sp.csc_matrix, chosen: NDArray[Any]) -> NDArray[np.float64]:
+def _dense(columns: sp.csc_matrix, chosen: Array) -> Floats:
     """Columns as contiguous rows, shape (len(chosen), n)."""
     return np.ascontiguousarray(columns[:, chosen].toarray(order="F").T)

@@ -1,17 +1,15 @@
 """What models of boosting share: votes of weak learners, added up round by round."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.votes import Votes, decoded
 from solvers.core.model import Model
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import Array, Floats, Ints8
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +30,10 @@ class Ensemble:
     classes: tuple[str, ...]
     n_features: int
     votes: Votes
-    code: NDArray[np.int8] | None = None
+    code: Ints8 | None = None
 
     @classmethod
-    def of_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "Ensemble":
+    def of_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "Ensemble":
         """What :meth:`arrays` gave; raises ArrayFault."""
         code = arrays.get("code")
         if code is not None:
@@ -52,7 +50,7 @@ class Ensemble:
         stored_arrays.require_floats("vote_deltas", votes.deltas, n_votes)
         stored_arrays.require_within("vote_ends", votes.ends, 0, n_votes + 1)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The arrays to be written."""
         votes = self.votes.arrays()
         return votes if self.code is None else votes | {"code": self.code}
@@ -62,7 +60,7 @@ class Ensemble:
         """Sums of votes: as many as classes, or as columns of the code."""
         return len(self.classes) if self.code is None else int(self.code.shape[1])
 
-    def weights(self, n_learners: int) -> NDArray[np.float64]:
+    def weights(self, n_learners: int) -> Floats:
         """The weights after the last round, shape (n_learners, n_outputs)."""
         return self.votes.weights(n_learners, self.n_outputs)
 
@@ -82,19 +80,22 @@ class BoostedModel(Model):
 
     @property
     @abstractmethod
-    def importances(self) -> NDArray[np.float64]:
+    def importances(self) -> Floats:
         """Each feature's share of the absolute weights of the weak learners, shape (n_features,)."""
 
-    def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def staged(self, n: int, response: Callable[[int], Array]) -> Iterator[Floats]:
+        """Scores of n rows after each round of training; ``response`` tells what a learner says of them."""
+        outputs = np.zeros((n, self.ensemble.n_outputs))
+        for learners, targets, deltas in self.votes.rounds():
+            for t, c, delta in zip(learners.tolist(), targets, deltas, strict=True):
+                outputs[:, c] += delta * response(t)
+            yield self.decode(outputs.copy())
+
+    def decode(self, outputs: Floats) -> Floats:
         """Scores from outputs, shape (n, n_outputs)."""
         return decoded(outputs, self.code)
 
-    def check_width(self, X: sp.csr_matrix) -> None:
-        """Raise ValueError if X has not as many features as the model."""
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
 
-
-def shares(values: NDArray[Any]) -> NDArray[np.float64]:
+def shares(values: Array) -> Floats:
     """Values over their sum; all zero where that is."""
     return np.asarray(values / values.sum() if values.any() else values)

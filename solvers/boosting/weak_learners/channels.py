@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.boosting.simd import LANES
+from solvers.numerics.array_types import Array, Bools, Floats, Ints
 
 ALIGNMENT = 64
 LEAST = 1e-280
@@ -17,11 +17,11 @@ LEAST = 1e-280
 class ChannelArrays(NamedTuple):
     """Channels as compiled loops take them."""
 
-    U: NDArray[Any]
-    totals: NDArray[Any]
-    scales: NDArray[np.float64]
-    masses: NDArray[np.float64]
-    slack: NDArray[np.float64]
+    U: Array
+    totals: Array
+    scales: Floats
+    masses: Floats
+    slack: Floats
 
 
 class Channels:
@@ -62,17 +62,17 @@ class Channels:
         """What compiled loops take of it, to change in place."""
         return ChannelArrays(self.U, self.totals, self.scales, self.masses, self.slack)
 
-    def fit(self, masses: NDArray[np.float64]) -> None:
+    def fit(self, masses: Floats) -> None:
         """Choose the scales so that channels of these masses make full use of the whole numbers' range."""
         self.masses[:] = masses
         choose_scales(self.masses, self.n, self.top, self.scales, self.slack)
 
-    def keep_rows(self, rows: NDArray[np.bool_]) -> None:
+    def keep_rows(self, rows: Bools) -> None:
         """Set the weights of all other rows to zero."""
         self.U.reshape(len(self.U), self.n, LANES)[:, ~rows] = 0
         self.totals[:] = self.U.reshape(len(self.U), self.n, LANES).sum(axis=1, dtype=self.totals.dtype)
 
-    def weights(self, j: int) -> NDArray[np.float64]:
+    def weights(self, j: int) -> Floats:
         """u of one channel, as it was rounded."""
         return np.asarray(self.U[j // LANES, j % LANES :: LANES] / self.scales[j])
 
@@ -89,11 +89,11 @@ class Found:
         ``sum_i u_i h(x_i)``, up to rounding.
     """
 
-    learners: NDArray[np.int64]
-    values: NDArray[np.float64]
+    learners: Ints
+    values: Floats
 
     @cached_property
-    def sizes(self) -> NDArray[np.float64]:
+    def sizes(self) -> Floats:
         """Absolute values."""
         return np.abs(self.values)
 
@@ -103,7 +103,7 @@ class Found:
         return float(self.sizes.max())
 
 
-def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Zeros that begin at a cache line."""
     size = int(np.prod(shape)) * dtype.itemsize
     raw = np.zeros(size + ALIGNMENT, np.uint8)
@@ -112,9 +112,7 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 @njit(cache=True, nogil=True)
-def choose_scales(
-    masses: NDArray[np.float64], n: int, top: float, scales: NDArray[np.float64], slack: NDArray[np.float64]
-) -> None:
+def choose_scales(masses: Floats, n: int, top: float, scales: Floats, slack: Floats) -> None:
     """Scales so that lanes of these masses make full use of whole numbers up to ``top``.
 
     ``slack`` becomes what rounding may take from the value of any stump: half a unit in each of the n rows.

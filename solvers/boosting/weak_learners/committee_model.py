@@ -1,15 +1,13 @@
 """Models that add up votes of binary machines."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
-from solvers.core.model import Floats
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 from solvers.output_codes.columns.models import ColumnModels
 
 CHUNK_BYTES = 64 << 20
@@ -29,13 +27,13 @@ class CommitteeModel(BoostedModel):
 
     kind = "committee"
 
-    def __init__(self, machines: ColumnModels, learners: NDArray[np.int64], ensemble: Ensemble) -> None:
+    def __init__(self, machines: ColumnModels, learners: Ints, ensemble: Ensemble) -> None:
         super().__init__(ensemble)
         self.machines, self.learners = machines, learners
         self._weights = ensemble.weights(len(learners))
 
     @property
-    def importances(self) -> NDArray[np.float64]:
+    def importances(self) -> Floats:
         """Each feature's share of the machines' absolute weights, those of each machine adding up to its votes'.
 
         Raises
@@ -55,44 +53,38 @@ class CommitteeModel(BoostedModel):
         parts[linear.features] = coefficients @ np.divide(votes, sums, out=np.zeros_like(votes), where=sums > 0)
         return shares(parts)
 
-    def scores(self, X: sp.csr_matrix) -> Floats:
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
         size = max(1, CHUNK_BYTES // (8 * max(self.machines.n_columns, len(self.classes))))
         parts = [self._responses(X[at : at + size]) @ self._weights for at in range(0, X.shape[0], size)]
         return self.decode(np.concatenate([np.empty((0, self._weights.shape[1])), *parts]))
 
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
         responses = self._signs(self.machines.margins_one(indices, values)[None])
         return np.asarray(self.decode(responses @ self._weights)[0])
 
-    def staged_scores(self, X: sp.csr_matrix) -> Iterator[Floats]:
+    def staged_scores(self, X: sp.csr_matrix) -> Iterator[AnyFloats]:
         """Scores after each round of training, shape (n_samples, n_classes); those of the last are :meth:`scores`."""
         size = max(1, CHUNK_BYTES // (8 * max(self.machines.n_columns, 1)))
         responses = np.empty((X.shape[0], len(self.learners)), np.int8)
         for at in range(0, X.shape[0], size):
             responses[at : at + size] = self._responses(X[at : at + size])
-        outputs = np.zeros((X.shape[0], self._weights.shape[1]))
-        for learners, targets, deltas in self.votes.rounds():
-            for t, c, delta in zip(learners.tolist(), targets, deltas, strict=True):
-                outputs[:, c] += delta * responses[:, t]
-            yield self.decode(outputs.copy())
+        return self.staged(len(responses), lambda t: responses[:, t])
 
-    def _responses(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+    def _responses(self, X: sp.csr_matrix) -> Floats:
         return self._signs(self.machines.margins(X))
 
-    def _signs(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _signs(self, margins: Floats) -> Floats:
         """What every learner says, shape (n_samples, n_learners)."""
         responses = np.ones((len(margins), len(self.learners)))
         real = np.flatnonzero(self.learners >= 0)
         responses[:, real] = np.where(margins[:, self.learners[real]] > 0, 1.0, -1.0)
         return responses
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         return self.ensemble.arrays() | self.machines.arrays() | {"learners": self.learners}
 
     @classmethod
-    def from_arrays(
-        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
-    ) -> "CommitteeModel":
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "CommitteeModel":
         ensemble = Ensemble.of_arrays(classes, n_features, arrays)
         machines, learners = ColumnModels.from_arrays(n_features, arrays), arrays["learners"]
         stored_arrays.require_within("learners", learners, -1, machines.n_columns)

@@ -7,15 +7,15 @@ still are one vector, where a class is zero whose tree has sent the row elsewher
 there are left children, each as fast as the search for stumps; what the right child has is what the left one leaves.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.boosting.simd import LANES, interleave, scan_bins
 from solvers.boosting.weak_learners.bin_codes import BinArrays
 from solvers.boosting.weak_learners.stump_search import Best, histograms, predict_one
+from solvers.numerics.array_types import Array, Bytes, Ints, Ints8
 from solvers.numerics.copies import copy
 
 TILE = 1024
@@ -36,14 +36,14 @@ class Level(NamedTuple):
         Where the histograms of this level go, unless it is empty.
     """
 
-    U: NDArray[Any]
-    totals: NDArray[Any]
-    parents: NDArray[Any]
-    store: NDArray[Any]
+    U: Array
+    totals: Array
+    parents: Array
+    store: Array
 
 
 @njit(cache=True, nogil=True)
-def deinterleave(U: NDArray[Any], begin: int, end: int, Q: NDArray[Any]) -> None:
+def deinterleave(U: Array, begin: int, end: int, Q: Array) -> None:
     """Q[lane, i] = the lanes of the rows [begin, end)."""
     for block in range(U.shape[0]):
         u = U[block]
@@ -54,7 +54,7 @@ def deinterleave(U: NDArray[Any], begin: int, end: int, Q: NDArray[Any]) -> None
 
 
 @njit(cache=True, nogil=True)
-def _keep(q: NDArray[Any], nodes: NDArray[np.uint8], node: int, out: NDArray[Any]) -> int:
+def _keep(q: Array, nodes: Bytes, node: int, out: Array) -> int:
     """out = q where a row is in the node, else 0; returns its sum."""
     total = 0
     for i in range(len(q)):
@@ -66,15 +66,7 @@ def _keep(q: NDArray[Any], nodes: NDArray[np.uint8], node: int, out: NDArray[Any
 
 
 @njit(cache=True, nogil=True)
-def mask(
-    Q: NDArray[Any],
-    nodes: NDArray[np.uint8],
-    n_nodes: int,
-    begin: int,
-    end: int,
-    U: NDArray[Any],
-    totals: NDArray[np.int64],
-) -> None:
+def mask(Q: Array, nodes: Bytes, n_nodes: int, begin: int, end: int, U: Array, totals: Ints) -> None:
     """Weights of the rows [begin, end) in each of the first nodes.
 
     Those of class c at a node go to block ``node * n_blocks + c // 16`` of U, lane c % 16. Q holds the weights by
@@ -94,7 +86,7 @@ def mask(
 
 
 @njit(cache=True, nogil=True)
-def grow(bins: BinArrays, begin: int, end: int, level: Level, H: NDArray[Any], best: Best, j: int) -> None:
+def grow(bins: BinArrays, begin: int, end: int, level: Level, H: Array, best: Best, j: int) -> None:
     """The best split of every node of a level, over the features [begin, end), as the j-th of several searches."""
     stride, n_dense = len(H) // 5, bins.dense.shape[0]
     for block in range(level.U.shape[0]):
@@ -108,7 +100,7 @@ def grow(bins: BinArrays, begin: int, end: int, level: Level, H: NDArray[Any], b
 
 
 @njit(cache=True, nogil=True)
-def _split(bins: BinArrays, f: int, level: Level, block: int, H: NDArray[Any], offset: int, best: Best, j: int) -> None:
+def _split(bins: BinArrays, f: int, level: Level, block: int, H: Array, offset: int, best: Best, j: int) -> None:
     """The best split by one feature, whose histogram is at ``offset`` of H; the last fifth of H is free."""
     at, size = (bins.first[f] + f) * LANES, bins.n_bins[f] * LANES
     h = H[offset : offset + size]
@@ -132,7 +124,7 @@ def _split(bins: BinArrays, f: int, level: Level, block: int, H: NDArray[Any], o
 
 
 @njit(cache=True, nogil=True)
-def _send(response: NDArray[np.int8], node: int, right: int, nodes: NDArray[np.uint8]) -> None:
+def _send(response: Ints8, node: int, right: int, nodes: Bytes) -> None:
     """Move the rows of a node that are on the right."""
     for i in range(len(response)):
         at = nodes[i]
@@ -140,7 +132,7 @@ def _send(response: NDArray[np.int8], node: int, right: int, nodes: NDArray[np.u
 
 
 @njit(cache=True, nogil=True)
-def descend(bins: BinArrays, features: NDArray[np.int64], cuts: NDArray[np.int64], nodes: NDArray[np.uint8]) -> None:
+def descend(bins: BinArrays, features: Ints, cuts: Ints, nodes: Bytes) -> None:
     """Send rows down one level; features and cuts, shape (n_trees, 2^level), are the splits of each tree's nodes.
 
     Feature -1 sends all rows to the left. ``nodes``, shape (n_trees, n), changes in place.
@@ -154,7 +146,7 @@ def descend(bins: BinArrays, features: NDArray[np.int64], cuts: NDArray[np.int64
 
 
 @njit(cache=True, nogil=True)
-def read_leaves(nodes: NDArray[np.uint8], leaves: NDArray[np.int8], out: NDArray[np.int8]) -> None:
+def read_leaves(nodes: Bytes, leaves: Ints8, out: Ints8) -> None:
     """out[t, i] = what the leaf says that row i has reached in tree t."""
     for t in range(nodes.shape[0]):
         response, at, leaf = out[t], nodes[t], leaves[t]

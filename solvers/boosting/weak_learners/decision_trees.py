@@ -2,11 +2,8 @@
 
 from collections.abc import Mapping
 from functools import partial
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.boosting.simd import LANES
 from solvers.boosting.weak_learners import decision_tree_growth, stump_search
@@ -17,7 +14,8 @@ from solvers.boosting.weak_learners.channels import Channels, Found, aligned
 from solvers.boosting.weak_learners.decision_tree_growth import Level
 from solvers.boosting.weak_learners.decision_trees_model import DecisionTreesModel
 from solvers.boosting.weak_learners.stumps import shared_out
-from solvers.numerics.thread_pool import ThreadPool
+from solvers.numerics.array_types import Array, Bytes, Ints, Ints8
+from solvers.numerics.thread_pool import ThreadPool, pieces
 
 CHUNK = 64
 ROWS = 1 << 14
@@ -52,7 +50,7 @@ class DecisionTrees(WeakLearners):
         Q, nodes = np.empty((m, n), dtype), np.zeros((m, n), np.uint8)
         thread_pool.run(
             partial(decision_tree_growth.deinterleave, channels.U, begin, end, Q)
-            for begin, end in _pieces(n, thread_pool)
+            for begin, end in pieces(n, min(thread_pool.size, 1 + n // ROWS))
         )
         U, totals, above = channels.U, channels.totals, np.empty((0, 0), dtype)
         splits = np.full((m, (1 << self.depth) - 1), -1, np.int64)
@@ -72,35 +70,33 @@ class DecisionTrees(WeakLearners):
         values = 0.5 * np.abs(sums).astype(np.float64).reshape(len(leaves[0]), -1)[:, :m].sum(axis=0) / channels.scales
         return Found(np.array([self._number(*tree) for tree in zip(splits, leaves, strict=True)]), values)
 
-    def _store(self, totals: NDArray[Any], *, keep: bool) -> NDArray[Any]:
+    def _store(self, totals: Array, *, keep: bool) -> Array:
         """Room for the histograms of a level, if it may be had."""
         width = (len(self.bins.thresholds) + self.bins.n_features) * LANES
         fits = len(totals) * width * totals.itemsize <= self.store_bytes
         return np.empty((len(totals) if keep and fits else 0, width), totals.dtype)
 
-    def _best_splits(self, level: Level, thread_pool: ThreadPool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _best_splits(self, level: Level, thread_pool: ThreadPool) -> tuple[Ints, Ints]:
         """The best split of each node and its value."""
         totals, dtype = level.totals, level.U.dtype
         pieces = shared_out(self.bins, len(level.U), thread_pool)
         best = stump_search.start(totals, len(pieces))
         width = 5 * LANES * int(self.bins.n_bins.max(initial=1))
         thread_pool.run(
-            partial(
-                decision_tree_growth.grow, self.bins.arrays, begin, end, level, aligned((width,), dtype), best, j
-            )
+            partial(decision_tree_growth.grow, self.bins.arrays, begin, end, level, aligned((width,), dtype), best, j)
             for j, (begin, end) in enumerate(pieces)
-        )  # fmt: skip
+        )
         where, value = np.empty(totals.size, np.int64), np.empty(totals.size, np.int64)
         stump_search.unite(best, where, value)
         return where, value
 
     def _next_level(
-        self, Q: NDArray[Any], nodes: NDArray[np.uint8], level: Level, depth: int, thread_pool: ThreadPool
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        self, Q: Array, nodes: Bytes, level: Level, depth: int, thread_pool: ThreadPool
+    ) -> tuple[Array, Array]:
         """Weights and totals of the nodes below a level; weights of the left ones alone, where that is enough."""
         m, n = Q.shape
         halves, blocks = len(level.store) > 0, -(-m // LANES)
-        n_nodes, rows = (1 if halves else 2) << depth, _pieces(n, thread_pool)
+        n_nodes, rows = (1 if halves else 2) << depth, pieces(n, min(thread_pool.size, 1 + n // ROWS))
         U = aligned((n_nodes * blocks, n * LANES), Q.dtype)
         sums = np.zeros((len(rows), n_nodes * blocks * LANES), np.int64)
         thread_pool.run(
@@ -110,11 +106,11 @@ class DecisionTrees(WeakLearners):
         left = sums.sum(axis=0).reshape(-1, LANES).astype(Q.dtype)
         return U, np.concatenate([left, level.totals - left]) if halves else left
 
-    def _descend(self, bins: Bins, splits: NDArray[np.int64], nodes: NDArray[np.uint8]) -> None:
+    def _descend(self, bins: Bins, splits: Ints, nodes: Bytes) -> None:
         features = np.where(splits >= 0, self.bins.feature_of(splits), -1)
         decision_tree_growth.descend(bins.arrays, features, splits - self.bins.first[features], nodes)
 
-    def _number(self, splits: NDArray[np.int64], leaves: NDArray[np.int8]) -> int:
+    def _number(self, splits: Ints, leaves: Ints8) -> int:
         """The number of a tree, which is new unless the very same has been found before."""
         key = splits.tobytes() + leaves.tobytes()
         if key not in self._known:
@@ -127,7 +123,7 @@ class DecisionTrees(WeakLearners):
             self._n += 1
         return self._known[key]
 
-    def responses(self, learners: NDArray[np.int64], *, held: bool = False) -> NDArray[np.int8]:
+    def responses(self, learners: Ints, *, held: bool = False) -> Ints8:
         bins = self.held if held else self.bins
         out = np.ones((len(learners), bins.n), np.int8)
         real = np.flatnonzero(learners >= 0)
@@ -141,17 +137,17 @@ class DecisionTrees(WeakLearners):
             out[real[at : at + CHUNK]] = responses
         return out
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         return {"tree_splits": self.splits[: self._n], "tree_leaves": self.leaves[: self._n]}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         self.splits, self.leaves = np.array(arrays["tree_splits"]), np.array(arrays["tree_leaves"])
         self._n = len(self.splits)
         self._known = {
             s.tobytes() + v.tobytes(): t for t, (s, v) in enumerate(zip(self.splits, self.leaves, strict=True))
         }
 
-    def model(self, learners: NDArray[np.int64], ensemble: Ensemble) -> DecisionTreesModel:
+    def model(self, learners: Ints, ensemble: Ensemble) -> DecisionTreesModel:
         splits = np.full((len(learners), self.splits.shape[1]), -1, np.int64)
         leaves = np.ones((len(learners), self.leaves.shape[1]), np.int8)
         real = learners >= 0
@@ -161,9 +157,3 @@ class DecisionTrees(WeakLearners):
         features[asks] = self.bins.features[self.bins.feature_of(splits[asks])]
         thresholds[asks] = self.bins.thresholds[splits[asks]]
         return DecisionTreesModel(features, thresholds, leaves, ensemble)
-
-
-def _pieces(n: int, thread_pool: ThreadPool) -> list[tuple[int, int]]:
-    many = min(thread_pool.size, 1 + n // ROWS)
-    edges = (np.arange(many + 1) * n // many).tolist()
-    return list(pairwise(edges))

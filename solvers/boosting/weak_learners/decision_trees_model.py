@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
-from solvers.core.model import Floats
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints8, Ints32
 
 
 class DecisionTreesModel(BoostedModel):
@@ -28,13 +27,7 @@ class DecisionTreesModel(BoostedModel):
 
     kind = "trees"
 
-    def __init__(
-        self,
-        features: NDArray[np.int64],
-        thresholds: NDArray[np.float64],
-        leaves: NDArray[np.int8],
-        ensemble: Ensemble,
-    ) -> None:
+    def __init__(self, features: Ints, thresholds: Floats, leaves: Ints8, ensemble: Ensemble) -> None:
         super().__init__(ensemble)
         self.features, self.thresholds, self.leaves = features, thresholds, leaves
         used = np.unique(features[features >= 0])
@@ -52,7 +45,7 @@ class DecisionTreesModel(BoostedModel):
         self._final = ends, outputs, weights[trees, outputs]
 
     @property
-    def importances(self) -> NDArray[np.float64]:
+    def importances(self) -> Floats:
         """Each feature's share of the absolute weights, shape (n_features,); a tree's is shared out among its levels.
 
         A node counts as much as all nodes of its level together are worth, over their number.
@@ -63,16 +56,16 @@ class DecisionTreesModel(BoostedModel):
         asks = self.features >= 0
         return shares(np.bincount(self.features[asks], parts[asks], self.n_features))
 
-    def scores(self, X: sp.csr_matrix) -> Floats:
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
         self.check_width(X)
         rows = X.indptr, X.indices, X.data.astype(np.float64, copy=False)
         return self.decode(self._sum(rows, slice(None), self._final))
 
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
         row = np.array([0, len(indices)], np.int32), indices, values
         return np.asarray(self.decode(self._sum(row, slice(None), self._final))[0])
 
-    def staged_scores(self, X: sp.csr_matrix) -> Iterator[Floats]:
+    def staged_scores(self, X: sp.csr_matrix) -> Iterator[AnyFloats]:
         """Scores after each round of training, shape (n_samples, n_classes); those of the last are :meth:`scores`."""
         self.check_width(X)
         outputs = np.zeros((X.shape[0], self.ensemble.n_outputs))
@@ -81,7 +74,7 @@ class DecisionTreesModel(BoostedModel):
             outputs += self._sum(rows, learners, (np.arange(len(learners) + 1), targets, deltas))
             yield self.decode(outputs.copy())
 
-    def _sum(self, rows: tuple[Any, Any, Any], chosen: Any, votes: tuple[Any, Any, Any]) -> NDArray[np.float64]:
+    def _sum(self, rows: tuple[Any, Any, Any], chosen: Any, votes: tuple[Any, Any, Any]) -> Floats:
         """Votes of the chosen trees: ends, outputs and weights; those of the t-th stand at ``ends[t] : ends[t + 1]``.
 
         ``rows`` are indptr, indices and data.
@@ -93,17 +86,13 @@ class DecisionTreesModel(BoostedModel):
         )  # fmt: skip
         return out
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        trees: dict[str, NDArray[Any]] = {
-            "features": self.features,
-            "thresholds": self.thresholds,
-            "leaves": self.leaves,
-        }
+    def arrays(self) -> dict[str, Array]:
+        trees: dict[str, Array] = {"features": self.features, "thresholds": self.thresholds, "leaves": self.leaves}
         return self.ensemble.arrays() | trees
 
     @classmethod
     def from_arrays(
-        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
+        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]
     ) -> "DecisionTreesModel":
         ensemble = Ensemble.of_arrays(classes, n_features, arrays)
         features, thresholds, leaves = arrays["features"], arrays["thresholds"], arrays["leaves"]
@@ -119,18 +108,18 @@ class DecisionTreesModel(BoostedModel):
 
 @njit(cache=True, nogil=True)
 def _score_trees(
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    data: NDArray[np.float64],
-    place: NDArray[np.int32],
+    indptr: Array,
+    indices: Array,
+    data: Floats,
+    place: Ints32,
     n_places: int,
-    splits: NDArray[np.int32],
-    thresholds: NDArray[np.float64],
-    leaves: NDArray[np.int8],
-    ends: NDArray[np.int64],
-    outputs: NDArray[np.int32],
-    weights: NDArray[np.float64],
-    out: NDArray[np.float64],
+    splits: Ints32,
+    thresholds: Floats,
+    leaves: Ints8,
+    ends: Ints,
+    outputs: Ints32,
+    weights: Floats,
+    out: Floats,
 ) -> None:
     """out[i, c] = sum over trees t and outputs c of the weight times what t says of row i.
 

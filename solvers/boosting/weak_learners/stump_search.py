@@ -7,14 +7,14 @@ a vector, and the histogram of a feature is made by one vector addition a row. R
 feature are never visited: their bin is what the others leave of the total.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.boosting.simd import LANES, add_vector, scan_bins
 from solvers.boosting.weak_learners.bin_codes import BinArrays
+from solvers.numerics.array_types import Array, Floats, Ints, Ints8, Ints32
 from solvers.numerics.parallel_for import MOST_PIECES, parallel_for
 
 LINE = 64
@@ -29,9 +29,9 @@ class Best(NamedTuple):
         Size of the value, number of the stump, and the value.
     """
 
-    size: NDArray[Any]
-    where: NDArray[Any]
-    value: NDArray[Any]
+    size: Array
+    where: Array
+    value: Array
 
 
 class Queries(NamedTuple):
@@ -47,14 +47,14 @@ class Queries(NamedTuple):
         Where the answers go.
     """
 
-    pointers: NDArray[np.int64]
-    bins: NDArray[np.int32]
-    lanes: NDArray[np.int32]
-    values: NDArray[np.int64]
+    pointers: Ints
+    bins: Ints32
+    lanes: Ints32
+    values: Ints
 
 
 @njit(cache=True, nogil=True)
-def start(totals: NDArray[Any], n_searches: int) -> Best:
+def start(totals: Array, n_searches: int) -> Best:
     """Nothing found yet by any of the searches, in channels with these totals."""
     shape = (n_searches, totals.shape[0], totals.shape[1])
     best = Best(np.empty(shape, totals.dtype), np.empty(shape, totals.dtype), np.empty(shape, totals.dtype))
@@ -69,7 +69,7 @@ def start(totals: NDArray[Any], n_searches: int) -> Best:
 
 
 @njit(cache=True, nogil=True)
-def unite(best: Best, learners: NDArray[np.int64], values: NDArray[np.int64]) -> None:
+def unite(best: Best, learners: Ints, values: Ints) -> None:
     """Number and value of the best stump that any search has found, by class; the first of equals."""
     size, where, value = best.size, best.where, best.value
     for block in range(size.shape[1]):
@@ -83,9 +83,7 @@ def unite(best: Best, learners: NDArray[np.int64], values: NDArray[np.int64]) ->
 
 
 @njit(cache=True, nogil=True)
-def histograms(
-    bins: BinArrays, f: int, many: int, U: NDArray[Any], total: NDArray[Any], stride: int, H: NDArray[Any]
-) -> None:
+def histograms(bins: BinArrays, f: int, many: int, U: Array, total: Array, stride: int, H: Array) -> None:
     """H = histograms of ``many`` features from f on, ``stride`` numbers apart; either 4 dense ones or a single one.
 
     A single one may use the place of the second for its own ends.
@@ -120,7 +118,7 @@ def histograms(
 
 
 @njit(cache=True, nogil=True)
-def scratch(size: int, like: NDArray[Any]) -> NDArray[Any]:
+def scratch(size: int, like: Array) -> Array:
     """An array of at least so many numbers of the type of ``like`` that begins at a cache line."""
     raw = np.empty(size + LINE // like.itemsize, like.dtype)
     return raw[(-raw.ctypes.data % LINE) // like.itemsize :]
@@ -128,14 +126,7 @@ def scratch(size: int, like: NDArray[Any]) -> NDArray[Any]:
 
 @njit(cache=True, nogil=True)
 def _search_part(
-    piece: int,
-    bins: BinArrays,
-    edges: NDArray[np.int64],
-    n_parts: int,
-    U: NDArray[Any],
-    totals: NDArray[Any],
-    best: Best,
-    queries: Queries,
+    piece: int, bins: BinArrays, edges: Ints, n_parts: int, U: Array, totals: Array, best: Best, queries: Queries
 ) -> None:
     """Stumps of one group of features for one part of the blocks."""
     n_dense, n_blocks = bins.dense.shape[0], U.shape[0]
@@ -163,14 +154,14 @@ def _search_part(
 
 @njit(cache=True, nogil=True)
 def search(
-    work_queue: NDArray[np.int64],
+    work_queue: Ints,
     bins: BinArrays,
-    edges: NDArray[np.int64],
-    U: NDArray[Any],
-    totals: NDArray[Any],
+    edges: Ints,
+    U: Array,
+    totals: Array,
     queries: Queries,
-    learners: NDArray[np.int64],
-    values: NDArray[np.int64],
+    learners: Ints,
+    values: Ints,
 ) -> None:
     """The best stump of every class, its number and its value (Lin et al. 2012, equation 4); and what is asked for.
 
@@ -187,14 +178,7 @@ def search(
 
 @njit(cache=True, nogil=True)
 def add_values(
-    bins: BinArrays,
-    begin: int,
-    end: int,
-    U: NDArray[Any],
-    totals: NDArray[Any],
-    real: bool,
-    H: NDArray[Any],
-    values: NDArray[np.float64],
+    bins: BinArrays, begin: int, end: int, U: Array, totals: Array, real: bool, H: Array, values: Floats
 ) -> None:
     """Add up over all lanes what stumps of the features [begin, end) are worth to each; values by threshold.
 
@@ -219,7 +203,7 @@ def add_values(
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _worth(h: NDArray[Any], total: NDArray[Any], real: bool, left: NDArray[np.float64]) -> float:
+def _worth(h: Array, total: Array, real: bool, left: Floats) -> float:
     """Add the next bin to the sums on the left, and say what a cut behind it is worth to all lanes."""
     worth, half = 0.0, LANES // 2
     for c in range(LANES):
@@ -235,7 +219,7 @@ def _worth(h: NDArray[Any], total: NDArray[Any], real: bool, left: NDArray[np.fl
 
 
 @njit(cache=True, nogil=True)
-def predict(bins: BinArrays, learners: NDArray[np.int64], out: NDArray[np.int8]) -> None:
+def predict(bins: BinArrays, learners: Ints, out: Ints8) -> None:
     """out[j, i] = what stump ``learners[j]`` says of row i."""
     for j in range(len(learners)):
         f = np.searchsorted(bins.first, learners[j], side="right") - 1 if learners[j] >= 0 else -1
@@ -243,7 +227,7 @@ def predict(bins: BinArrays, learners: NDArray[np.int64], out: NDArray[np.int8])
 
 
 @njit(cache=True, nogil=True)
-def predict_one(bins: BinArrays, f: int, b: int, out: NDArray[np.int8]) -> None:
+def predict_one(bins: BinArrays, f: int, b: int, out: Ints8) -> None:
     """out[i] = +1 where row i is in a bin of feature f up to b, else -1; +1 everywhere for feature -1."""
     n_dense = bins.dense.shape[0]
     if f < 0:

@@ -4,7 +4,6 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.boosting.simd import LANES
 from solvers.boosting.weak_learners import stump_search
@@ -14,6 +13,7 @@ from solvers.boosting.weak_learners.boosted_model import Ensemble
 from solvers.boosting.weak_learners.channels import Channels, Found, aligned
 from solvers.boosting.weak_learners.stump_search import Queries
 from solvers.boosting.weak_learners.stumps_model import StumpsModel
+from solvers.numerics.array_types import Floats, Ints, Ints8
 from solvers.numerics.thread_pool import ThreadPool
 
 PIECE = 1 << 22
@@ -42,13 +42,13 @@ class Stumps(WeakLearners):
         return self.find_and_evaluate(channels, thread_pool, np.empty(0, np.int64), np.empty(0, np.int64))[0]
 
     def find_and_evaluate(
-        self, channels: Channels, thread_pool: ThreadPool, learners: NDArray[np.int64], of: NDArray[np.int64]
-    ) -> tuple[Found, NDArray[np.float64]]:
+        self, channels: Channels, thread_pool: ThreadPool, learners: Ints, of: Ints
+    ) -> tuple[Found, Floats]:
         queries, order = self._queries(learners, of, len(channels.U))
         best, value = np.empty(channels.totals.size, np.int64), np.empty(channels.totals.size, np.int64)
         stump_search.search(
             thread_pool.work_queue, self.bins.arrays, self._edges, channels.U, channels.totals, queries, best, value
-        )  # fmt: skip
+        )
         found = Found(best[: channels.m], value[: channels.m] / channels.scales)
         if len(learners) == 0:
             return found, np.empty(0)
@@ -72,22 +72,20 @@ class Stumps(WeakLearners):
         constant = -np.sqrt(totals[:, :half] * totals[:, half:]).sum() if real else np.abs(totals).sum()
         return int(values.argmax()) if values.max(initial=-np.inf) > constant else -1
 
-    def responses(self, learners: NDArray[np.int64], *, held: bool = False) -> NDArray[np.int8]:
+    def responses(self, learners: Ints, *, held: bool = False) -> Ints8:
         bins = self.held if held else self.bins
         out = np.empty((len(learners), bins.n), np.int8)
         stump_search.predict(bins.arrays, learners, out)
         return out
 
-    def model(self, learners: NDArray[np.int64], ensemble: Ensemble) -> StumpsModel:
+    def model(self, learners: Ints, ensemble: Ensemble) -> StumpsModel:
         real = learners >= 0
         columns, thresholds = np.full(len(learners), -1, np.int64), np.zeros(len(learners))
         columns[real] = self.bins.features[self.bins.feature_of(learners[real])]
         thresholds[real] = self.bins.thresholds[learners[real]]
         return StumpsModel.of_stumps(columns, thresholds, ensemble)
 
-    def _queries(
-        self, learners: NDArray[np.int64], of: NDArray[np.int64], n_blocks: int
-    ) -> tuple[Queries, NDArray[np.int64]]:
+    def _queries(self, learners: Ints, of: Ints, n_blocks: int) -> tuple[Queries, Ints]:
         """Known stumps by block and feature, without the constants, and the order they were put in."""
         n_features = self.bins.n_features
         pointers = np.zeros((n_blocks, n_features + 1), np.int64)
@@ -116,7 +114,7 @@ def shared_out(bins: Bins, n_blocks: int, thread_pool: ThreadPool) -> list[tuple
     return [(begin, end) for begin, end in pairwise(edges) if begin < end] or [(0, 0)]
 
 
-def groups(bins: Bins) -> NDArray[np.int64]:
+def groups(bins: Bins) -> Ints:
     """Where to cut the features into groups of about the same work; dense ones by fours, as they are read."""
     n_dense = len(bins.dense)
     fours = np.append(np.arange(0, n_dense, 4 * max(1, -(-n_dense // (4 * GROUPS)))), n_dense)

@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.boosting.weak_learners import bin_codes
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
-from solvers.core.model import Floats
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 from solvers.numerics.copies import copy
 
 
@@ -34,16 +33,14 @@ class Table:
         What all features together give at zero.
     """
 
-    features: NDArray[np.int64]
-    first: NDArray[np.int64]
-    thresholds: NDArray[np.float64]
-    values: NDArray[np.float64]
-    base: NDArray[np.float64]
+    features: Ints
+    first: Ints
+    thresholds: Floats
+    values: Floats
+    base: Floats
 
     @classmethod
-    def of_stumps(
-        cls, features: NDArray[np.int64], thresholds: NDArray[np.float64], weights: NDArray[np.float64]
-    ) -> "Table":
+    def of_stumps(cls, features: Ints, thresholds: Floats, weights: Floats) -> "Table":
         """The sum of the stumps ``w h(x)``, h(x) = +1 where x_j <= threshold, else -1; constant where j is -1.
 
         Weights have the shape (n_stumps, n_outputs).
@@ -85,45 +82,37 @@ class StumpsModel(BoostedModel):
 
     kind = "stumps"
 
-    def __init__(
-        self, table: Table, features: NDArray[np.int64], thresholds: NDArray[np.float64], ensemble: Ensemble
-    ) -> None:
+    def __init__(self, table: Table, features: Ints, thresholds: Floats, ensemble: Ensemble) -> None:
         super().__init__(ensemble)
         self.table, self.features, self.thresholds = table, features, thresholds
         self._place = np.full(self.n_features, -1, np.int32)
         self._place[table.features] = np.arange(len(table.features), dtype=np.int32)
 
     @classmethod
-    def of_stumps(
-        cls, features: NDArray[np.int64], thresholds: NDArray[np.float64], ensemble: Ensemble
-    ) -> "StumpsModel":
+    def of_stumps(cls, features: Ints, thresholds: Floats, ensemble: Ensemble) -> "StumpsModel":
         """The model of stumps that stand once each, and the votes that number them so."""
         table = Table.of_stumps(features, thresholds, ensemble.weights(len(features)))
         return cls(table, features, thresholds, ensemble)
 
     @property
-    def importances(self) -> NDArray[np.float64]:
+    def importances(self) -> Floats:
         weights = np.abs(self.ensemble.weights(len(self.features))).sum(axis=1)
         real = self.features >= 0
         return shares(np.bincount(self.features[real], weights[real], self.n_features))
 
-    def scores(self, X: sp.csr_matrix) -> Floats:
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
         self.check_width(X)
         return self._look_up(X.indptr, X.indices, X.data.astype(np.float64, copy=False))
 
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
         return np.asarray(self._look_up(np.array([0, len(indices)], np.int32), indices, values)[0])
 
-    def staged_scores(self, X: sp.csr_matrix) -> Iterator[Floats]:
+    def staged_scores(self, X: sp.csr_matrix) -> Iterator[AnyFloats]:
         """Scores after each round of training, shape (n_samples, n_classes); those of the last are :meth:`scores`."""
         self.check_width(X)
-        columns, outputs = X.tocsc(), np.zeros((X.shape[0], self.ensemble.n_outputs))
-        for learners, targets, deltas in self.votes.rounds():
-            for t, c, delta in zip(learners.tolist(), targets, deltas, strict=True):
-                outputs[:, c] += delta * self._response(columns, t)
-            yield self.decode(outputs.copy())
+        return self.staged(X.shape[0], partial(self._response, X.tocsc()))
 
-    def _response(self, columns: sp.csc_matrix, t: int) -> NDArray[np.float64]:
+    def _response(self, columns: sp.csc_matrix, t: int) -> Floats:
         """What stump t says of every row."""
         j, threshold = int(self.features[t]), self.thresholds[t]
         response = np.full(columns.shape[0], 1.0 if j < 0 or threshold >= 0.0 else -1.0)
@@ -132,22 +121,18 @@ class StumpsModel(BoostedModel):
             response[columns.indices[begin:end]] = np.where(columns.data[begin:end] <= threshold, 1.0, -1.0)
         return response
 
-    def _look_up(self, indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[np.float64]) -> Floats:
+    def _look_up(self, indptr: Array, indices: Array, data: Floats) -> AnyFloats:
         table = self.table
         out = np.empty((len(indptr) - 1, self.ensemble.n_outputs))
-        _look_up(
-            indptr, indices, data, self._place, table.first, table.thresholds, table.values, table.base, out
-        )  # fmt: skip
+        _look_up(indptr, indices, data, self._place, table.first, table.thresholds, table.values, table.base, out)
         return self.decode(out)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         arrays = {f"table_{name}": array for name, array in vars(self.table).items()}
         return arrays | {"features": self.features, "thresholds": self.thresholds} | self.ensemble.arrays()
 
     @classmethod
-    def from_arrays(
-        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
-    ) -> "StumpsModel":
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "StumpsModel":
         table = Table(*(arrays[f"table_{name}"] for name in ("features", "first", "thresholds", "values", "base")))
         ensemble = Ensemble.of_arrays(classes, n_features, arrays)
         n_used, n_thresholds = len(table.features), len(table.thresholds)
@@ -165,15 +150,15 @@ class StumpsModel(BoostedModel):
 
 @njit(cache=True, nogil=True)
 def _look_up(
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    data: NDArray[np.float64],
-    place: NDArray[np.int32],
-    first: NDArray[np.int64],
-    thresholds: NDArray[np.float64],
-    table: NDArray[np.float64],
-    base: NDArray[np.float64],
-    out: NDArray[np.float64],
+    indptr: Array,
+    indices: Array,
+    data: Floats,
+    place: Ints32,
+    first: Ints,
+    thresholds: Floats,
+    table: Floats,
+    base: Floats,
+    out: Floats,
 ) -> None:
     """out[i] = base + the rows of the table for the entries of row i.
 

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from solvers.numerics.array_types import Array, Floats, Ints, Ints8, Ints32
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +24,12 @@ class Votes:
         Votes up to the end of each round.
     """
 
-    learners: NDArray[np.int64]
-    outputs: NDArray[np.int32]
-    deltas: NDArray[np.float64]
-    ends: NDArray[np.int64]
+    learners: Ints
+    outputs: Ints32
+    deltas: Floats
+    ends: Ints
 
-    def rounds(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]]:
+    def rounds(self) -> Iterator[tuple[Ints, Ints32, Floats]]:
         """Learners, outputs and deltas of each round."""
         begin = 0
         for end in self.ends.tolist():
@@ -44,7 +42,7 @@ class Votes:
         last = int(ends[-1]) if len(ends) else 0
         return Votes(self.learners[:last], self.outputs[:last], self.deltas[:last], ends)
 
-    def renumbered(self) -> tuple[NDArray[np.int64], "Votes"]:
+    def renumbered(self) -> tuple[Ints, "Votes"]:
         """The different learners, ascending, and the votes with their places among them."""
         known, place = np.unique(self.learners, return_inverse=True)
         return known, Votes(place.astype(np.int64), self.outputs, self.deltas, self.ends)
@@ -54,7 +52,7 @@ class Votes:
         place = self.learners * n_outputs + self.outputs
         return np.asarray(np.bincount(place, self.deltas, n_learners * n_outputs), np.float64).reshape(-1, n_outputs)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The arrays to be written."""
         return {
             "vote_learners": self.learners,
@@ -64,7 +62,7 @@ class Votes:
         }
 
     @classmethod
-    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Votes":
+    def of_arrays(cls, arrays: Mapping[str, Array]) -> "Votes":
         """Votes around arrays that may be memory-mapped."""
         return cls(*(arrays[f"vote_{name}"] for name in ("learners", "outputs", "deltas", "ends")))
 
@@ -76,7 +74,7 @@ class GrowingVotes:
         self._votes = votes or Votes(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0), np.empty(0, np.int64))
         self._n_votes, self._n_rounds = len(self._votes.learners), len(self._votes.ends)
 
-    def add_round(self, learners: NDArray[Any], outputs: NDArray[Any], deltas: Floats) -> None:
+    def add_round(self, learners: Array, outputs: Array, deltas: Floats) -> None:
         """Note the changes of one round."""
         begin, end = self._n_votes, self._n_votes + len(learners)
         votes = self._votes
@@ -98,7 +96,7 @@ class GrowingVotes:
         return Votes(votes.learners[:n], votes.outputs[:n], votes.deltas[:n], votes.ends[: self._n_rounds])
 
 
-def decoded(outputs: Floats, code: NDArray[np.int8] | None) -> Floats:
+def decoded(outputs: Floats, code: Ints8 | None) -> Floats:
     """Scores from outputs, shape (n, n_outputs): less their loss against each row of a code, or themselves.
 
     The loss is that of Allwein, Schapire and Singer 2000, equation 5, with the exponential function: row c of the code
@@ -111,7 +109,7 @@ def decoded(outputs: Floats, code: NDArray[np.int8] | None) -> Floats:
     return np.asarray(-(down @ (code == 1).T.astype(np.float64) + up @ (code == -1).T.astype(np.float64)))
 
 
-def with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
+def with_room(array: Array, size: int) -> Array:
     """The array, or a copy with room for so many numbers and more; what is new there is zero."""
     if size <= len(array):
         return array

@@ -10,14 +10,14 @@ off the diagonal: all these matrices are positive definite if the comparison mat
 ``max D(alpha, S)``, jointly concave, over dual variables and S, and every (alpha, S) gives a true lower bound. At the
 optimum most pairs are exactly orthogonal with S inside its bounds, which is why S has to be continuous.
 
-An epoch is one exact step on every hinge it visits, in a fresh random order, then one Newton step on S.
+An epoch is one exact step on every hinge it visits, in a fresh random order; then, while they pay, inner passes that
+visit hinges with the pairs alone that have a dual variable, which costs a few gathers where the first costs a scan of
+the nodes; then one Newton step on S.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step, relative_gap
 from solvers.core.dual_variables import best_multiple
@@ -26,22 +26,25 @@ from solvers.hierarchical import epochs
 from solvers.hierarchical.design import Design
 from solvers.hierarchical.epochs import Epoch
 from solvers.hierarchical.hinges import steps, sums
-from solvers.hierarchical.hinges.steps import VISITED
+from solvers.hierarchical.hinges.run import HingeRun, pool_of
+from solvers.hierarchical.hinges.steps import VISITED, Progress, Visits
 from solvers.hierarchical.hinges.sums import Sums
 from solvers.labels import tree_factor
 from solvers.labels.coupling import diagonal
-from solvers.numerics import coefficients
-from solvers.numerics.coefficients import Coefficients
-from solvers.numerics.rows import Rows, arrange
+from solvers.linear.ascent import LIVE_SHARE, WORTH, bounded, most_inner_passes
+from solvers.linear.layouts.layouts import DenseLayout, SparseLayout
+from solvers.linear.run import Schedule, extrapolated
+from solvers.numerics import coefficients, scaling_search
+from solvers.numerics.array_types import Floats, Ints, Ints32
+from solvers.numerics.orders import live
+from solvers.numerics.rows import Rows
 from solvers.numerics.rows import weights as zero_weights
 
 CERTIFY_SHARE = 0.1
-# by how much more the gaps met on the way sum up to than the gap at the end of an epoch
-SHRINKS = 2.0
+# how many nodes of paths a known pair takes
+PATHS = 2.0
 ROOM = 1 << 16
 HALVINGS = 30
-
-Floats = NDArray[np.float64]
 
 
 class HingeAscent:
@@ -53,11 +56,16 @@ class HingeAscent:
     problem : Problem
         Prepared; its rows are those that are trained on.
     C : float
+    tol : float
+        The gap that will be asked for: from 1e-4 on, float32 will do, but for couplings whose signs are trained.
     """
 
-    def __init__(self, design: Design, problem: Problem, C: float) -> None:
+    def __init__(self, design: Design, problem: Problem, C: float, tol: float) -> None:
         self.design = design
-        self.rows, self.features = arrange(problem.X, np.dtype(np.float64))
+        self.dtype = np.dtype(np.float32 if tol >= 1e-4 and not design.absolute else np.float64)
+        suitable = DenseLayout if DenseLayout.suits(problem.X) else SparseLayout
+        self.layout = suitable.of(problem.X, design.tree.n_nodes, self.dtype)
+        self.rows, self.features = self.layout.rows, self.layout.features
         self.tree = design.tree.arrays
         self.hinges = design.hinges(C * problem.weights)
         at_zero = sums.losses_at_zero(self.tree, self.hinges)
@@ -66,33 +74,39 @@ class HingeAscent:
         self.constant = float((self.hinges.bound * at_zero)[empty].sum())
         self.filled = ~empty & (at_zero > 0)
         self.n_rivals = design.n_rivals()[self.hinges.node]
+        self.costs = self.layout.full[self.hinges.row] * self.n_rivals / design.tree.n_nodes
+        self.listed_costs = PATHS * self.layout.listed[self.hinges.row]
 
     def train(self, tol: float, max_epochs: int, seed: int, state: State | None) -> Iterator[Step]:
         """Train, from the start or from the ``state`` of an earlier step."""
         run = self._begin() if state is None else self._resume(state)
-        epoch, gaps = run.epoch, np.zeros(len(self.filled))
-        costs = (1.0 + np.diff(self.rows.indptr))[self.hinges.row] * self.n_rivals
+        epoch, gaps, spent = run.epoch, np.zeros(len(self.filled)), 0.0
         blocks = np.flatnonzero(self.filled).astype(np.int32)
         while True:
             if epoch.is_over:
-                if epoch.number == max_epochs:
+                if self._inner_pass_pays(run):
+                    self._begin_inner_pass(run, seed)
+                elif epoch.number == max_epochs:
                     return
-                if epoch.number > 0:
-                    self._renew(run)
-                epoch.begin_next(blocks, seed)
-                run.visited[:] = 0
-            self._advance(run, epoch.end_of_slice(costs, epochs.SLICE_OPERATIONS))
-            if not epoch.is_over:
-                yield run.step(np.nan, np.nan, converged=False)
+                else:
+                    self._begin_epoch(run, blocks, seed)
+            spent += self._advance(run, epochs.SLICE_OPERATIONS - spent)
+            if not epoch.is_over or self._inner_pass_pays(run):
+                if spent >= epochs.SLICE_OPERATIONS:
+                    spent = 0.0
+                    yield run.step(np.nan, np.nan, converged=False)
                 continue
-            excess, met = self._excess(run), run.visited[0]
-            near = met["gap"] + excess <= SHRINKS * tol * (met["losses"] + 0.5 * run.square())
-            if not (near or epoch.number == max_epochs or CERTIFY_SHARE * epoch.number >= 1 + run.n_certificates):
+            spent, excess = 0.0, self._excess(run)
+            expected = self._expected_gap(run, excess)
+            promising = run.schedule.found_share * expected <= tol
+            if not (promising or epoch.number == max_epochs or CERTIFY_SHARE * epoch.number >= 1 + run.n_certificates):
                 yield run.step(np.nan, np.nan, converged=False)
                 continue
             run.n_certificates += 1
             primal, dual = self._certificate(run, gaps, excess)
-            converged = relative_gap(primal, dual) <= tol
+            gap = relative_gap(primal, dual)
+            converged = gap <= tol
+            run.schedule.found_share = min(1.0, gap / expected) if expected > 0.0 else 1.0
             epoch.unchanged[gaps > 0.1 * tol * primal / len(gaps)] = 0
             yield run.step(primal, dual, converged=converged)
             if converged:
@@ -101,8 +115,8 @@ class HingeAscent:
     def rescaled(self, state: State, ratio: float) -> State:
         """The start at ``ratio`` times the C that the state was trained at."""
         run, last = self._begin(), self._resume(state)
-        linear = self._sums(last, np.zeros(len(self.filled))).linear
-        factor = best_multiple(linear, last.square(), ratio)
+        linear = self._sums(last, np.zeros(len(self.filled)), scaling_search.blank()).linear
+        factor = best_multiple(linear, self._square(last), ratio)
         run.pool, run.S, run.B = last.pool, last.S, last.B
         run.pool.values[:] *= factor
         run.R[:] = last.R
@@ -116,11 +130,12 @@ class HingeAscent:
         pairs = (self.n_rivals - own)[self.filled].sum()
         return float(state["dual_length"].sum() / pairs) if pairs > 0 else 0.0
 
-    def weights(self, state: State) -> tuple[NDArray[np.int64], Floats]:
+    def weights(self, state: State) -> tuple[Ints, Floats]:
         """The features that some example has, and the weights of the nodes in that order, shape (n_used, n_nodes)."""
         run = self._resume(state)
         W = np.empty((len(self.features), self.design.tree.n_nodes))
-        tree_factor.to_weights(self.tree, run.B, run.R, W)
+        tree_factor.to_weights(self.tree, run.B, self._by_feature(run.R), W)
+        W *= run.scale
         return self.features, W
 
     def coefficients(self, state: State) -> Floats:
@@ -129,26 +144,29 @@ class HingeAscent:
         alone = Rows(np.arange(n + 1), np.arange(n, dtype=np.int32), np.ones(n), np.ones(n))
         added, W = zero_weights(n, m, np.dtype(np.float64)), np.empty((n, m))
         B = self._factor(np.asarray(state["S"]))
-        sums.to_vectors(alone, self.tree, self.hinges, _pool(state), added)
+        sums.to_vectors(alone, self.tree, self.hinges, pool_of(state), added)
         tree_factor.times_factor(self.tree, B, added)
         tree_factor.to_weights(self.tree, B, added, W)
+        W *= float(state["scale"])
         return W
 
-    def _begin(self) -> "_Run":
+    def _begin(self) -> "HingeRun":
         n_hinges, tree = len(self.filled), self.design.tree
         S = np.zeros(len(self.design.K)) if self.design.absolute else np.ones(len(self.design.K))
         S[diagonal(tree)] = 1.0
-        R = zero_weights(len(self.features), tree.n_nodes, np.dtype(np.float64))
+        R = self.layout.weights()
         pool = coefficients.empty(n_hinges, max(ROOM, 4 * tree.n_nodes))
-        return _Run(R, S, self._factor(S), pool, Epoch.zeroth(n_hinges), np.zeros(1, VISITED))
+        gains = np.zeros(n_hinges, np.float32)
+        return HingeRun(R, S, self._factor(S), pool, Epoch.zeroth(n_hinges), gains, np.zeros(1, VISITED))
 
-    def _resume(self, state: State) -> "_Run":
-        R = zero_weights(len(self.features), self.design.tree.n_nodes, np.dtype(np.float64))
+    def _resume(self, state: State) -> "HingeRun":
+        R = self.layout.weights()
         R[:] = state["R"]
         S = np.array(state["S"])
-        return _Run(
-            R, S, self._factor(S), _pool(state), Epoch.of_state(state), np.array(state["visited"]).view(VISITED),
-            float(state["best_dual"]), int(state["n_certificates"]),
+        return HingeRun(
+            R, S, self._factor(S), pool_of(state), Epoch.of_state(state), np.array(state["gains"]),
+            np.array(state["visited"]).view(VISITED), float(state["best_dual"]), int(state["n_certificates"]),
+            int(state["inner_passes"]), Schedule(*(float(value) for value in state["schedule"])), float(state["scale"]),
         )  # fmt: skip
 
     def _factor(self, S: Floats) -> Floats:
@@ -158,30 +176,61 @@ class HingeAscent:
             raise FloatingPointError("the coupling is not positive definite")
         return B
 
-    def _advance(self, run: "_Run", stop: int) -> None:
-        """Visit on up to a position of the epoch's order."""
-        epoch = run.epoch
+    def _begin_epoch(self, run: "HingeRun", blocks: Ints32, seed: int) -> None:
+        if run.epoch.number > 0 and self.design.absolute:
+            self._renew(run)
+        run.epoch.begin_next(blocks, seed)
+        run.inner_passes, run.schedule.cost, run.visited[:] = 0, float(self.costs[run.epoch.order].sum()), 0
+
+    def _begin_inner_pass(self, run: "HingeRun", seed: int) -> None:
+        """Visit the hinges whose last visit gained much, with the pairs alone that have a dual variable."""
+        run.inner_passes += 1
+        threshold = LIVE_SHARE * float(run.visited["gain"][0]) / max(1, len(run.epoch.order))
+        run.epoch.order, run.schedule.cost = live(
+            run.gains, run.pool.length, self.listed_costs, threshold, seed, run.epoch.number, run.inner_passes
+        )
+        run.epoch.position, run.visited["gain"] = 0, 0.0
+
+    def _inner_pass_pays(self, run: "HingeRun") -> bool:
+        """Whether, at the end of a pass, visits of known pairs alone gain enough for their cost."""
+        if run.epoch.number == 0 or run.inner_passes >= most_inner_passes(run.epoch.number):
+            return False
+        rate = float(run.visited["gain"][0]) / max(run.schedule.cost, 1.0)
+        if run.inner_passes == 0:
+            run.schedule.full_rate = rate
+            return True
+        return len(run.epoch.order) > 0 and rate > WORTH * run.schedule.full_rate
+
+    def _advance(self, run: "HingeRun", budget: float) -> float:
+        """Visit on to the end of the pass, or until it has cost the budget; returns what it has cost."""
+        epoch, all_pairs = run.epoch, run.inner_passes == 0
+        if epoch.is_over:
+            return 0.0
+        rest = epoch.order[epoch.position :]
+        work = np.cumsum(self.costs[rest] if all_pairs else self.listed_costs[rest] * run.pool.length[rest])
+        n = min(len(work), 1 + int(np.searchsorted(work, budget)))
+        stop = epoch.position + n
         room = self.design.tree.n_nodes + 1 + steps.CANDIDATES * int(self.tree.level[-1])
+        progress = Progress(epoch.unchanged, run.gains, run.visited)
         while epoch.position < stop:
             run.pool = coefficients.with_room(run.pool, max(ROOM, 2 * room))
-            epoch.position = steps.visit(
-                self.rows, self.tree, self.hinges, run.B, epoch.order, epoch.position, stop, run.R, run.pool,
-                epoch.unchanged, run.visited[0],
-            )  # fmt: skip
+            visits = Visits(epoch.order, epoch.position, stop, all_pairs)
+            epoch.position = steps.visit(self.rows, self.tree, self.hinges, run.B, visits, run.R, run.pool, progress)
         run.products = None
+        return float(work[n - 1])
 
-    def _sums(self, run: "_Run", gaps: Floats) -> Sums:
-        found: Sums = sums.certify(self.rows, self.tree, self.hinges, run.B, run.R, run.pool, gaps)
+    def _sums(self, run: "HingeRun", gaps: Floats, terms: Floats) -> Sums:
+        found: Sums = sums.certify(self.rows, self.tree, self.hinges, run.B, run.R, run.pool, gaps, terms)
         return found
 
-    def _inner_products(self, run: "_Run") -> Floats:
+    def _inner_products(self, run: "HingeRun") -> Floats:
         """``w_i . w_a`` along the paths, computed once for each R."""
         if run.products is None:
             run.products = np.empty(len(run.S))
-            tree_factor.inner_products(self.tree, run.B, run.R, run.products)
+            tree_factor.inner_products(self.tree, run.B, self._by_feature(run.R), run.products)
         return run.products
 
-    def _excess(self, run: "_Run") -> float:
+    def _excess(self, run: "HingeRun") -> float:
         """By how much Omega(W) exceeds ``|R|^2 / 2``, as S is not yet that of W."""
         if not self.design.absolute:
             return 0.0
@@ -190,73 +239,56 @@ class HingeAscent:
         terms[diagonal(self.design.tree)] = 0.0
         return float(terms.sum())
 
-    def _certificate(self, run: "_Run", gaps: Floats, excess: float) -> tuple[float, float]:
-        """Primal value of the weights and the best lower bound so far; ``gaps`` takes each hinge's part."""
-        found, half = self._sums(run, gaps), 0.5 * run.square()
-        primal, dual = half + excess + found.losses + self.constant, found.linear - half + self.constant
-        if dual - primal > 1e-9 * abs(primal):
-            raise FloatingPointError(f"dual {dual} above primal {primal}: the weights have lost their precision")
-        run.visited["violation"] = found.violation
-        run.best_dual = max(run.best_dual, dual)
-        return primal, min(run.best_dual, primal)
+    def _expected_gap(self, run: "HingeRun", excess: float) -> float:
+        """The relative gap to be expected, from what the visits of the last two epochs with all pairs have met."""
+        met = run.visited[0]
+        gap = max(0.0, met["gap"]) + excess
+        estimate = gap / (met["losses"] + 0.5 * self._square(run) + excess) if gap > 0.0 else 0.0
+        expected, run.schedule.last_gap = extrapolated(estimate, run.schedule.last_gap)
+        return expected
 
-    def _renew(self, run: "_Run") -> None:
-        """Make R afresh from the dual variables, after a step on S where it is free.
+    def _square(self, run: "HingeRun") -> float:
+        """``|R|^2``."""
+        return self.layout.square_norm(run.R)
 
-        A step that lets the dual fall is halved until it does not.
+    def _certificate(self, run: "HingeRun", gaps: Floats, excess: float) -> tuple[float, float]:
+        """Primal value of the best multiple of the weights, and the best lower bound so far.
+
+        ``gaps`` takes each hinge's part at the weights themselves.
         """
         if not self.design.absolute:
+            # many small changes have left their rounding
             self._set_vectors(run, run.B)
-            return
-        before, new = run.square(), np.empty_like(run.S)
+        terms = scaling_search.blank()
+        found, half = self._sums(run, gaps, terms), 0.5 * self._square(run)
+        value, run.scale = scaling_search.best_point(half + excess, found.losses, terms, scaling_search.ONE)
+        primal, dual = value + self.constant, found.linear - half + self.constant
+        run.visited["violation"] = found.violation
+        run.best_dual = max(run.best_dual, bounded(primal, dual, self.dtype))
+        return primal, min(run.best_dual, primal)
+
+    def _renew(self, run: "HingeRun") -> None:
+        """Make R afresh from the dual variables, after a step on S; one that lets the dual fall is halved."""
+        before, new = self._square(run), np.empty_like(run.S)
         tree_factor.sign_step(self.tree, self.design.K, run.B, self._inner_products(run), run.S, new)
         for _ in range(HALVINGS):
             B = self._factor(new)
             self._set_vectors(run, B)
-            if run.square() <= before * (1.0 + 1e-12):
+            if self._square(run) <= before * (1.0 + 1e-12):
                 run.S, run.B = new, B
                 return
             new = 0.5 * (run.S + new)
         self._set_vectors(run, run.B)
 
-    def _set_vectors(self, run: "_Run", B: Floats) -> None:
+    def _set_vectors(self, run: "HingeRun", B: Floats) -> None:
         """R = V B, V being the vectors of the dual variables."""
         sums.to_vectors(self.rows, self.tree, self.hinges, run.pool, run.R)
-        tree_factor.times_factor(self.tree, B, run.R)
+        V = self._by_feature(run.R)
+        tree_factor.times_factor(self.tree, B, V)
+        if V is not run.R:
+            self.layout.by_feature(run.R)[:] = V
         run.products = None
 
-
-@dataclass
-class _Run:
-    """What changes while a machine trains: the state of a step."""
-
-    R: Floats
-    S: Floats
-    B: Floats
-    pool: Coefficients
-    epoch: Epoch
-    visited: NDArray[np.void]
-    best_dual: float = -np.inf
-    n_certificates: int = 0
-    products: Floats | None = None
-
-    def step(self, primal: float, dual: float, *, converged: bool) -> Step:
-        """The step at this point."""
-        arrays = self.epoch.state() | {f"dual_{name}": array for name, array in self.pool._asdict().items()}
-        arrays |= {
-            "R": self.R,
-            "S": self.S,
-            "visited": self.visited.view(np.float64),
-            "best_dual": np.array(self.best_dual),
-            "n_certificates": np.array(self.n_certificates),
-        }
-        return Step(self.epoch.number, primal, dual, float(self.visited["violation"][0]), converged, arrays)
-
-    def square(self) -> float:
-        """``|R|^2``."""
-        return float(np.vdot(self.R, self.R))
-
-
-def _pool(state: State) -> Coefficients:
-    """A copy of the dual variables of a state."""
-    return Coefficients(*(np.array(state[f"dual_{name}"]) for name in Coefficients._fields))
+    def _by_feature(self, R: Floats) -> Floats:
+        """R with one row a feature: itself, or beside dense rows a copy."""
+        return R if isinstance(self.layout, SparseLayout) else np.ascontiguousarray(self.layout.by_feature(R))

@@ -5,17 +5,16 @@ beat by a margin: i's siblings (Zhou et al. 2011, the constraints of equation 4)
 largest of the pairs' violations, 0 if there is none; each is ``scale (1 - w_i . x + w_j . x)``.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from solvers.labels.tree_paths import TreeArrays
-from solvers.numerics.row_sums import sum_rows
-from solvers.numerics.rows import Rows
-
-Floats = NDArray[np.float64]
+from solvers.hierarchical.hinges.products import with_all, with_range, with_some
+from solvers.labels.tree_factor import weight
+from solvers.labels.tree_paths import TreeArrays, shared_depth
+from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints32
+from solvers.numerics.coefficients import Coefficients
 
 
 class Hinges(NamedTuple):
@@ -25,55 +24,86 @@ class Hinges(NamedTuple):
     between the two, and B is all ones along the paths, so that weights sum up as in Zhou et al. 2011, equation 3.
     """
 
-    row: NDArray[np.int32]
-    node: NDArray[np.int32]
-    first: NDArray[np.int32]
-    bound: NDArray[np.float64]
+    row: Ints32
+    node: Ints32
+    first: Ints32
+    bound: Floats
     all_rival: bool
 
 
 class Scores(NamedTuple):
     """What is known of one hinge after :func:`find_rivals`; written afresh for every hinge.
 
-    ``products`` are R' x, ``scores`` W' x of the nodes that matter, ``shared`` the depth of each node's common path
-    with the label if all are rivals. ``rivals`` are up to ``most`` of each level, the worst first, with their
-    ``violations``.
+    ``products`` are R' x, ``scores`` W' x of the nodes that matter. ``rivals`` are up to ``most`` of each level, or of
+    all nodes, the worst first, with their ``violations``. :func:`score_pairs` gathers the products of the nodes
+    ``needed``, in ``sums``; ``low`` and ``high`` bound the nodes of a level below each node of the label's path.
     """
 
-    products: NDArray[np.float64]
-    scores: NDArray[np.float64]
-    shared: NDArray[np.int32]
-    rivals: NDArray[np.int32]
-    violations: NDArray[np.float64]
+    products: Array
+    scores: Floats
+    rivals: Ints32
+    violations: Floats
     most: int
+    needed: Ints32
+    is_needed: Bools
+    sums: Floats
+    low: Ints32
+    high: Ints32
 
 
 @njit(inline="always")
-def blank_scores(tree: TreeArrays, width: int, most: int) -> Scores:
-    """Room for what is found of one hinge; ``width`` is that of R, padding included."""
-    m = tree.parent.shape[0]
-    found = most * tree.level[m - 1]
+def blank_scores(tree: TreeArrays, R: Floats, width: int, most: int) -> Scores:
+    """Room for what is found of one hinge; ``width`` is how many products with R there are, padding included."""
+    m, depth = tree.parent.shape[0], tree.level[tree.parent.shape[0] - 1]
     return Scores(
-        np.zeros(width), np.zeros(m), np.zeros(m, np.int32), np.empty(found, np.int32), np.empty(found), most
+        np.zeros(width, R.dtype), np.zeros(m), np.empty(most * depth, np.int32), np.empty(most * depth), most,
+        np.empty(m, np.int32), np.zeros(m, np.bool_), np.empty(m), np.empty(depth + 1, np.int32),
+        np.empty(depth + 1, np.int32),
     )  # fmt: skip
 
 
 @njit(inline="always")
 def find_rivals(
-    rows: Rows, tree: TreeArrays, hinges: Hinges, B: Floats, b: int, R: Floats, narrow: bool, s: Scores
+    rows: Any, tree: TreeArrays, hinges: Hinges, B: Floats, b: int, R: Floats, narrow: bool, s: Scores
 ) -> int:
     """Score hinge b with R, and find its worst rivals: how many there are.
 
-    ``narrow`` reads of R only the groups of siblings along the path, else whole rows.
+    ``narrow`` takes the products with the groups of siblings along the path alone, else with all nodes.
     """
     i = hinges.row[b]
     if narrow:
         _score_groups(rows, tree, hinges, b, R, s.products)
     else:
-        sum_rows(R, rows.indices, rows.data, rows.indptr[i], rows.indptr[i + 1], s.products)
+        with_all(rows, i, R, s.products)
     y = hinges.node[b]
     found: int = _worst_of_all(tree, y, s) if hinges.all_rival else _worst_siblings(tree, B, y, hinges.first[b], s)
     return found
+
+
+@njit(inline="always")
+def score_pairs(
+    rows: Any, tree: TreeArrays, hinges: Hinges, pool: Coefficients, b: int, B: Floats, R: Floats, s: Scores
+) -> None:
+    """Score with R the nodes of the pairs of hinge b that have a dual variable, and no others."""
+    start, nodes, level, classes = tree.path_start, tree.path_nodes, tree.level, pool.classes
+    products, scores, needed, is_needed = s.products, s.scores, s.needed, s.is_needed
+    i, y = hinges.row[b], hinges.node[b]
+    first, last, n = pool.start[b], pool.start[b] + pool.length[b], 0
+    for at in range(first - 1, last):
+        j = classes[at] if at >= first else y
+        p = start[j + 1] - 1
+        while p >= start[j] and not is_needed[nodes[p]]:
+            needed[n] = nodes[p]
+            is_needed[nodes[p]] = True
+            n += 1
+            p -= 1
+    for t in range(n):
+        is_needed[needed[t]] = False
+    with_some(rows, i, R, needed, n, s.sums, products)
+    for t in range(level[y]):
+        scores[nodes[start[y] + t]] = weight(start, nodes, B, products, nodes[start[y] + t])
+    for at in range(first, last):
+        scores[classes[at]] = weight(start, nodes, B, products, classes[at])
 
 
 @njit(inline="always")
@@ -90,24 +120,18 @@ def is_narrow(tree: TreeArrays, hinges: Hinges, b: int, width: int) -> bool:
 
 
 @njit(inline="always")
-def _score_groups(rows: Rows, tree: TreeArrays, hinges: Hinges, b: int, R: Floats, products: Floats) -> None:
+def _score_groups(rows: Any, tree: TreeArrays, hinges: Hinges, b: int, R: Floats, products: Floats) -> None:
     """products = R' x, of the groups of siblings along the path of hinge b."""
     i, y = hinges.row[b], hinges.node[b]
     begin, n = tree.path_start[y], tree.path_start[y + 1] - tree.path_start[y]
     parent, nodes, first_child, first = tree.parent, tree.path_nodes, tree.first_child, hinges.first[b]
-    indptr, indices, data, _ = rows
     for t in range(n):
         node = nodes[begin + t]
         low, high = first_child[parent[node] + 1], first_child[parent[node] + 2]
         if t < first or high - low == 1:
             # its own group has no pair here, but what is below needs the node itself
             low, high = node, node + 1
-        for j in range(low, high):
-            products[j] = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            x, w = data[p], R[indices[p]]
-            for j in range(high - low):
-                products[low + j] += x * w[low + j]
+        with_range(rows, i, R, low, high, products)
 
 
 @njit(inline="always")
@@ -139,31 +163,45 @@ def _worst_siblings(tree: TreeArrays, B: Floats, y: int, first: int, s: Scores) 
 
 @njit(inline="always")
 def _worst_of_all(tree: TreeArrays, y: int, s: Scores) -> int:
-    """The scores of all nodes, summed down the paths, and the worst rivals of the label y."""
-    parent, level, nodes, r, z, shared = tree.parent, tree.level, tree.path_nodes, s.products, s.scores, s.shared
-    begin, n, found = tree.path_start[y], tree.path_start[y + 1] - tree.path_start[y], 0
-    rivals, violations, most = s.rivals, s.violations, s.most
-    for j in range(parent.shape[0]):
-        above = parent[j]
-        z[j] = r[j] + (z[above] if above >= 0 else 0.0)
-        if level[j] <= n and nodes[begin + level[j] - 1] == j:
-            shared[j] = level[j]
-        else:
-            shared[j] = shared[above] if above >= 0 else 0
-    own, lowest = z[y], -np.inf
-    for j in range(parent.shape[0]):
-        v = 0.5 * (n + level[j] - 2 * shared[j]) * (1.0 - own + z[j])
-        if j != y and v > lowest:
-            found = _insert(v, j, 0, found, most, rivals, violations)
-            if found == most:
-                lowest = violations[found - 1]
+    """The scores of all nodes, summed down the paths, and the worst rivals of the label y.
+
+    A scale is that of the rival's level and of how much of its path is the label's. The nodes of a level stand in a
+    row, and so do those below each node of the label's path: between these ends the scale stays, and scores alone are
+    compared.
+    """
+    parent, level, nodes, first_child = tree.parent, tree.level, tree.path_nodes, tree.first_child
+    r, z, rivals, violations, most, low, high = s.products, s.scores, s.rivals, s.violations, s.most, s.low, s.high
+    m, begin, n, found, lowest = parent.shape[0], tree.path_start[y], level[y], 0, -np.inf
+    for j in range(first_child[1]):
+        z[j] = r[j]
+    for j in range(first_child[1], m):
+        z[j] = r[j] + z[parent[j]]
+    own = z[y]
+    low[0], high[0] = first_child[0], first_child[1]
+    for l in range(1, level[m - 1] + 1):
+        if l <= n:
+            low[l], high[l] = nodes[begin + l - 1], nodes[begin + l - 1] + 1
+        deepest = min(l, n)
+        for q in range(deepest + 1):
+            scale = 0.5 * (n + l - 2 * q)
+            for side in range(2 if q < deepest else 1):
+                # what shares q nodes with the path stands on both sides of what shares more
+                lo = high[q + 1] if side else low[q]
+                hi = high[q] if side or q == deepest else low[q + 1]
+                least = lowest / scale - 1.0 + own if scale > 0.0 else np.inf
+                for j in range(lo, hi):
+                    if z[j] > least:
+                        found = _insert(scale * (1.0 - own + z[j]), j, 0, found, most, rivals, violations)
+                        if found == most:
+                            lowest = violations[found - 1]
+                            least = lowest / scale - 1.0 + own
+        for q in range(deepest + 1):
+            low[q], high[q] = first_child[low[q] + 1], first_child[high[q] + 1]
     return found
 
 
 @njit(inline="always")
-def _insert(
-    v: float, j: int, head: int, found: int, stop: int, rivals: NDArray[np.int32], violations: Floats
-) -> int:  # fmt: skip
+def _insert(v: float, j: int, head: int, found: int, stop: int, rivals: Ints32, violations: Floats) -> int:
     """Put rival j in its place among those from ``head`` on, which fall; the last goes if there are ``stop``."""
     at = min(found, stop - 1)
     while at > head and violations[at - 1] < v:
@@ -174,16 +212,8 @@ def _insert(
 
 
 @njit(inline="always")
-def pair(
-    nodes: NDArray[np.int32], level: NDArray[np.int32], begin: int, n: int, y: int, all_rival: bool,
-    shared: NDArray[np.int32], scores: Floats, j: int,
-) -> tuple[int, float, float]:  # fmt: skip
-    """Of the pair in which j is the rival: the node, the scale, and the violation times the scale.
-
-    The path of y are the n ``nodes`` from ``begin`` on.
-    """
+def pair(level: Ints32, start: Ints, nodes: Ints32, y: int, all_rival: bool, j: int) -> tuple[int, float]:
+    """Of the pair in which j is the rival: the node, and the scale."""
     if all_rival:
-        scale = 0.5 * (n + level[j] - 2 * shared[j])
-        return y, scale, scale * (1.0 - scores[y] + scores[j])
-    i = nodes[begin + level[j] - 1]
-    return i, 1.0, 1.0 - scores[i] + scores[j]
+        return y, 0.5 * (level[y] + level[j] - 2 * shared_depth(level, start, nodes, y, j))
+    return nodes[start[y] + level[j] - 1], 1.0

@@ -11,22 +11,23 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.hierarchical.hinges.rivals import Hinges, Scores, blank_scores, find_rivals, is_narrow, pair
+from solvers.hierarchical.hinges.products import add, n_products
+from solvers.hierarchical.hinges.rivals import Hinges, Scores, blank_scores, find_rivals, is_narrow, pair, score_pairs
 from solvers.labels.tree_factor import inverse
 from solvers.labels.tree_paths import TreeArrays
+from solvers.numerics.array_types import Bools, Bytes, Floats, Floats32, Ints32
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.copies import copy
-from solvers.numerics.rows import Rows
 
 # rivals that join a hinge's pairs at a visit, in all or of every level
 CANDIDATES = 3
 INNER_STEPS = 100
 SMALL = 16
 
-Floats = NDArray[np.float64]
 
-# what the visits of an epoch have met: the hinges' parts of the duality gap, their losses, the largest violation
-VISITED = np.dtype([("gap", "f8"), ("losses", "f8"), ("violation", "f8")])
+# what the visits of an epoch have met: the hinges' parts of the duality gap, their losses, the largest violation; and
+# by how much those of the present pass have raised the dual
+VISITED = np.dtype([("gap", "f8"), ("losses", "f8"), ("violation", "f8"), ("gain", "f8")])
 
 
 class Pairs(NamedTuple):
@@ -35,36 +36,57 @@ class Pairs(NamedTuple):
     Behind the last pair stands the slack, what the dual variables leave of their bound, with neither gain nor cost.
     """
 
-    node: NDArray[np.int32]
-    rival: NDArray[np.int32]
-    alpha: NDArray[np.float64]
-    before: NDArray[np.float64]
-    violation: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    node: Ints32
+    rival: Ints32
+    alpha: Floats
+    before: Floats
+    violation: Floats
+    scale: Floats
+
+
+class Visits(NamedTuple):
+    """The hinges ``order[begin:end]``, visited with all their pairs, or with those alone that have a dual variable."""
+
+    order: Ints32
+    begin: int
+    end: int
+    all_pairs: bool
+
+
+class Progress(NamedTuple):
+    """How far the hinges are, each by itself, and what the present epoch has met, a record of ``VISITED``.
+
+    ``unchanged`` counts the visits in a row that changed nothing, ``gains`` is by how much the last visit raised the
+    dual.
+    """
+
+    unchanged: Bytes
+    gains: Floats32
+    visited: NDArray[np.void]
 
 
 class Change(NamedTuple):
     """What is added to the rows of R for one feature's value of 1: by node, and which nodes are touched."""
 
-    by_node: NDArray[np.float64]
-    touched: NDArray[np.int32]
-    is_touched: NDArray[np.bool_]
+    by_node: Floats
+    touched: Ints32
+    is_touched: Bools
 
 
 @njit(inline="always")
 def _load(tree: TreeArrays, hinges: Hinges, pool: Coefficients, b: int, s: Scores, found: int, p: Pairs) -> int:
     """The pairs of hinge b that have a dual variable, then those of the found rivals that have none: how many."""
-    nodes, level, shared, scores, rivals, violations = (
-        tree.path_nodes, tree.level, s.shared, s.scores, s.rivals, s.violations
+    start, nodes, level, scores, rivals, violations = (
+        tree.path_start, tree.path_nodes, tree.level, s.scores, s.rivals, s.violations
     )  # fmt: skip
     node, rival, alpha, violation, scale, classes, values = (
         p.node, p.rival, p.alpha, p.violation, p.scale, pool.classes, pool.values
     )  # fmt: skip
-    y, every = hinges.node[b], hinges.all_rival
-    begin, n, w = tree.path_start[y], tree.path_start[y + 1] - tree.path_start[y], 0
+    y, every, w = hinges.node[b], hinges.all_rival, 0
     for at in range(pool.start[b], pool.start[b] + pool.length[b]):
         j = classes[at]
-        node[w], scale[w], violation[w] = pair(nodes, level, begin, n, y, every, shared, scores, j)
+        node[w], scale[w] = pair(level, start, nodes, y, every, j)
+        violation[w] = scale[w] * (1.0 - scores[node[w]] + scores[j])
         rival[w], alpha[w] = j, values[at]
         w += 1
     held = w
@@ -73,8 +95,8 @@ def _load(tree: TreeArrays, hinges: Hinges, pool: Coefficients, b: int, s: Score
         for q in range(held):
             new &= rival[q] != rivals[t]
         if new:
-            node[w], scale[w], violation[w] = pair(nodes, level, begin, n, y, every, shared, scores, rivals[t])
-            rival[w], alpha[w] = rivals[t], 0.0
+            node[w], scale[w] = pair(level, start, nodes, y, every, rivals[t])
+            rival[w], alpha[w], violation[w] = rivals[t], 0.0, violations[t]
             w += 1
     return w
 
@@ -113,9 +135,12 @@ def _curvatures(tree: TreeArrays, B: Floats, square: float, w: int, p: Pairs, H:
 
 
 @njit(inline="always")
-def _ascend(w: int, p: Pairs, H: Floats, goal: float) -> None:
-    """Steps from the pair with the least violation to that with the largest, until those are ``goal`` apart."""
-    alpha, g = p.alpha, p.violation
+def _ascend(w: int, p: Pairs, H: Floats, goal: float) -> float:
+    """Steps from the pair with the least violation to that with the largest, until those are ``goal`` apart.
+
+    Returns by how much the dual has risen.
+    """
+    alpha, g, gain = p.alpha, p.violation, 0.0
     for _ in range(INNER_STEPS + 10 * w):
         up, down, high, low = w, w, 0.0, 0.0 if alpha[w] > 0.0 else np.inf
         for q in range(w):
@@ -127,10 +152,12 @@ def _ascend(w: int, p: Pairs, H: Floats, goal: float) -> None:
             break
         curve, room = H[up, up] + H[down, down] - 2.0 * H[up, down], alpha[down]
         step = min(room, (high - low) / curve) if curve > 0.0 else room
+        gain += step * (high - low - 0.5 * step * curve)
         alpha[up] += step
         alpha[down] = alpha[down] - step if step < room else 0.0
         for q in range(w):
             g[q] -= step * (H[q, up] - H[q, down])
+    return gain
 
 
 @njit(inline="always")
@@ -185,25 +212,20 @@ def _store(pool: Coefficients, b: int, bound: float, w: int, p: Pairs) -> bool:
 
 @njit(cache=True, nogil=True)
 def visit(
-    rows: Rows,
+    rows: Any,
     tree: TreeArrays,
     hinges: Hinges,
-    B: NDArray[np.float64],
-    order: NDArray[np.int32],
-    begin: int,
-    end: int,
-    R: NDArray[np.float64],
+    B: Floats,
+    visits: Visits,
+    R: Floats,
     pool: Coefficients,
-    unchanged: NDArray[np.uint8],
-    visited: Any,
+    progress: Progress,
 ) -> int:
-    """Ascend on the hinges ``order[begin:end]``; returns where it stopped, before ``end`` when out of room.
-
-    ``unchanged`` counts the visits in a row that changed nothing; ``visited`` is a record of ``VISITED``.
-    """
-    m, width = tree.parent.shape[0], R.shape[1]
+    """Ascend on the hinges of ``visits``; returns where it stopped, before their end when out of room."""
+    m, width, all_pairs = tree.parent.shape[0], n_products(rows, R), visits.all_pairs
+    order, unchanged, gains, visited = visits.order, progress.unchanged, progress.gains, progress.visited[0]
     most = CANDIDATES if hinges.all_rival else max(1, CANDIDATES // tree.level[m - 1])
-    s = blank_scores(tree, width, most)
+    s = blank_scores(tree, R, width, most)
     p = Pairs(
         np.empty(m + 1, np.int32), np.empty(m + 1, np.int32),
         np.empty(m + 1), np.empty(m + 1), np.empty(m + 1), np.empty(m + 1),
@@ -211,34 +233,43 @@ def visit(
     change = Change(np.zeros(m), np.empty(m, np.int32), np.zeros(m, np.bool_))
     H = np.empty((SMALL, SMALL))
     # numba counts references to an array each time a field is read: fields are read once before inner loops
-    indptr, indices, data, _ = rows
     by_node, touched, violations = change.by_node, change.touched, s.violations
-    for at in range(begin, end):
+    for at in range(visits.begin, visits.end):
         b = order[at]
         if pool.used[0] + pool.length[b] + s.rivals.shape[0] + 1 > pool.classes.shape[0]:
             return at
-        i, bound = hinges.row[b], hinges.bound[b]
-        found = find_rivals(rows, tree, hinges, B, b, R, is_narrow(tree, hinges, b, width), s)
-        w, worst = _load(tree, hinges, pool, b, s, found, p), 0.0
+        i, bound, found, worst = hinges.row[b], hinges.bound[b], 0, 0.0
+        if all_pairs:
+            found = find_rivals(rows, tree, hinges, B, b, R, is_narrow(tree, hinges, b, width), s)
+        else:
+            score_pairs(rows, tree, hinges, pool, b, B, R, s)
+        w = _load(tree, hinges, pool, b, s, found, p)
         for t in range(found):
             worst = max(worst, violations[t])
+        for q in range(0 if all_pairs else w):
+            worst = max(worst, p.violation[q])
         product, lowest = _spread(bound, w, p)
-        visited.gap += bound * worst - product
-        visited.losses += bound * worst
         apart = worst - lowest if lowest < np.inf else worst
-        visited.violation = max(visited.violation, apart)
+        gains[b] = 0.0
+        if all_pairs:
+            visited.gap += bound * worst - product
+            visited.losses += bound * worst
+            visited.violation = max(visited.violation, apart)
         if w == 0 or worst - lowest <= 1e-14:
-            unchanged[b] = min(unchanged[b], 254) + 1
+            if all_pairs:
+                unchanged[b] = min(unchanged[b], 254) + 1
             continue
         if w >= H.shape[0]:
             H = np.empty((2 * w, 2 * w))
         _curvatures(tree, B, rows.squares[i], w, p, H)
         copy(p.alpha[:w], p.before)
-        _ascend(w, p, H, 1e-2 * apart)
+        gain = _ascend(w, p, H, 1e-2 * apart)
+        gains[b] = gain
+        visited.gain += gain
         n_moved = _node_changes(tree, B, w, p, change)
-        unchanged[b] = 0 if _store(pool, b, bound, w, p) else min(unchanged[b], 254) + 1
-        for e in range(indptr[i], indptr[i + 1]):
-            x, r = data[e], R[indices[e]]
-            for t in range(n_moved):
-                r[touched[t]] += x * by_node[touched[t]]
-    return end
+        if _store(pool, b, bound, w, p):
+            unchanged[b] = 0
+        elif all_pairs:
+            unchanged[b] = min(unchanged[b], 254) + 1
+        add(rows, i, touched, n_moved, by_node, R)
+    return visits.end

@@ -1,17 +1,17 @@
 """Sums over all hinges of a machine over a label tree: certificate, vectors of the dual variables, subgradient."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from solvers.hierarchical.hinges.products import add, n_products
 from solvers.hierarchical.hinges.rivals import Hinges, blank_scores, find_rivals, is_narrow, pair
 from solvers.labels.tree_paths import TreeArrays
+from solvers.numerics.array_types import Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.rows import Rows
-
-Floats = NDArray[np.float64]
+from solvers.numerics.scaling_search import ONE, note
 
 
 class Sums(NamedTuple):
@@ -24,24 +24,30 @@ class Sums(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def certify(
-    rows: Rows, tree: TreeArrays, hinges: Hinges, B: Floats, R: Floats, pool: Coefficients, gaps: Floats
+    rows: Any, tree: TreeArrays, hinges: Hinges, B: Floats, R: Floats, pool: Coefficients, gaps: Floats, terms: Floats
 ) -> Sums:
-    """The sums over the hinges with filled rows; ``gaps`` takes each hinge's part of the duality gap."""
-    s = blank_scores(tree, R.shape[1], 1)
-    nodes, level, violations, classes, values = tree.path_nodes, tree.level, s.violations, pool.classes, pool.values
+    """The sums over the hinges with filled rows; ``gaps`` takes each hinge's part of the duality gap.
+
+    ``terms`` takes the losses at multiples of W from 1 on, as :mod:`solvers.numerics.scaling_search` has them.
+    """
+    width = n_products(rows, R)
+    s = blank_scores(tree, R, width, 1)
+    lines, shared = np.empty(2 * tree.level[tree.level.shape[0] - 1] + 1), np.empty(tree.level.shape[0], np.int32)
+    start, nodes, level = tree.path_start, tree.path_nodes, tree.level
+    scores, violations, classes, values = s.scores, s.violations, pool.classes, pool.values
     losses, linear, violation = 0.0, 0.0, 0.0
     for b in range(hinges.row.shape[0]):
         gaps[b] = 0.0
         if rows.squares[hinges.row[b]] == 0.0:
             continue
-        found = find_rivals(rows, tree, hinges, B, b, R, is_narrow(tree, hinges, b, R.shape[1]), s)
+        found = find_rivals(rows, tree, hinges, B, b, R, is_narrow(tree, hinges, b, width), s)
         worst, product, total, lowest = 0.0, 0.0, 0.0, np.inf
         y = hinges.node[b]
-        begin, n = tree.path_start[y], tree.path_start[y + 1] - tree.path_start[y]
         for t in range(found):
             worst = max(worst, violations[t])
         for p in range(pool.start[b], pool.start[b] + pool.length[b]):
-            _, scale, g = pair(nodes, level, begin, n, y, hinges.all_rival, s.shared, s.scores, classes[p])
+            i, scale = pair(level, start, nodes, y, hinges.all_rival, classes[p])
+            g = scale * (1.0 - scores[i] + scores[classes[p]])
             product += values[p] * g
             total += values[p]
             linear += values[p] * scale
@@ -49,9 +55,64 @@ def certify(
         if total < hinges.bound[b] * (1.0 - 1e-13):
             lowest = min(lowest, 0.0)
         losses += hinges.bound[b] * worst
+        if worst > 0.0:
+            if hinges.all_rival:
+                _note_largest(tree, y, hinges.bound[b], scores, shared, lines, terms)
+            else:
+                note(1.0, worst - 1.0, hinges.bound[b], terms)
         gaps[b] = hinges.bound[b] * worst - product
         violation = max(violation, worst - min(worst, lowest))
     return Sums(losses, linear, violation)
+
+
+@njit(inline="always")
+def _share_paths(tree: TreeArrays, y: int, shared: Ints32) -> None:
+    """How much of each node's path is that of the label y."""
+    for j in range(shared.shape[0]):
+        on_path = tree.level[j] <= tree.level[y] and tree.path_nodes[tree.path_start[y] + tree.level[j] - 1] == j
+        above = tree.parent[j]
+        shared[j] = tree.level[j] if on_path else (shared[above] if above >= 0 else 0)
+
+
+@njit(inline="always")
+def _note_largest(
+    tree: TreeArrays, y: int, bound: float, scores: Floats, shared: Ints32, pulls: Floats, terms: Floats
+) -> None:
+    """Note a loss whose pairs have scales of their own: ``max_j scale_j (1 + t (z_j - z_y))``, for t from 1 on.
+
+    Of the pairs with one scale the one with the largest score alone matters. The largest of lines is convex, so the
+    one that holds at a point gives way to steeper ones alone.
+    """
+    last, n = terms.shape[1] - 1, tree.level[y]
+    level = tree.level
+    for q in range(pulls.shape[0]):
+        pulls[q] = -np.inf
+    _share_paths(tree, y, shared)
+    for j in range(level.shape[0]):
+        q = n + level[j] - 2 * shared[j]
+        pulls[q] = max(pulls[q], scores[j] - scores[y])
+    at = ONE
+    while at <= last:
+        # the line that is the largest at this point and, where several are, the steepest
+        best, top, slope = -1, 0.0, -np.inf
+        for q in range(1, pulls.shape[0]):
+            value = 0.5 * q * (1.0 + at / ONE * pulls[q])
+            if value > top or (best >= 0 and value == top and 0.5 * q * pulls[q] > slope):
+                best, top, slope = q, value, 0.5 * q * pulls[q]
+        if best < 0:
+            break
+        until, margin = last, 0.5 * best
+        if slope < 0.0:
+            until = int(min(ONE * margin / -slope, float(last)))
+        for q in range(1, pulls.shape[0]):
+            other = 0.5 * q * pulls[q]
+            if other > slope:
+                until = min(until, int(min(max(ONE * (margin - 0.5 * q) / (other - slope), float(at)), float(last))))
+        terms[0, until] += bound * margin
+        terms[1, until] += bound * slope
+        terms[0, at - 1] -= bound * margin
+        terms[1, at - 1] -= bound * slope
+        at = until + 1
 
 
 @njit(cache=True, nogil=True)
@@ -64,10 +125,8 @@ def losses_at_zero(tree: TreeArrays, hinges: Hinges) -> Floats:
         n = tree.level[y]
         if hinges.all_rival:
             # furthest is a deepest node below another child of the root, or the deepest with the least in common
+            _share_paths(tree, y, shared)
             for j in range(shared.shape[0]):
-                on_path = tree.level[j] <= n and tree.path_nodes[tree.path_start[y] + tree.level[j] - 1] == j
-                above = tree.parent[j]
-                shared[j] = tree.level[j] if on_path else (shared[above] if above >= 0 else 0)
                 out[b] = max(out[b], 0.5 * (n + tree.level[j] - 2 * shared[j]))
         else:
             for t in range(hinges.first[b], n):
@@ -77,21 +136,8 @@ def losses_at_zero(tree: TreeArrays, hinges: Hinges) -> Floats:
     return out
 
 
-@njit(inline="always")
-def _pair_in_space(tree: TreeArrays, hinges: Hinges, b: int, j: int) -> tuple[int, float]:
-    """Of the pair of hinge b in which j is the rival: the node and the scale, without any scores."""
-    y = hinges.node[b]
-    path, other, n = tree.path_start[y], tree.path_start[j], tree.level[y]
-    if not hinges.all_rival:
-        return tree.path_nodes[path + tree.level[j] - 1], 1.0
-    shared = 0
-    while shared < min(n, tree.level[j]) and tree.path_nodes[other + shared] == tree.path_nodes[path + shared]:
-        shared += 1
-    return y, 0.5 * (n + tree.level[j] - 2 * shared)
-
-
 @njit(cache=True, nogil=True)
-def to_vectors(rows: Rows, tree: TreeArrays, hinges: Hinges, pool: Coefficients, V: Floats) -> None:
+def to_vectors(rows: Any, tree: TreeArrays, hinges: Hinges, pool: Coefficients, V: Floats) -> None:
     """V: for every pair (i, j) of a hinge its dual variable times its scale times x, added to v_i, taken from v_j."""
     V[:] = 0.0
     change, touched = np.zeros(tree.parent.shape[0]), np.empty(tree.parent.shape[0], np.int32)
@@ -99,7 +145,7 @@ def to_vectors(rows: Rows, tree: TreeArrays, hinges: Hinges, pool: Coefficients,
         row, count = hinges.row[b], 0
         for p in range(pool.start[b], pool.start[b] + pool.length[b]):
             j = pool.classes[p]
-            i, scale = _pair_in_space(tree, hinges, b, j)
+            i, scale = pair(tree.level, tree.path_start, tree.path_nodes, hinges.node[b], hinges.all_rival, j)
             value = pool.values[p] * scale
             # the label's side is never another pair's rival, so no change comes back to 0
             for side in range(2):
@@ -110,10 +156,7 @@ def to_vectors(rows: Rows, tree: TreeArrays, hinges: Hinges, pool: Coefficients,
                 change[a] += -value if side else value
         if count == 0:
             continue
-        for p in range(rows.indptr[row], rows.indptr[row + 1]):
-            x, v = rows.data[p], V[rows.indices[p]]
-            for t in range(count):
-                v[touched[t]] += x * change[touched[t]]
+        add(rows, row, touched, count, change, V)
         for t in range(count):
             change[touched[t]] = 0.0
 
@@ -124,7 +167,7 @@ def add_subgradient(rows: Rows, tree: TreeArrays, hinges: Hinges, unit: Floats, 
 
     H of Zhou et al. 2011, equation 7, and section 4.1; ``unit`` holds along the paths what B is for the identity.
     """
-    s = blank_scores(tree, W.shape[1], 1)
+    s = blank_scores(tree, W, W.shape[1], 1)
     losses = 0.0
     for b in range(hinges.row.shape[0]):
         i_row = hinges.row[b]
@@ -135,9 +178,7 @@ def add_subgradient(rows: Rows, tree: TreeArrays, hinges: Hinges, unit: Floats, 
                 worst, at = s.violations[t], s.rivals[t]
         if at >= 0:
             losses += hinges.bound[b] * worst
-            y = hinges.node[b]
-            begin, n = tree.path_start[y], tree.path_start[y + 1] - tree.path_start[y]
-            i, scale, _ = pair(tree.path_nodes, tree.level, begin, n, y, hinges.all_rival, s.shared, s.scores, at)
+            i, scale = pair(tree.level, tree.path_start, tree.path_nodes, hinges.node[b], hinges.all_rival, at)
             for p in range(rows.indptr[i_row], rows.indptr[i_row + 1]):
                 x = hinges.bound[b] * scale * rows.data[p]
                 G[rows.indices[p], i] -= x

@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Floats, Floats32, Ints, Ints32
 
 Clustering = Literal["balanced", "kmeans"]
 ROUNDS = 20
@@ -28,10 +29,10 @@ class LabelTree(NamedTuple):
         The class of a leaf; -1 of all other nodes.
     """
 
-    parent: NDArray[np.int32]
-    label: NDArray[np.int32]
+    parent: Ints32
+    label: Ints32
 
-    def child_of_class(self, n_classes: int) -> NDArray[np.int32]:
+    def child_of_class(self, n_classes: int) -> Ints32:
         """For each level below the root and each class the node on its path there; -1 below its leaf."""
         leaf = np.empty(n_classes, np.int32)
         leaf[self.label[self.label >= 0]] = np.flatnonzero(self.label >= 0)
@@ -46,7 +47,7 @@ class LabelTree(NamedTuple):
         return np.array([[*path, *[-1] * (depth - len(path))] for path in levels], np.int32).T
 
 
-def centroids(X: sp.csr_matrix, y: NDArray[np.int32], n_classes: int, weights: NDArray[np.float64]) -> sp.csr_matrix:
+def centroids(X: sp.csr_matrix, y: Ints32, n_classes: int, weights: Floats) -> sp.csr_matrix:
     """The centroids of the classes, shape (n_classes, n_features), rows of unit length or zero.
 
     Parameters
@@ -95,10 +96,10 @@ def learn_tree(
 
 
 def _divide(
-    centers: sp.csr_matrix, classes: NDArray[np.int64], clustering: Clustering, branches: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
+    centers: sp.csr_matrix, classes: Ints, clustering: Clustering, branches: int, rng: np.random.Generator
+) -> list[Ints]:
     rows = sp.csr_matrix(centers[classes])
-    used = np.unique(rows.indices)
+    used = np.flatnonzero(np.bincount(rows.indices, minlength=rows.shape[1]))
     if len(used) == 0:
         return np.array_split(classes, 2)
     rows = sp.csr_matrix(rows[:, used], dtype=np.float32)
@@ -123,7 +124,7 @@ def _unit_rows(rows: Any) -> Any:
     return normalize(rows)
 
 
-def _halves(likeness: NDArray[np.float32]) -> NDArray[np.int64]:
+def _halves(likeness: Floats32) -> Ints:
     """1 for the half that is more like the second mean, 0 for the other, which has one more where they are odd."""
     order = np.argsort(likeness[:, 1] - likeness[:, 0], kind="stable")
     halves = np.zeros(len(order), np.int64)

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.base import Solver, State, Step, relative_gap
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem
 from solvers.hierarchical.learnt_trees.clustering import LabelTree
+from solvers.numerics.array_types import Ints, Ints32
 from solvers.numerics.lazy_arrays import Lazy
 
 # of a step: entries of rows times columns, over all its nodes
@@ -41,11 +41,11 @@ class Node:
 
     first: int
     n_children: int
-    rows: NDArray[np.int64]
-    child: NDArray[np.int32]
+    rows: Ints
+    child: Ints32
 
 
-def nodes_of(trees: list[LabelTree], y: NDArray[np.int32], n_classes: int) -> list[Node]:
+def nodes_of(trees: list[LabelTree], y: Ints32, n_classes: int) -> list[Node]:
     """The nodes with children of all trees, whose columns are numbered tree by tree."""
     found, offset = [], 0
     for tree in trees:
@@ -70,9 +70,12 @@ class Trained:
 
     Attributes
     ----------
+    trees : list of LabelTree
+        They are part of the state, so that nobody need learn them again.
     weights : list of csr_matrix, each of shape (n_features, n_children)
     """
 
+    trees: list[LabelTree]
     weights: list[sp.csr_matrix] = field(default_factory=list)
     primal: float = 0.0
     dual: float = 0.0
@@ -87,6 +90,8 @@ class Trained:
                 "data": lambda: np.concatenate([part.data for part in self.weights]),
                 "bounds": lambda: np.array([self.primal, self.dual]),
                 "done": lambda: np.array([len(self.weights), self.epochs]),
+                "parent": lambda: np.concatenate([tree.parent for tree in self.trees]),
+                "label": lambda: np.concatenate([tree.label for tree in self.trees]),
             }
         )
 
@@ -108,7 +113,7 @@ class Trained:
         return sum(part.data.nbytes + part.indices.nbytes + part.indptr.nbytes for part in self.weights)
 
     @classmethod
-    def resumed(cls, nodes: list[Node], n_features: int, state: State) -> "Trained":
+    def resumed(cls, trees: list[LabelTree], nodes: list[Node], n_features: int, state: State) -> "Trained":
         n_done, epochs = (int(value) for value in state["done"])
         indptrs, indices, data = (np.asarray(state[name]) for name in ("indptr", "indices", "data"))
         weights, at = [], 0
@@ -119,11 +124,11 @@ class Trained:
             weights.append(sp.csr_matrix(parts, shape=(n_features, nodes[place].n_children)))
             at = stop
         primal, dual = (float(value) for value in state["bounds"])
-        return cls(weights, primal, dual, epochs)
+        return cls(trees, weights, primal, dual, epochs)
 
 
 def train_nodes(
-    problem: Problem, nodes: list[Node], machine: Solver[Any], state: State | None, check: Callable[[int], None]
+    problem: Problem, trained: Trained, nodes: list[Node], machine: Solver[Any], check: Callable[[int], None]
 ) -> Iterator[Step]:
     """Train the machine in one node after the other, ``machine.threads`` of them at once; a step is a slice of nodes.
 
@@ -131,14 +136,15 @@ def train_nodes(
     ----------
     problem : Problem
         Prepared.
+    trained : Trained
+        What is trained already; changed in place.
     nodes : list of Node
+        Of the trees.
     machine : Solver
         Its models are linear, with a column for each class.
-    state : mapping of str to array, optional
     check : callable
         Given the bytes of the weights so far, raises TooLargeError where that is too much.
     """
-    trained = Trained() if state is None else Trained.resumed(nodes, problem.n_features, state)
     length = np.diff(problem.X.indptr)
     work = [int(length[node.rows].sum()) * node.n_children for node in nodes]
     with ThreadPoolExecutor(machine.threads) as threads:

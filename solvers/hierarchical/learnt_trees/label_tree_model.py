@@ -1,16 +1,19 @@
 """Models over learnt label trees: every class scored by the margins along its path, in several trees."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from numpy.typing import NDArray
 
-from solvers.core.model import Floats, Model
+from solvers.core.model import Contributions, Model
+from solvers.hierarchical.learnt_trees.secants import hinge_secants, log_mean_exp, mean_secants
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Floats32, Ints32
 from solvers.numerics.copies import copy
+
+# of the mean of the exponentials, so that every score is finite
+LEAST = np.float32(1e-30)
 
 
 class LabelTreeModel(Model):
@@ -33,12 +36,7 @@ class LabelTreeModel(Model):
     kind = "label_trees"
 
     def __init__(
-        self,
-        classes: Sequence[str],
-        W: sp.csr_matrix,
-        intercept: NDArray[np.float32],
-        parent: NDArray[np.int32],
-        label: NDArray[np.int32],
+        self, classes: Sequence[str], W: sp.csr_matrix, intercept: Floats32, parent: Ints32, label: Ints32
     ) -> None:
         self.classes = tuple(classes)
         self.n_features = int(W.shape[0])
@@ -55,37 +53,59 @@ class LabelTreeModel(Model):
         intercept = self.W[-1].toarray()[0] * np.float32(value)
         return LabelTreeModel(self.classes, self.W[:-1], intercept, self.parent, self.label)
 
-    def scores(self, X: sp.csr_matrix) -> Floats:
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features; the model has {self.n_features}")
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
+        self.check_width(X)
         scores = np.zeros((X.shape[0], len(self.classes)), np.float32)
         self._score(X.indptr, X.indices, X.data, scores)
         return scores
 
-    def _score(
-        self,
-        indptr: NDArray[np.int32],
-        indices: NDArray[np.int32],
-        data: NDArray[np.floating[Any]],
-        scores: NDArray[np.float32],
-    ) -> None:
+    def _score(self, indptr: Ints32, indices: Ints32, data: AnyFloats, scores: Floats32) -> None:
         fixed = self.W.indptr, self.W.indices, self.W.data, self.intercept, self.parent, self.label
         _score_rows(indptr, indices, data.astype(np.float32), *fixed, scores)
 
-    def score_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> Floats:
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
         scores = np.zeros((1, len(self.classes)), np.float32)
         indptr = np.array([0, len(indices)], np.int32)
         self._score(indptr, indices, values, scores)
         return np.asarray(scores[0])
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions:
+        """By secants from the empty row: the intercept is what its score is."""
+        found = self._parts(indices, values, best)
+        if rival is None:
+            return found
+        other = self._parts(indices, values, rival)
+        return Contributions(found.parts - other.parts, found.intercept - other.intercept, additive=False)
+
+    def _parts(self, indices: Ints32, values: Floats, class_: int) -> Contributions:
+        """Those of one class's score: the paths to its leaves, and what each of their nodes brings."""
+        paths = [self._path(leaf) for leaf in np.flatnonzero(self.label == class_).tolist()]
+        nodes = [node for path in paths for node in path]
+        lengths = [len(path) for path in paths]
+        products = self.W[indices][:, nodes].toarray().astype(np.float64) * values[:, None]
+        before = self.intercept[nodes].astype(np.float64)
+        after = before + products.sum(axis=0)
+        first = np.cumsum([0, *lengths[:-1]])
+        losses = [-np.add.reduceat(np.maximum(0.0, 1.0 - z) ** 2, first) for z in (after, before)]
+        floor = float(np.log(LEAST))
+        of_trees = mean_secants(losses[0], losses[1], floor)
+        multipliers = hinge_secants(after, before) * np.repeat(of_trees, lengths)
+        return Contributions(products @ multipliers, log_mean_exp(losses[1], floor), additive=False)
+
+    def _path(self, node: int) -> list[int]:
+        """From a node up to the child of the root."""
+        path = []
+        while self.parent[node] >= 0:
+            path.append(node)
+            node = int(self.parent[node])
+        return path
+
+    def arrays(self) -> dict[str, Array]:
         weights = {"indptr": self.W.indptr, "indices": self.W.indices, "data": self.W.data}
         return weights | {"intercept": self.intercept, "parent": self.parent, "label": self.label}
 
     @classmethod
-    def from_arrays(
-        cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, NDArray[Any]]
-    ) -> "LabelTreeModel":
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "LabelTreeModel":
         intercept, parent, label = arrays["intercept"], arrays["parent"], arrays["label"]
         n_nodes = len(parent)
         stored_arrays.require_parents(parent)
@@ -97,16 +117,16 @@ class LabelTreeModel(Model):
 
 @njit(cache=True, nogil=True)
 def _score_rows(
-    indptr: NDArray[np.int32],
-    indices: NDArray[np.int32],
-    data: NDArray[np.float32],
-    W_indptr: NDArray[np.int32],
-    W_indices: NDArray[np.int32],
-    W_data: NDArray[np.float32],
-    intercept: NDArray[np.float32],
-    parent: NDArray[np.int32],
-    label: NDArray[np.int32],
-    scores: NDArray[np.float32],
+    indptr: Ints32,
+    indices: Ints32,
+    data: Floats32,
+    W_indptr: Ints32,
+    W_indices: Ints32,
+    W_data: Floats32,
+    intercept: Floats32,
+    parent: Ints32,
+    label: Ints32,
+    scores: Floats32,
 ) -> None:
     """Margins of all nodes, losses summed down the trees, and the mean of their exponentials, row by row."""
     n_nodes = len(parent)
@@ -130,4 +150,4 @@ def _score_rows(
             if label[node] >= 0:
                 scores[i, label[node]] += np.exp(z[node])
         for c in range(scores.shape[1]):
-            scores[i, c] = np.log(max(scores[i, c] / n_trees, np.float32(1e-30)))
+            scores[i, c] = np.log(max(scores[i, c] / n_trees, LEAST))

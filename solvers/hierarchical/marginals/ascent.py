@@ -22,6 +22,7 @@ from solvers.hierarchical.marginals.example import MarkovTree, Sets
 from solvers.hierarchical.marginals.visits import VISITED, Sums
 from solvers.labels.taxonomy import Weighting
 from solvers.numerics import coefficients
+from solvers.numerics.array_types import Floats, Ints
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.rows import Rows, arrange
 from solvers.numerics.rows import weights as zero_weights
@@ -35,8 +36,6 @@ ROOM = 1 << 16
 REBUILD_EPOCHS = 16
 # an example is left as it is if its part of the gap is this share of the tolerance, or less
 NEGLIGIBLE = 0.01
-
-Floats = NDArray[np.float64]
 
 
 class MarkovAscent:
@@ -116,7 +115,7 @@ class MarkovAscent:
         n = int(np.count_nonzero(self.filled)) * self.n_columns
         return float(np.asarray(state["mass_length"])[self.filled].sum() / n) if n else 0.0
 
-    def weights(self, state: State) -> tuple[NDArray[np.int64], Floats]:
+    def weights(self, state: State) -> tuple[Ints, Floats]:
         """The features that some example has, and one vector a node in that order, for the rule of the best set."""
         W = np.empty((len(self.features), len(self.tree.parent)))
         self._masses.to_nodes(self.tree, self._resume(state).vectors(), W)

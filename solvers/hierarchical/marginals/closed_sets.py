@@ -12,12 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.hierarchical.marginals.example import Example, MarkovTree, Sets
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
+from solvers.numerics.array_types import Floats, Ints32
 
 
 class Groups(NamedTuple):
@@ -27,11 +24,11 @@ class Groups(NamedTuple):
     ``last`` and ``curvature`` are of a group, by its head.
     """
 
-    reach: NDArray[np.int32]
-    head: NDArray[np.int32]
-    following: NDArray[np.int32]
-    last: NDArray[np.int32]
-    curvature: NDArray[np.float64]
+    reach: Ints32
+    head: Ints32
+    following: Ints32
+    last: Ints32
+    curvature: Floats
 
 
 @njit(nogil=True)
@@ -39,7 +36,7 @@ def blank_groups(m: int) -> Groups:
     """Room for the groups of m nodes."""
     return Groups(
         np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m)
-    )  # fmt: skip
+    )
 
 
 @njit(nogil=True)
@@ -139,8 +136,8 @@ def _towards_best(tree: MarkovTree, bound: float, K: float, gap: float, example:
 
 @njit(inline="always")
 def _move(
-    parent: Ints, first_child: Ints, degree: Floats, bound: float, K: float, j: int, p: Floats, g: Floats
-) -> None:  # fmt: skip
+    parent: Ints32, first_child: Ints32, degree: Floats, bound: float, K: float, j: int, p: Floats, g: Floats
+) -> None:
     """The exact step of one mass between its largest child's and its parent's."""
     above = parent[j]
     top = p[above] if above >= 0 else bound
@@ -162,7 +159,7 @@ def _move(
 
 
 @njit(inline="always")
-def _append_children(first_child: NDArray[np.int32], j: int, reach: NDArray[np.int32], n: int) -> Any:
+def _append_children(first_child: Ints32, j: int, reach: Ints32, n: int) -> Any:
     """Put the children of a node, of the root for -1, at the end of a list of n nodes; its new length."""
     for child in range(first_child[j + 1], first_child[j + 2]):
         reach[n] = child
@@ -171,7 +168,7 @@ def _append_children(first_child: NDArray[np.int32], j: int, reach: NDArray[np.i
 
 
 @njit(nogil=True)
-def _move_down(tree: MarkovTree, bound: float, K: float, example: Example, reach: NDArray[np.int32]) -> Any:
+def _move_down(tree: MarkovTree, bound: float, K: float, example: Example, reach: Ints32) -> Any:
     """Steps of single masses, parents first; ``reach`` becomes the nodes under one with mass, the only ones to move.
 
     They ascend, as nodes are numbered level by level. Returns how many they are.
@@ -212,8 +209,8 @@ def _make_groups(tree: MarkovTree, example: Example, n: int, groups: Groups) -> 
 
 @njit(nogil=True)
 def _move_group(
-    parent: Ints, first_child: Ints, degree: Floats, bound: float, K: float, first: int, p: Floats, g: Floats,
-    head: Ints, following: Ints, curvature: Floats,
+    parent: Ints32, first_child: Ints32, degree: Floats, bound: float, K: float, first: int, p: Floats, g: Floats,
+    head: Ints32, following: Ints32, curvature: Floats
 ) -> None:  # fmt: skip
     """The exact step of a group, as a unit, between the largest mass below and that of its first node's parent."""
     above = parent[first]

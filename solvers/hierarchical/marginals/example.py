@@ -8,19 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Bools, Floats, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients
-
-Floats = NDArray[np.float64]
 
 
 class MarkovTree(NamedTuple):
     """A label tree: parents, children in compressed rows, and twice one more than the children of every node."""
 
-    parent: NDArray[np.int32]
-    first_child: NDArray[np.int32]
-    degree: NDArray[np.float64]
+    parent: Ints32
+    first_child: Ints32
+    degree: Floats
 
 
 class Sets(NamedTuple):
@@ -30,10 +28,10 @@ class Sets(NamedTuple):
     labelings compete with the true set, so that edges have masses behind those of the nodes, else closed ones alone.
     """
 
-    indptr: NDArray[np.int64]
-    nodes: NDArray[np.int32]
-    bound: NDArray[np.float64]
-    worth: NDArray[np.float64]
+    indptr: Ints
+    nodes: Ints32
+    bound: Floats
+    worth: Floats
     hierarchical: bool
     edges: bool
 
@@ -44,14 +42,14 @@ class Example(NamedTuple):
     ``is_true`` flags where the masses of the true set are, ``best`` the best set or labeling; ``direction`` is scratch.
     """
 
-    scores: NDArray[np.float64]
-    loss: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    mass: NDArray[np.float64]
-    before: NDArray[np.float64]
-    direction: NDArray[np.float64]
-    is_true: NDArray[np.bool_]
-    best: NDArray[np.bool_]
+    scores: Floats
+    loss: Floats
+    gradient: Floats
+    mass: Floats
+    before: Floats
+    direction: Floats
+    is_true: Bools
+    best: Bools
 
 
 @njit(nogil=True)

@@ -13,23 +13,19 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.hierarchical.marginals.example import Example, MarkovTree, Sets
+from solvers.numerics.array_types import Bools, Floats, Ints32
 from solvers.numerics.copies import copy
 
 SWEEPS = 2
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Flags = NDArray[np.bool_]
 
 
 class Edges(NamedTuple):
     """Scratch of a step: by mass a product with the norm's matrix, by node whether the edge above goes along."""
 
-    product: NDArray[np.float64]
-    along: NDArray[np.bool_]
+    product: Floats
+    along: Bools
 
 
 @njit(nogil=True)
@@ -72,7 +68,7 @@ def gradient_on_labelings(tree: MarkovTree, example: Example) -> None:
 
 
 @njit(inline="always")
-def _add_product(parent: NDArray[np.int32], s: Floats, g: Floats) -> None:
+def _add_product(parent: Ints32, s: Floats, g: Floats) -> None:
     """g += the matrix of the squared norm times s."""
     m = parent.shape[0]
     for j in range(m):
@@ -162,7 +158,8 @@ def _choose(up: bool, bound: float, r: float, other: float, own: float, slope: f
 
 @njit(inline="always")
 def _move(
-    parent: Ints, first_child: Ints, degree: Floats, bound: float, K: float, j: int, p: Floats, g: Floats, along: Flags
+    parent: Ints32, first_child: Ints32, degree: Floats, bound: float, K: float, j: int, p: Floats, g: Floats,
+    along: Bools,
 ) -> None:  # fmt: skip
     """The exact step of one mass up or down, each edge's mass going along or not as it gains more."""
     m = parent.shape[0]
@@ -187,8 +184,8 @@ def _move(
 
 @njit(inline="always")
 def _shift(
-    parent: Ints, first_child: Ints, K: float, j: int, step: float, p: Floats, g: Floats, along: Flags
-) -> None:  # fmt: skip
+    parent: Ints32, first_child: Ints32, K: float, j: int, step: float, p: Floats, g: Floats, along: Bools
+) -> None:
     """Move p_j by step, and with it the masses of those of its edges that ``along`` flags, by child."""
     m = parent.shape[0]
     p[j] += step
@@ -209,7 +206,7 @@ def _shift(
 
 
 @njit(inline="always")
-def _move_edge(parent: Ints, bound: float, K: float, j: int, p: Floats, g: Floats) -> None:
+def _move_edge(parent: Ints32, bound: float, K: float, j: int, p: Floats, g: Floats) -> None:
     """The exact step of the mass of the edge above j alone."""
     m, above = parent.shape[0], parent[j]
     if above < 0:

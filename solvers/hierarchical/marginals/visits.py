@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.hierarchical.marginals.closed_sets import (
     ascend_on_sets,
@@ -25,11 +24,10 @@ from solvers.hierarchical.marginals.labelings import (
     gradient_on_labelings,
     losses_of_labelings,
 )
+from solvers.numerics.array_types import Bytes, Floats, Ints32
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.row_sums import sum_rows
 from solvers.numerics.rows import Rows
-
-Floats = NDArray[np.float64]
 
 # what the visits of an epoch have met: the examples' parts of the duality gap, the largest of them per bound
 VISITED = np.dtype([("gap", "f8"), ("violation", "f8")])
@@ -71,12 +69,12 @@ def visit(
     sets: Sets,
     damping: float,
     negligible: float,
-    order: NDArray[np.int32],
+    order: Ints32,
     begin: int,
     stop: int,
-    E: NDArray[np.float64],
+    E: Floats,
     pool: Coefficients,
-    unchanged: NDArray[np.uint8],
+    unchanged: Bytes,
     visited: Any,
 ) -> int:
     """Exact steps on the examples order[begin:stop], until the pool is full; the place of the first not visited.

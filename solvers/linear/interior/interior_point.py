@@ -10,90 +10,22 @@ examples, where ascent over single examples needs passes in proportion to C.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.memory import TooLargeError
-from solvers.linear.interior import barrier_blocks as kernels
+from solvers.linear.interior import barrier_blocks
+from solvers.linear.interior.iterate import Iterate, Losses
 from solvers.linear.interior.normal_equations import CHUNK, DENSE, NormalEquations
-
-Array = NDArray[np.float64]
+from solvers.numerics.array_types import Array, Floats
 
 BACK_OFF = 0.995
 PATIENCE = 12
 REFINEMENTS = 6
 DAMPINGS = 5
-
-
-@dataclass(frozen=True)
-class Losses:
-    """One hinge loss ``B_ic max(0, m_ic - s_ic f_c(x_i))`` for every example and class.
-
-    Attributes
-    ----------
-    signs : int8 array, shape (n_samples, n_classes)
-        s, each +1 or -1.
-    margins : float64 array, shape (n_samples, n_classes)
-        m, not negative.
-    bounds : float64 array, shape (n_samples, n_classes)
-        B, not negative; a loss whose bound is 0 is absent.
-    """
-
-    signs: NDArray[np.int8]
-    margins: Array
-    bounds: Array
-
-    @classmethod
-    def of_classes(
-        cls, y: NDArray[np.int32], n_classes: int, costs: Array, own: tuple[float, float], rest: tuple[float, float]
-    ) -> "Losses":
-        """Losses that differ only between the true class of an example, with sign +1, and the rest, with -1.
-
-        Parameters
-        ----------
-        y : int array, shape (n_samples,)
-        n_classes : int
-        costs : float64 array, shape (n_samples,)
-            C times the weight of each example.
-        own, rest : (margin, weight)
-            Margin and weight of the loss of the true class and of all other classes; weight 0 leaves it out.
-        """
-        true = y[:, None] == np.arange(n_classes)
-        bounds = costs[:, None] * np.where(true, own[1], rest[1])
-        return cls(np.where(true, 1, -1).astype(np.int8), np.where(true, own[0], rest[0]).astype(np.float64), bounds)
-
-
-@dataclass(frozen=True)
-class Iterate:
-    """Where the method stands after one iteration.
-
-    Attributes
-    ----------
-    number : int
-        Iterations done; 0 for the starting point.
-    primal : float
-        Objective at ``state["W"]``, the best point so far, which satisfies the constraint.
-    dual : float
-        The best lower bound so far, proved by dual variables inside their box.
-    violation : float
-        Largest step that the gradient would take a dual variable within its box, in units of the margin.
-    stalled : bool
-        Rounding leaves nothing to gain; no iterate follows.
-    state : mapping of str to array
-        ``W`` (n_features, n_classes), ``alpha`` (n_samples, n_classes), zero where a loss is absent, and what it takes
-        to resume bit-identically; live, so copy or write them before the next iterate is asked for.
-    """
-
-    number: int
-    primal: float
-    dual: float
-    violation: float
-    stalled: bool
-    state: Mapping[str, NDArray[Any]]
 
 
 def estimate_bytes(n_samples: int, n_features: int, n_classes: int, density: float = 1.0) -> int:
@@ -103,18 +35,12 @@ def estimate_bytes(n_samples: int, n_features: int, n_classes: int, density: flo
     return 8 * (dense + 12 * n * k + 2 * k * d * d + 8 * k * d + 4 * d * d + 2 * CHUNK * d)
 
 
-def estimate_flops(n_samples: int, n_features: int, n_classes: int) -> int:
-    """Floating point operations of one iteration if X is dense and every loss is there."""
-    n, d, k = n_samples, n_features, n_classes
-    return k * (n * d * d + d**3 + 8 * n * d + 100 * n)
-
-
 def iterations(
     X: sp.csr_matrix,
     losses: Losses,
     *,
     sum_to_zero: bool,
-    state: Mapping[str, NDArray[Any]] | None = None,
+    state: Mapping[str, Array] | None = None,
     limit_bytes: int = 4 << 30,
 ) -> Iterator[Iterate]:
     """Iterates from the starting point, or from the one after ``state``; they end only when the method stalls.
@@ -146,7 +72,7 @@ def iterations(
     return _iterate(X, losses, sum_to_zero, state)
 
 
-def around(X: sp.csr_matrix, losses: Losses, W: Array) -> dict[str, NDArray[Any]]:
+def around(X: sp.csr_matrix, losses: Losses, W: Floats) -> dict[str, Array]:
     """The state of a starting point at W (n_features, n_classes), as from the solution of a problem with other bounds.
 
     Slacks and dual variables are the centred ones: all products of a slack and its multiplier are equal, and together
@@ -156,17 +82,16 @@ def around(X: sp.csr_matrix, losses: Losses, W: Array) -> dict[str, NDArray[Any]
     margins = losses.margins - losses.signs * (X @ W)
     primal = 0.5 * float(np.vdot(W, W)) + float((losses.bounds * np.maximum(margins, 0.0)).sum())
     if primal == 0.0:
-        return _start(X.shape[1], losses)._asdict()
+        return _start(X.shape[1], losses).state()
     target = primal / np.count_nonzero(present)
     bounds = np.where(present, losses.bounds, 1.0)
     slack, xi = _centred(bounds, margins, target), _centred(bounds, -margins, target)
     alpha, beta = np.minimum(target / slack, bounds), np.minimum(target / xi, bounds)
-    clock = np.array([np.inf, 0.0, 0.0, np.inf, 0.0, 0.0])
     alpha, beta, slack, xi = (np.where(present, part, 0.0) for part in (alpha, beta, slack, xi))
-    return _Point(np.zeros_like(W), W.copy(), alpha, beta, slack, xi, clock)._asdict()
+    return _Point(np.zeros_like(W), W.copy(), alpha, beta, slack, xi, _Progress()).state()
 
 
-def _centred(bounds: Array, margins: Array, target: float) -> Array:
+def _centred(bounds: Floats, margins: Floats, target: float) -> Floats:
     """The positive root p of ``target / p + target / (p + v) = B``: of the two forms that without cancellation."""
     half = bounds * margins - 2.0 * target
     root = np.hypot(bounds * margins, 2.0 * target)
@@ -176,33 +101,58 @@ def _centred(bounds: Array, margins: Array, target: float) -> Array:
 
 
 def _iterate(
-    X: sp.csr_matrix, losses: Losses, sum_to_zero: bool, state: Mapping[str, NDArray[Any]] | None
+    X: sp.csr_matrix, losses: Losses, sum_to_zero: bool, state: Mapping[str, Array] | None
 ) -> Iterator[Iterate]:
     newton = _Newton(X, losses, sum_to_zero)
-    point = _start(X.shape[1], losses) if state is None else _Point(*(np.array(state[f]) for f in _Point._fields))
-    told = state is not None
+    point = _start(X.shape[1], losses) if state is None else _Point.of(state)
+    reported = state is not None
     while True:
         violation = newton.measure(point)
-        primal, dual, number, _, _, stalled = point.clock
-        if not told:
-            yield Iterate(int(number), float(primal), float(dual), violation, bool(stalled), point._asdict())
-        if stalled:
+        at = point.progress
+        if not reported:
+            yield Iterate(int(at.number), at.primal, at.dual, violation, bool(at.stalled), point.state())
+        if at.stalled:
             return
-        point.clock[5] = not newton.step(point)
-        point.clock[2] += 1
-        told = False
+        at.stalled = float(not newton.step(point))
+        at.number += 1.0
+        reported = False
+
+
+@dataclass
+class _Progress:
+    """Best bounds so far, iterations done, the least gap so far and its iteration, whether rounding ended the method.
+
+    All are floats, as in the array of a state.
+    """
+
+    primal: float = np.inf
+    dual: float = 0.0
+    number: float = 0.0
+    least_gap: float = np.inf
+    least_gap_at: float = 0.0
+    stalled: float = 0.0
 
 
 class _Point(NamedTuple):
-    """All that changes; ``clock``: best primal, best dual, iterations, gap last gained from, when, stalled."""
+    """All that changes."""
 
-    W: Array
-    weights: Array
-    alpha: Array
-    beta: Array
-    slack: Array
-    xi: Array
-    clock: Array
+    W: Floats
+    weights: Floats
+    alpha: Floats
+    beta: Floats
+    slack: Floats
+    xi: Floats
+    progress: _Progress
+
+    @classmethod
+    def of(cls, state: Mapping[str, Array]) -> "_Point":
+        """From a state, by copies."""
+        W, weights, alpha, beta, slack, xi, progress = (np.array(state[name]) for name in cls._fields)
+        return cls(W, weights, alpha, beta, slack, xi, _Progress(*progress.tolist()))
+
+    def state(self) -> dict[str, Array]:
+        """The arrays, live, and the progress as one of its own."""
+        return self._asdict() | {"progress": np.array(astuple(self.progress))}
 
 
 def _start(n_features: int, losses: Losses) -> _Point:
@@ -213,8 +163,7 @@ def _start(n_features: int, losses: Losses) -> _Point:
     xi = np.where(present, 0.5 * (m + np.hypot(m, 2.0 * (centre or 1.0))), 0.0)
     half = 0.5 * losses.bounds
     W = np.zeros((n_features, m.shape[1]))
-    clock = np.array([np.inf, 0.0, 0.0, np.inf, 0.0, 0.0])
-    return _Point(W, W.copy(), half, half.copy(), np.where(present, xi - m, 0.0), xi, clock)
+    return _Point(W, W.copy(), half, half.copy(), np.where(present, xi - m, 0.0), xi, _Progress())
 
 
 class _Newton:
@@ -232,23 +181,25 @@ class _Newton:
 
     def measure(self, point: _Point) -> float:
         """Bounds, residuals and scalings at the point; keeps what is best in it. Returns the violation."""
-        clock, W = point.clock, point.weights
+        at, W = point.progress, point.weights
         F = self.X @ W
-        hinge, linear, self.gap, violation = kernels.measure(*self.spec, F, *point[2:6], self.v, self.D, self.signed)
+        hinge, linear, self.gap, violation = barrier_blocks.measure(
+            *self.spec, F, *point[2:6], self.v, self.D, self.signed
+        )
         U = self.equations.centred(self.transposed @ self.signed)
         self.lack = U - W
         square = float(np.vdot(U, U))
         t = min(1.0, linear / square) if square > 0 else 1.0
         primal = 0.5 * float(np.vdot(W, W)) + hinge
-        if primal < clock[0]:
-            clock[0] = primal
+        if primal < at.primal:
+            at.primal = primal
             point.W[:] = W
-        clock[1] = min(max(clock[1], t * linear - 0.5 * t * t * square), clock[0])
+        at.dual = min(max(at.dual, t * linear - 0.5 * t * t * square), at.primal)
         total = self.gap + 0.5 * float(np.vdot(self.lack, self.lack))
-        if total < 0.9 * clock[3]:
-            clock[3:5] = total, clock[2]
-        elif clock[2] - clock[4] >= PATIENCE:
-            clock[5] = 1.0
+        if total < 0.9 * at.least_gap:
+            at.least_gap, at.least_gap_at = total, at.number
+        elif at.number - at.least_gap_at >= PATIENCE:
+            at.stalled = 1.0
         return float(violation)
 
     def step(self, point: _Point) -> bool:
@@ -271,22 +222,22 @@ class _Newton:
         """Predictor and corrector (Mehrotra 1992, section 2)."""
         if self._direction(self.v) is None:
             return False
-        length, cross = kernels.predict(*point[2:6], self.dalpha)
+        length, cross = barrier_blocks.predict(*point[2:6], self.dalpha)
         length = min(1.0, length)
         share = max(0.0, 1.0 - length + length * length * cross / self.gap)
         target = share**3 * self.gap / (2 * self.count)
-        kernels.correct(target, *point[2:6], self.v, self.dalpha, self.r, self.q, self.signed)
+        barrier_blocks.correct(target, *point[2:6], self.v, self.dalpha, self.r, self.q, self.signed)
         Z = self._direction(self.signed)
         if Z is None:
             return False
-        length = min(1.0, BACK_OFF * kernels.finish(*point[2:6], self.dalpha, self.r, self.q))
+        length = min(1.0, BACK_OFF * barrier_blocks.finish(*point[2:6], self.dalpha, self.r, self.q))
         if not length > 1e-9:
             return False
-        kernels.advance(length, self.spec[2], *point[2:6], self.dalpha, self.r, self.q)
+        barrier_blocks.advance(length, self.spec[2], *point[2:6], self.dalpha, self.r, self.q)
         point.weights[:] = self.equations.centred(point.weights + length * Z)
         return True
 
-    def _direction(self, q: Array) -> Array | None:
+    def _direction(self, q: Floats) -> Floats | None:
         """Solve for the changes of W, which it returns, and of alpha, refining until W and alpha agree again.
 
         D magnifies rounding without limit; every refinement wins back some digits.
@@ -299,7 +250,7 @@ class _Newton:
         for _ in range(REFINEMENTS):
             Y = self.equations.solve(lack)
             Z += Y
-            kernels.move(self.spec[0], self.D, self.X @ Y, self.dalpha, self.signed)
+            barrier_blocks.move(self.spec[0], self.D, self.X @ Y, self.dalpha, self.signed)
             lack = self.equations.centred(self.lack + self.transposed @ self.signed - Z)
             left = float(np.vdot(lack, lack))
             if left <= 1e-9 * self.gap or not left < 0.25 * before:

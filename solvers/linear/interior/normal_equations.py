@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from solvers.linear.interior import barrier_blocks as kernels
-
-Array = NDArray[np.float64]
+from solvers.linear.interior import barrier_blocks
+from solvers.numerics.array_types import Floats
 
 DENSE = 0.25
 NARROW = 24
@@ -31,7 +29,7 @@ class NormalEquations:
         Whether the solutions shall sum to zero.
     """
 
-    def __init__(self, X: sp.csr_matrix, bounds: Array, sum_to_zero: bool) -> None:
+    def __init__(self, X: sp.csr_matrix, bounds: Floats, sum_to_zero: bool) -> None:
         n, self.d = X.shape
         self.rows = X
         self.X: Any = X.toarray() if X.nnz >= DENSE * n * self.d else X
@@ -39,10 +37,10 @@ class NormalEquations:
         # One pass over pairs of features for all classes beats BLAS on sparse or narrow X, unless most of D is zero.
         mostly = 8 * np.count_nonzero(bounds) > bounds.size
         self.by_rows = sp.issparse(self.X) or (self.d <= NARROW and mostly)
-        self.factors: list[Array] = []
+        self.factors: list[Floats] = []
         self.joint = np.empty((0, 0))
 
-    def factor(self, D: Array) -> bool:
+    def factor(self, D: Floats) -> bool:
         """Prepare for :meth:`solve` with weights D (n_samples, n_classes) >= 0; False if rounding does not let it."""
         self.factors, inverses = [], np.zeros((self.d, self.d), order="F")
         for G in self._grams(D):
@@ -59,7 +57,7 @@ class NormalEquations:
             self.joint = joint
         return True
 
-    def solve(self, right: Array) -> Array:
+    def solve(self, right: Floats) -> Floats:
         """The solutions, shape (n_features, n_classes)."""
         Z = np.empty_like(right)
         for c, L in enumerate(self.factors):
@@ -71,15 +69,15 @@ class NormalEquations:
             Z[:, c] -= dpotrs(L, shift, lower=1)[0]
         return self.centred(Z)
 
-    def centred(self, W: Array) -> Array:
+    def centred(self, W: Floats) -> Floats:
         """W (n_features, n_classes), made to sum to zero over the classes if asked for."""
         return W - W.mean(axis=1, keepdims=True) if self.sum_to_zero else W
 
-    def _grams(self, D: Array) -> Iterator[Array]:
+    def _grams(self, D: Floats) -> Iterator[Floats]:
         """``I + X' D_c X`` of one class after the other; the lower triangle counts."""
         if self.by_rows:
             packed = np.zeros((self.d * (self.d + 1) // 2, D.shape[1]))
-            kernels.gram(self.rows.indptr, self.rows.indices, self.rows.data, D, packed)
+            barrier_blocks.gram(self.rows.indptr, self.rows.indices, self.rows.data, D, packed)
             at = np.tril_indices(self.d)
         for c in range(D.shape[1]):
             G = np.eye(self.d, order="F")
@@ -96,7 +94,7 @@ class NormalEquations:
             yield G
 
 
-def _cholesky(G: Array) -> Array | None:
+def _cholesky(G: Floats) -> Floats | None:
     """Lower factor of G, of a slightly heavier diagonal if need be; None if that does not help either."""
     weight = 0.0
     diagonal = np.diagonal(G).copy()

@@ -8,19 +8,18 @@ An entry is a class and a value, in one cache line, each in the room of a float.
 reading one number of the directory and one vector of entries, whatever the length.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Array, Ints, Ints32
 from solvers.numerics.rows import Rows
-from solvers.numerics.simd import bit_length, equal_mask, lowest_bit, prefetch
+from solvers.numerics.simd import bit_length
 
 # of the pool: the end of the part that is used, the end of that which may be, the entries that a visit lacked, and the
 # bits that a class takes
 COUNTERS = np.dtype([("end", "i8"), ("limit", "i8"), ("lacking", "i8"), ("bits", "i8")])
-AHEAD = 3
 LONG = 32
 LANES = 16
 
@@ -40,11 +39,11 @@ class Lists(NamedTuple):
     counters : array of COUNTERS, shape (1,)
     """
 
-    middle: NDArray[np.int64]
-    start: NDArray[np.int64]
-    length: NDArray[np.int32]
-    cells: NDArray[Any]
-    counters: NDArray[Any]
+    middle: Ints
+    start: Ints
+    length: Ints32
+    cells: Array
+    counters: Array
 
     @property
     def n_entries(self) -> int:
@@ -100,175 +99,6 @@ def multiply(lists: Lists, factor: float) -> None:
             lists.cells[2 * at + 1] *= by
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def add_scores(
-    indices: NDArray[np.int32],
-    data: NDArray[Any],
-    low: int,
-    high: int,
-    n_hot: int,
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    cells: NDArray[Any],
-    f: NDArray[Any],
-) -> None:
-    """f += sum of data[p] times the list of feature indices[p] over low <= p < high.
-
-    Each product is rounded with its addition, as in the sums of dense rows.
-    """
-    raw, scale, two = cells.view(np.int32), np.uint64(cells.itemsize // 4), np.uint64(2)
-    for p in range(low, high):
-        if p + 4 * AHEAD < high:
-            prefetch(start, indices[p + 4 * AHEAD] - n_hot)
-            prefetch(length, indices[p + 4 * AHEAD] - n_hot)
-        if p + 2 * AHEAD < high:
-            prefetch(cells, 2 * start[indices[p + 2 * AHEAD] - n_hot])
-        j, x = indices[p] - n_hot, data[p]
-        at = two * np.uint64(start[j])
-        for _ in range(length[j]):
-            c = np.uint64(raw[at * scale])
-            f[c] = x * cells[at + np.uint64(1)] + f[c]
-            at += two
-
-
-@njit(cache=True, nogil=True)
-def place(
-    indices: NDArray[np.int32],
-    low: int,
-    high: int,
-    n_hot: int,
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    cells: NDArray[Any],
-    bits: int,
-    wanted: NDArray[np.int32],
-    n: int,
-    slots: NDArray[np.int64],
-) -> bool:
-    """slots[t + n (p - low)] is the entry of class wanted[t] in the list of feature indices[p], -1 if there is none.
-
-    False if any is -1. What it takes to find an entry is asked for some features ahead, one thing after the other.
-    """
-    raw, step, complete = cells.view(np.int32), cells.itemsize // 2, True
-    every, double, stride = np.uint32(0x5555), 1, 8
-    if step == 4:
-        every, double, stride = np.uint32(0x1111), 2, 4
-    for p in range(low, min(low + 2 * AHEAD, high)):
-        _prefetch_directory(indices[p] - n_hot, start, length, raw, step, bits, wanted, n)
-    for p in range(low, min(low + AHEAD, high)):
-        _prefetch_entries(indices[p] - n_hot, start, length, raw, step, bits, wanted, n)
-    for p in range(low, high):
-        if p + 4 * AHEAD < high:
-            prefetch(start, indices[p + 4 * AHEAD] - n_hot)
-            prefetch(length, indices[p + 4 * AHEAD] - n_hot)
-        if p + 2 * AHEAD < high:
-            _prefetch_directory(indices[p + 2 * AHEAD] - n_hot, start, length, raw, step, bits, wanted, n)
-        if p + AHEAD < high:
-            _prefetch_entries(indices[p + AHEAD] - n_hot, start, length, raw, step, bits, wanted, n)
-        j, slot = indices[p] - n_hot, (p - low) * n
-        begin, m = start[j], length[j]
-        at, top = begin, begin + m
-        base, shift = _groups(begin, m, step, bits)
-        for t in range(n):
-            c = wanted[t]
-            if m > LONG:
-                at = begin + raw[base + (c >> shift)]
-                top = begin + raw[base + (c >> shift) + 1]
-            found, e = np.int64(-1), at
-            while e < top:
-                mask = equal_mask(raw, e << double, c) & every
-                if mask:
-                    found = e + (lowest_bit(mask) >> double)
-                    break
-                e += stride
-            if found >= top:
-                found = np.int64(-1)
-            slots[slot + t] = found
-            if found < 0:
-                complete = False
-    return complete
-
-
-@njit(cache=True, nogil=True)
-def score_placed(
-    data: NDArray[Any], low: int, high: int, cells: NDArray[Any], slots: NDArray[np.int64], n: int, f: NDArray[Any]
-) -> None:
-    """f[t] += sum of data[p] times the value of entry slots[t + n (p - low)] over low <= p < high."""
-    for p in range(low, high):
-        x, slot = data[p], (p - low) * n
-        for t in range(n):
-            if slots[slot + t] >= 0:
-                f[t] += x * cells[2 * slots[slot + t] + 1]
-
-
-@njit(cache=True, nogil=True)
-def update_placed(
-    data: NDArray[Any],
-    low: int,
-    high: int,
-    cells: NDArray[Any],
-    slots: NDArray[np.int64],
-    n_listed: int,
-    which: NDArray[np.int32],
-    steps: NDArray[Any],
-    n: int,
-) -> None:
-    """Add steps[t] data[p] to the entry of number which[t] among the n_listed that :func:`place` has found."""
-    for p in range(low, high):
-        x, slot = data[p], (p - low) * n_listed
-        for t in range(n):
-            cells[2 * slots[slot + which[t]] + 1] += steps[t] * x
-
-
-@njit(cache=True, nogil=True)
-def update(
-    indices: NDArray[np.int32],
-    data: NDArray[Any],
-    low: int,
-    high: int,
-    n_hot: int,
-    lists: Lists,
-    moved: NDArray[np.int32],
-    steps: NDArray[Any],
-    n: int,
-    slots: NDArray[np.int64],
-) -> None:
-    """Add steps[t] data[p] for the rising classes moved[t], which :func:`place` has looked for, to the lists."""
-    cells = lists.cells
-    for p in range(low, high):
-        x, slot, missing = data[p], (p - low) * n, 0
-        for t in range(n):
-            at = slots[slot + t]
-            if at >= 0:
-                cells[2 * at + 1] += steps[t] * x
-            else:
-                missing += 1
-        if missing > 0:
-            _insert(indices[p] - n_hot, lists, moved, steps, n, slots, slot, missing, x)
-
-
-@njit(cache=True, nogil=True)
-def lacking(indices: NDArray[np.int32], low: int, high: int, n_hot: int, length: NDArray[np.int32], n: int) -> int:
-    """Entries of the pool that n more classes may take in the lists of the features indices[low:high], or more."""
-    total = 0
-    for p in range(low, high):
-        m = length[indices[p] - n_hot]
-        if m + n > capacity(m):
-            total += directory(m + n, 4) + capacity(m + n)
-    return total
-
-
-@njit(cache=True, nogil=True)
-def sort_steps(moved: NDArray[np.int32], steps: NDArray[Any], n: int) -> None:
-    """Order the first n changes by class."""
-    for t in range(1, n):
-        c, s, to = moved[t], steps[t], t
-        while to > 0 and moved[to - 1] > c:
-            moved[to], steps[to] = moved[to - 1], steps[to - 1]
-            to -= 1
-        moved[to], steps[to] = c, s
-
-
 @njit(cache=True, nogil=True)
 def capacity(n: int) -> int:
     """Entries that a list of n has room for: the next of 0, 4, 6, 8, 12, 16, 24, ..."""
@@ -285,7 +115,7 @@ def directory(n: int, itemsize: int) -> int:
 
 
 @njit(inline="always")
-def _groups(begin: int, n: int, step: int, bits: int) -> tuple[int, int]:
+def groups(begin: int, n: int, step: int, bits: int) -> tuple[int, int]:
     """Where the directory of n entries from ``begin`` on begins, in int32s, and by what to shift a class for its group.
 
     There are 4 to 8 entries a group on average.
@@ -294,56 +124,9 @@ def _groups(begin: int, n: int, step: int, bits: int) -> tuple[int, int]:
     return begin * step - (1 << q) - 1, bits - q
 
 
-@njit(inline="always")
-def _prefetch_directory(
-    j: int,
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    raw: NDArray[np.int32],
-    step: int,
-    bits: int,
-    wanted: NDArray[np.int32],
-    n: int,
-) -> None:
-    if length[j] > LONG:
-        base, shift = _groups(start[j], length[j], step, bits)
-        for t in range(n):
-            prefetch(raw, base + (wanted[t] >> shift))
-    else:
-        for e in range(start[j] * step, (start[j] + length[j]) * step, 16):
-            prefetch(raw, e)
-
-
-@njit(inline="always")
-def _prefetch_entries(
-    j: int,
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    raw: NDArray[np.int32],
-    step: int,
-    bits: int,
-    wanted: NDArray[np.int32],
-    n: int,
-) -> None:
-    if length[j] > LONG:
-        base, shift = _groups(start[j], length[j], step, bits)
-        for t in range(n):
-            at = step * (start[j] + raw[base + (wanted[t] >> shift)])
-            prefetch(raw, at)
-            prefetch(raw, at + 15)
-
-
 @njit(cache=True, nogil=True)
-def _insert(
-    j: int,
-    lists: Lists,
-    moved: NDArray[np.int32],
-    steps: NDArray[Any],
-    n: int,
-    slots: NDArray[np.int64],
-    slot: int,
-    missing: int,
-    x: float,
+def insert(
+    j: int, lists: Lists, moved: Ints32, steps: Array, n: int, slots: Ints, slot: int, missing: int, x: float
 ) -> None:
     """Put steps[t] x for those of the n rising classes that have no slot into list j, which moves if it is full."""
     _, start, length, cells, counters = lists
@@ -375,7 +158,7 @@ def _insert(
             write -= 1
         index(cells, to, total, pool.bits)
     elif total > LONG:
-        base, shift = _groups(to, total, step, pool.bits)
+        base, shift = groups(to, total, step, pool.bits)
         g, more = 0, 0
         for t in range(n):
             if slots[slot + t] < 0:
@@ -384,16 +167,16 @@ def _insert(
                     raw[base + g] += more
                     g += 1
                 more += 1
-        for rest in range(base + g, begin * step):
-            raw[rest] += more
+        for above in range(base + g, begin * step):
+            raw[above] += more
 
 
 @njit(cache=True, nogil=True)
-def index(cells: NDArray[Any], begin: int, n: int, bits: int) -> None:
+def index(cells: Array, begin: int, n: int, bits: int) -> None:
     """Make the directory of the n entries from ``begin`` on."""
     if n > LONG:
         raw, step = cells.view(np.int32), cells.itemsize // 2
-        base, shift = _groups(begin, n, step, bits)
+        base, shift = groups(begin, n, step, bits)
         at = begin
         for g in range(begin * step - base):
             while at < begin + n and raw[step * at] >> shift < g:
@@ -402,7 +185,7 @@ def index(cells: NDArray[Any], begin: int, n: int, bits: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _split(indptr: NDArray[np.int64], indices: NDArray[np.int32], n_hot: int, middle: NDArray[np.int64]) -> None:
+def _split(indptr: Ints, indices: Ints32, n_hot: int, middle: Ints) -> None:
     """Where the features from n_hot on begin in every row."""
     for i in range(middle.shape[0]):
         low, high = indptr[i], indptr[i + 1]
@@ -416,7 +199,7 @@ def _split(indptr: NDArray[np.int64], indices: NDArray[np.int32], n_hot: int, mi
 
 
 @njit(cache=True, nogil=True)
-def _compact(lists: Lists, order: NDArray[np.int64]) -> None:
+def _compact(lists: Lists, order: Ints) -> None:
     """Move all lists towards the start of the pool, in the order in which they stand there."""
     _, start, length, cells, counters = lists
     end = 0
@@ -433,7 +216,7 @@ def _compact(lists: Lists, order: NDArray[np.int64]) -> None:
 
 
 @njit(inline="always")
-def end_at(cells: NDArray[Any], counters: NDArray[Any], end: int) -> None:
+def end_at(cells: Array, counters: Array, end: int) -> None:
     """End the used part of the pool here; what is behind it is zero, as in a pool that has been written and read."""
     for e in range(2 * end, 2 * counters[0].end):
         cells[e] = 0

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.memory import limit_bytes, refuse
 from solvers.linear.layouts import class_lists, hybrid_weights
 from solvers.linear.layouts.class_lists import Lists
 from solvers.linear.layouts.hybrid_weights import Weights
 from solvers.linear.layouts.layouts import SparseLayout
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.numerics.rows import ALIGNMENT, Rows, arrange, weights
 
 DENSE_CLASSES = 8192
@@ -31,8 +31,8 @@ ROOM = 1 << 16
 class Change(NamedTuple):
     """A change of the weights: of the dense rows, and of the value of every entry of the lists."""
 
-    hot: NDArray[Any]
-    values: NDArray[Any]
+    hot: Array
+    values: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +100,14 @@ class HybridLayout(SparseLayout):
         cells[:used] = W.lists.cells[:used]
         return Weights(W.hot, W.lists._replace(cells=cells))
 
-    def state(self, W: Weights) -> dict[str, NDArray[Any]]:
+    def state(self, W: Weights) -> dict[str, Array]:
         if W.lists is None:
             return {"W": W.hot}
         _, start, length, cells, counters = W.lists
         used, numbers = cells[: 2 * counters["end"][0]], counters.view(np.int64)
         return {"W": W.hot, "list_start": start, "list_length": length, "list_cells": used, "list_clock": numbers}
 
-    def restored(self, state: Mapping[str, NDArray[Any]]) -> Weights:
+    def restored(self, state: Mapping[str, Array]) -> Weights:
         n_entries = max(self.n_entries, int(_counters(state)["limit"][0])) if "list_clock" in state else 0
         W = self._zeros(len(state["W"]), n_entries)
         W.hot[:] = state["W"]
@@ -127,7 +127,7 @@ class HybridLayout(SparseLayout):
         total = super().square_norm(W.hot)
         return total if W.lists is None else float(class_lists.square_norm(W.lists, total))
 
-    def csr(self, state: Mapping[str, NDArray[Any]], n_features: int, class_of: NDArray[np.int32]) -> sp.csr_matrix:
+    def csr(self, state: Mapping[str, Array], n_features: int, class_of: Ints32) -> sp.csr_matrix:
         """The weights of a state that are not zero, shape (n_features, n_classes); column c is ``class_of[c]``."""
         start, length, cells = (state[f"list_{name}"] for name in ("start", "length", "cells"))
         W = Weights(state["W"], Lists(np.empty(0, np.int64), start, length, cells, _counters(state)))
@@ -140,14 +140,12 @@ class HybridLayout(SparseLayout):
         return Weights(hot, class_lists.empty(self.rows, n_features, n_hot, self.n_classes, n_entries))
 
 
-def _counters(state: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+def _counters(state: Mapping[str, Array]) -> Array:
     """Those of the lists of a state, which has them as whole numbers."""
     return np.asarray(state["list_clock"]).view(class_lists.COUNTERS)
 
 
-def _plan(
-    rows: Rows, counts: NDArray[np.int64], n_classes: int, lines: int
-) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
+def _plan(rows: Rows, counts: Ints, n_classes: int, lines: int) -> tuple[int, Floats, Floats]:
     """How many features to keep dense if time alone decides, and what visits of each row cost then.
 
     A list becomes about as long as ``k (1 - exp(-(n / k)^0.55 / 2))`` for a feature of n examples among k classes, as

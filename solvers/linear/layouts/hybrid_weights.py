@@ -4,23 +4,16 @@ Sums over the entries of an example run in the order of its features here as in 
 nothing, so that no bit of a result depends on which features are dense.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.linear.layouts.class_lists import (
-    AHEAD,
-    LANES,
-    Lists,
-    add_scores,
-    capacity,
-    directory,
-    end_at,
-    index,
-)
+from solvers.linear.layouts.class_lists import LANES, Lists, capacity, directory, end_at, index
+from solvers.linear.layouts.list_visits import AHEAD, add_scores
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.row_sums import sum_rows
 from solvers.numerics.rows import Rows
@@ -32,7 +25,7 @@ BATCH = 1 << 22
 class Weights(NamedTuple):
     """Weights of features in the order of :func:`solvers.numerics.rows.arrange`.
 
-    Kernels take the two apart, so that they are compiled without a trace of lists where there are none.
+    Compiled loops take the two apart, so that they are compiled without a trace of lists where there are none.
 
     Attributes
     ----------
@@ -42,13 +35,11 @@ class Weights(NamedTuple):
         Those of all other features, where there are any.
     """
 
-    hot: NDArray[Any]
+    hot: Array
     lists: Lists | None
 
 
-def to_csr(
-    W: Weights, features: NDArray[np.int64], n_features: int, n_classes: int, class_of: NDArray[np.int32]
-) -> sp.csr_matrix:
+def to_csr(W: Weights, features: Ints, n_features: int, n_classes: int, class_of: Ints32) -> sp.csr_matrix:
     """The weights that are not zero, shape (n_features, n_classes): row j stands for ``features[j]``, c for a class."""
     assert W.lists is not None
     number = np.full(n_features, -1)
@@ -62,7 +53,7 @@ def to_csr(
 
 
 @njit(cache=True, nogil=True)
-def score(rows: Rows, i: int, hot: NDArray[Any], lists: Lists | None, f: NDArray[Any]) -> None:
+def score(rows: Rows, i: int, hot: Array, lists: Lists | None, f: Array) -> None:
     """f = W' x_i, the padding included."""
     low, high = rows.indptr[i], rows.indptr[i + 1]
     if lists is None:
@@ -74,9 +65,7 @@ def score(rows: Rows, i: int, hot: NDArray[Any], lists: Lists | None, f: NDArray
 
 
 @njit(cache=True, nogil=True)
-def sum_by_row(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], costs: NDArray[np.float64], total: NDArray[np.float64]
-) -> None:
+def sum_by_row(indptr: Ints, indices: Ints32, costs: Floats, total: Floats) -> None:
     """total[i] = sum of the costs of the features of row i."""
     for i in range(total.shape[0]):
         for p in range(indptr[i], indptr[i + 1]):
@@ -84,7 +73,7 @@ def sum_by_row(
 
 
 @njit(cache=True, nogil=True)
-def rebuild(rows: Rows, pool: Coefficients, hot: NDArray[Any], lists: Lists) -> bool:
+def rebuild(rows: Rows, pool: Coefficients, hot: Array, lists: Lists) -> bool:
     """W = sum_i v_i x_i' afresh, free of rounding and of entries that no dual variable stands for; False without room.
 
     Lists are made in the order of their features, from a batch of columns of X at a time.
@@ -150,9 +139,7 @@ def rebuild(rows: Rows, pool: Coefficients, hot: NDArray[Any], lists: Lists) -> 
 
 
 @njit(inline="always")
-def _gather(
-    w: NDArray[Any], words: NDArray[np.uint32], groups: NDArray[np.uint32], cells: NDArray[Any], to: int
-) -> None:
+def _gather(w: Array, words: NDArray[np.uint32], groups: NDArray[np.uint32], cells: Array, to: int) -> None:
     """Write the marked numbers of w as entries from ``to`` on, by rising class, and clear them and their marks."""
     raw, step = cells.view(np.int32), cells.itemsize // 2
     for group in range(groups.shape[0]):
@@ -168,9 +155,7 @@ def _gather(
 
 
 @njit(cache=True, nogil=True)
-def _count_nonzeros(
-    hot: NDArray[Any], lists: Lists, number: NDArray[np.int64], n_classes: int, count: NDArray[np.int64]
-) -> None:
+def _count_nonzeros(hot: Array, lists: Lists, number: Ints, n_classes: int, count: Ints) -> None:
     """count[j + 1] is how many weights of feature j are not zero; number[j] is the feature's place in W, or -1."""
     n_hot = hot.shape[0]
     for j in range(number.shape[0]):
@@ -187,14 +172,7 @@ def _count_nonzeros(
 
 @njit(cache=True, nogil=True)
 def _copy_nonzeros(
-    hot: NDArray[Any],
-    lists: Lists,
-    number: NDArray[np.int64],
-    n_classes: int,
-    class_of: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    data: NDArray[Any],
+    hot: Array, lists: Lists, number: Ints, n_classes: int, class_of: Ints32, indptr: Ints, indices: Ints32, data: Array
 ) -> None:
     """The weights that are not zero, by feature and class."""
     n_hot, raw, step = hot.shape[0], lists.cells.view(np.int32), lists.cells.itemsize // 2

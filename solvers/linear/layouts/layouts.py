@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.linear.layouts.dense_simd import TOGETHER, DenseRows
+from solvers.numerics.array_types import Array, Floats, Ints
 from solvers.numerics.rows import ALIGNMENT, arrange, square_norm, weights
 
 DENSE_FROM = 0.25
@@ -17,7 +17,7 @@ VISIT = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Rows as the kernels take them, and what visiting each costs, counted in vector operations.
+    """Rows as compiled loops take them, and what visiting each costs, counted in vector operations.
 
     Attributes
     ----------
@@ -29,9 +29,9 @@ class Layout:
     """
 
     rows: Any
-    features: NDArray[np.int64]
-    full: NDArray[np.float64]
-    listed: NDArray[np.float64]
+    features: Ints
+    full: Floats
+    listed: Floats
     n_classes: int
     dtype: np.dtype[Any]
 
@@ -43,11 +43,11 @@ class Layout:
         """The same weights, with room for what the last visit lacked."""
         return W
 
-    def state(self, W: Any) -> dict[str, NDArray[Any]]:
+    def state(self, W: Any) -> dict[str, Array]:
         """The arrays of the weights, for a step."""
         return {"W": W}
 
-    def restored(self, state: Mapping[str, NDArray[Any]]) -> Any:
+    def restored(self, state: Mapping[str, Array]) -> Any:
         """The weights of a step."""
         W = self.weights()
         W[:] = state["W"]
@@ -57,7 +57,7 @@ class Layout:
         """Multiply all weights, in place."""
         np.multiply(W, factor, out=W)
 
-    def by_feature(self, W: NDArray[Any]) -> NDArray[Any]:
+    def by_feature(self, W: Array) -> Array:
         """The weights as an array of shape (n_used, n_classes)."""
         raise NotImplementedError
 
@@ -78,7 +78,7 @@ class SparseLayout(Layout):
     def weights(self) -> Any:
         return weights(len(self.features), self.n_classes, self.dtype)
 
-    def by_feature(self, W: NDArray[Any]) -> NDArray[Any]:
+    def by_feature(self, W: Array) -> Array:
         return W[:, : self.n_classes]
 
     def square_norm(self, W: Any) -> float:
@@ -105,12 +105,12 @@ class DenseLayout(Layout):
         used = np.count_nonzero(np.bincount(X.indices, minlength=X.shape[1]))
         return bool(X.nnz >= DENSE_FROM * X.shape[0] * used)
 
-    def weights(self) -> NDArray[Any]:
+    def weights(self) -> Array:
         n_rows = -(-self.n_classes // TOGETHER) * TOGETHER
         return weights(n_rows, len(self.features), self.dtype)
 
-    def by_feature(self, W: NDArray[Any]) -> NDArray[Any]:
+    def by_feature(self, W: Array) -> Array:
         return W[: self.n_classes, : len(self.features)].T
 
-    def square_norm(self, W: NDArray[Any]) -> float:
+    def square_norm(self, W: Array) -> float:
         return float(square_norm(W, W.shape[1]))

@@ -4,16 +4,16 @@ A dual variable alpha_ic touches the weights of class y_i and of class c alone, 
 can be visited at the same time (Alber et al. 2017, Algorithm 4).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.linear.sharded.subproblem import solve
 from solvers.linear.sharded.task import Examples
 from solvers.linear.steps import block_step
 from solvers.numerics import coefficients
+from solvers.numerics.array_types import Array, Bytes, Floats, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.row_sums import sum_rows
 from solvers.numerics.rows import PARTS
@@ -26,10 +26,10 @@ class Halves(NamedTuple):
     ``host[a, b]`` is the shard that visits halves a and b.
     """
 
-    of: NDArray[np.int32]
-    column: NDArray[np.int32]
-    sizes: NDArray[np.int64]
-    host: NDArray[np.int32]
+    of: Ints32
+    column: Ints32
+    sizes: Ints
+    host: Ints32
 
 
 class Pair(NamedTuple):
@@ -37,8 +37,8 @@ class Pair(NamedTuple):
 
     first: int
     second: int
-    W_first: NDArray[Any]
-    W_second: NDArray[Any]
+    W_first: Array
+    W_second: Array
 
 
 @njit(cache=True, nogil=True)
@@ -47,10 +47,10 @@ def visit(
     halves: Halves,
     pair: Pair,
     pool: Coefficients,
-    order: NDArray[np.int32],
+    order: Ints32,
     begin: int,
-    changed: NDArray[np.uint8],
-    statistics: NDArray[Any],
+    changed: Bytes,
+    statistics: Array,
 ) -> int:
     """Exact block steps of order[begin:] on the classes of the other half; returns where the pool had no more room.
 
@@ -83,9 +83,7 @@ def visit(
         if first == second:
             f[own] = -np.inf
         m, n_kept, S0, total = _split_list(pool, halves, i, other, columns, old, kept, kept_values)
-        n, _, _ = block_step.candidates(
-            f, f_y, bound, K, S0, m, n_other, n_other, False, columns, b, old
-        )  # fmt: skip
+        n, _, _ = block_step.candidates(f, f_y, bound, K, S0, m, n_other, n_other, False, columns, b, old)
         solve(b, old, new, n, bound, S0, K, False, statistics)
         count, own_step, _, n_positive, _ = block_step.changes(old, new, n, columns, moved, steps, places)
         for t in range(count):
@@ -107,7 +105,7 @@ def visit(
 
 
 @njit(cache=True, nogil=True)
-def _names(halves: Halves, first: int, second: int, k: int) -> NDArray[np.int32]:
+def _names(halves: Halves, first: int, second: int, k: int) -> Ints32:
     """The classes of both halves by column."""
     names = np.empty((2, k), np.int32)
     for c in range(halves.of.shape[0]):
@@ -124,10 +122,10 @@ def _split_list(
     halves: Halves,
     i: int,
     other: int,
-    columns: NDArray[np.int32],
-    old: NDArray[np.float64],
-    kept: NDArray[np.int32],
-    kept_values: NDArray[np.float64],
+    columns: Ints32,
+    old: Floats,
+    kept: Ints32,
+    kept_values: Floats,
 ) -> tuple[int, int, float, float]:
     """Of example i's list the variables of the other half, by column, and behind a place left free all that are kept.
 
@@ -148,9 +146,7 @@ def _split_list(
 
 
 @njit(cache=True, nogil=True)
-def take(
-    pool: Coefficients, y: NDArray[np.int32], halves: Halves, rank: int, examples: NDArray[np.int32], own: Coefficients
-) -> None:
+def take(pool: Coefficients, y: Ints32, halves: Halves, rank: int, examples: Ints32, own: Coefficients) -> None:
     """Copy of the examples' lists what the shard visits; own has room for it."""
     for e in range(examples.shape[0]):
         i = examples[e]
@@ -167,7 +163,7 @@ def take(
             own.used[0] += n
 
 
-def report(own: Coefficients, examples: NDArray[np.int32], changed: NDArray[np.uint8]) -> Arrays:
+def report(own: Coefficients, examples: Ints32, changed: Bytes) -> Arrays:
     """What the other shards have to know of the examples' lists, for :func:`enter`."""
     lengths = np.maximum(own.length[examples] - 1, 0)
     starts = np.repeat(own.start[examples] + 1 - np.cumsum(lengths) + lengths, lengths)
@@ -175,7 +171,7 @@ def report(own: Coefficients, examples: NDArray[np.int32], changed: NDArray[np.u
     return [lengths.astype(np.int32), own.classes[places], own.values[places], changed[examples]]
 
 
-def enter(pool: Coefficients, y: NDArray[np.int32], examples: NDArray[np.int32], parts: list[Arrays]) -> Coefficients:
+def enter(pool: Coefficients, y: Ints32, examples: Ints32, parts: list[Arrays]) -> Coefficients:
     """The pool with the examples' lists as all shards have reported them."""
     lengths = np.stack([part[0] for part in parts])
     starts = np.cumsum([0, *(len(part[1]) for part in parts[:-1])])
@@ -187,13 +183,7 @@ def enter(pool: Coefficients, y: NDArray[np.int32], examples: NDArray[np.int32],
 
 @njit(cache=True, nogil=True)
 def _enter(
-    pool: Coefficients,
-    y: NDArray[np.int32],
-    examples: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    classes: NDArray[np.int32],
-    values: NDArray[np.float64],
+    pool: Coefficients, y: Ints32, examples: Ints32, lengths: Ints32, starts: Ints, classes: Ints32, values: Floats
 ) -> None:
     room = 1
     for e in range(examples.shape[0]):

@@ -4,22 +4,20 @@ Sums over examples are kept a class, in a fixed number of parts of the data; the
 their global order. Over classes, an example takes maxima and minima alone, which no order can change.
 """
 
-import itertools
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from solvers.linear.sharded.batch_updates import rebuild
 from solvers.linear.sharded.task import Examples, Shard
 from solvers.numerics import scaling_search
+from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.rows import Rows, above, score
 from solvers.numerics.scaling_search import note
 from solvers.numerics.simd import largest
-from solvers.numerics.thread_pool import ThreadPool
+from solvers.numerics.thread_pool import ThreadPool, pieces
 from solvers.sharding.exchange import Exchange, gather
 
 PARTS = 16
@@ -31,8 +29,8 @@ class Bounds(NamedTuple):
     primal: float
     dual: float
     scale: float
-    f_y: NDArray[Any]
-    violation: NDArray[np.float64]
+    f_y: Array
+    violation: Floats
 
 
 def certify(
@@ -51,8 +49,8 @@ def certify(
         A peer is lost.
     """
     rows, y, bounds, owner = examples
-    n, stops, features = len(y), _parts(len(y)), _parts(shard.W.shape[0])
-    thread_pool.run(partial(rebuild, rows, shard, pool, a, b) for a, b in features)
+    n, stops, features = len(y), pieces(len(y), PARTS), pieces(shard.W.shape[0], PARTS)
+    thread_pool.run(partial(_rebuild, rows, shard, pool, a, b) for a, b in features)
     f_y = np.zeros(n, shard.W.dtype)
     thread_pool.run(partial(_own_scores, rows, y, shard, f_y, a, b) for a, b in stops)
     rank_of = owner[y]
@@ -88,12 +86,8 @@ def certify(
 
 
 def _violations(
-    largest_loss: bool,
-    examples: Examples,
-    sums: NDArray[np.float64],
-    above: NDArray[np.float64],
-    below: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], float]:
+    largest_loss: bool, examples: Examples, sums: Floats, above: Floats, below: Floats
+) -> tuple[Floats, float]:
     """How far each example is from its optimality conditions, and the sum of the weighted largest losses.
 
     ``above`` is the largest gradient of a variable that may grow, ``below`` the least of one that may fall.
@@ -109,13 +103,29 @@ def _violations(
     return violation, float((examples.bounds * worst)[seen].sum())
 
 
-def _parts(n: int) -> list[tuple[int, int]]:
-    stops = np.linspace(0, n, min(n, PARTS) + 1).astype(int)
-    return [(int(a), int(b)) for a, b in itertools.pairwise(stops)]
+@njit(cache=True, nogil=True)
+def _rebuild(rows: Rows, shard: Shard, pool: Coefficients, begin: int, end: int) -> None:
+    """Rows begin to end of the shard's weights afresh from the coefficients."""
+    W = shard.W
+    W[begin:end] = 0
+    for i in range(pool.start.shape[0]):
+        start, stop = pool.start[i], pool.start[i] + pool.length[i]
+        if start == stop:
+            continue
+        p, last = rows.indptr[i], rows.indptr[i + 1]
+        if begin > 0:
+            p += np.searchsorted(rows.indices[p:last], begin)
+        while p < last and rows.indices[p] < end:
+            w, x = W[rows.indices[p]], rows.data[p]
+            for t in range(start, stop):
+                c = shard.local[pool.classes[t]]
+                if c >= 0:
+                    w[c] += pool.values[t] * x
+            p += 1
 
 
 @njit(cache=True, nogil=True)
-def _own_scores(rows: Rows, y: NDArray[np.int32], shard: Shard, f_y: NDArray[Any], begin: int, end: int) -> None:
+def _own_scores(rows: Rows, y: Ints32, shard: Shard, f_y: Array, begin: int, end: int) -> None:
     """f_y of the examples begin to end whose class the shard owns."""
     for i in range(begin, end):
         own = shard.local[y[i]]
@@ -132,11 +142,11 @@ def _margins(
     examples: Examples,
     shard: Shard,
     pool: Coefficients,
-    f_y: NDArray[Any],
-    losses: NDArray[np.float64],
-    terms: NDArray[np.float64],
-    up: NDArray[np.float64],
-    low: NDArray[np.float64],
+    f_y: Array,
+    losses: Floats,
+    terms: Floats,
+    up: Floats,
+    low: Floats,
     begin: int,
     end: int,
 ) -> None:
@@ -171,7 +181,7 @@ def _margins(
 
 
 @njit(cache=True, nogil=True)
-def _note_worst(worst: NDArray[np.float64], bounds: NDArray[np.float64], terms: NDArray[np.float64]) -> None:
+def _note_worst(worst: Floats, bounds: Floats, terms: Floats) -> None:
     """Note the largest violations of all examples."""
     for i in range(worst.shape[0]):
         if worst[i] > 0.0:
@@ -179,7 +189,7 @@ def _note_worst(worst: NDArray[np.float64], bounds: NDArray[np.float64], terms: 
 
 
 @njit(cache=True, nogil=True)
-def _norms(W: NDArray[Any], norms: NDArray[np.float64], begin: int, end: int) -> None:
+def _norms(W: Array, norms: Floats, begin: int, end: int) -> None:
     """Sums of squares a class over the rows begin to end."""
     for j in range(begin, end):
         for c in range(W.shape[1]):
@@ -187,7 +197,7 @@ def _norms(W: NDArray[Any], norms: NDArray[np.float64], begin: int, end: int) ->
 
 
 @njit(cache=True, nogil=True)
-def _sums(pool: Coefficients) -> NDArray[np.float64]:
+def _sums(pool: Coefficients) -> Floats:
     """Each example's sum of dual variables."""
     sums = np.zeros(pool.start.shape[0])
     for i in range(pool.start.shape[0]):

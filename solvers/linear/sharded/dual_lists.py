@@ -1,12 +1,11 @@
 """The dual variables of all classes as every shard holds them: sparse lists in a pool that grows."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.numerics import coefficients
+from solvers.numerics.array_types import Array
 from solvers.numerics.coefficients import Coefficients
 
 
@@ -25,10 +24,10 @@ class DualLists:
         """The sum of all dual variables, which the first entries of the lists have."""
         return float(self.pool.values[self.pool.start[self.pool.length > 0]].sum())
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """The arrays of the pool, for a checkpoint."""
         return {f"pool_{name}": array for name, array in self.pool._asdict().items()}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, Array]) -> None:
         """Take up the arrays of :meth:`state`."""
         self.pool = Coefficients(*(np.array(state[f"pool_{name}"]) for name in Coefficients._fields))

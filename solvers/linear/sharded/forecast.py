@@ -1,11 +1,11 @@
 """What a training of a linear machine in shards will take, computed from counts before anything runs."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from solvers.linear.sharded import sum_to_zero
-from solvers.linear.sharded.batch_walk import LARGEST_BATCH
+from solvers.linear.sharded.batches.walk import LARGEST_BATCH
+from solvers.linear.sharded.sum_to_zero import sums
 from solvers.linear.steps import binary
+from solvers.numerics.array_types import Ints
 from solvers.numerics.rows import ALIGNMENT
 from solvers.sharding.exchange import ExchangeKind
 from solvers.sharding.partition import balanced
@@ -20,10 +20,12 @@ _BOUNDS_ROUNDS = 3
 # of block steps by sums: examples a batch, rounds it takes to find its roots, and how often an example is in a round
 _SUMS_BATCH, _SUMS_ROUNDS, _SUMS_LOOKS, _SUMS_BYTES = 128, 5.0, 3.3, 12
 _LIST_ENTRIES = 3
+# of the mean, of each feature
+_MEAN_BYTES = 8
 
 
 def forecast(
-    counts: NDArray[np.int64],
+    counts: Ints,
     n_features: int,
     nnz: int,
     size: int,
@@ -51,7 +53,7 @@ def forecast(
         Of each shard.
     rates : Rates, optional
     kind : str
-        What the shards exchange. Weights and bounds can be counted beforehand; of scores the rates are taken for
+        What the shards exchange. Weights, means and bounds can be counted beforehand; of scores the rates are taken for
         granted, of sums the examples a batch and the rounds that their roots take.
 
     Raises
@@ -67,6 +69,9 @@ def forecast(
         own = owner == rank
         n_own = int(own.sum())
         memory = memory_bytes(n, n_features, nnz, n_own, k, itemsize, kind)
+        if kind == "mean":
+            # what all shards send of the mean is held at a time
+            memory += size * _MEAN_BYTES * n_features
         shares.append(Share(n_own, int(counts[own].sum()), memory))
     n_rounds, sent, passes = _traffic(n, n_features, k, size, itemsize, rates, kind)
     widest = max(share.classes for share in shares)
@@ -87,6 +92,8 @@ def _traffic(
     if kind == "sums":
         batches = np.ceil(n / _SUMS_BATCH)
         return int(batches * _SUMS_ROUNDS) + _BOUNDS_ROUNDS, int(n * size * (1 + _SUMS_BYTES * _SUMS_LOOKS)), 3.0
+    if kind == "mean":
+        return PORTIONS * 2 + _BOUNDS_ROUNDS, size * (PORTIONS * _MEAN_BYTES * n_features + n), 2.0
     schedule = list(rounds(size))
     travelling = sum(len(transfers(schedule[t], schedule[(t + 1) % len(schedule)])) for t in range(len(schedule)))
     half = n_features * -(-k // (2 * size * (ALIGNMENT // itemsize))) * ALIGNMENT
@@ -105,7 +112,7 @@ def memory_bytes(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize
     weights = n_features * -(-n_own // cells) * ALIGNMENT
     # the matrix as it was given, in float64, and as it is laid out
     rows = nnz * 12 + 8 * n + nnz * (4 + itemsize) + 16 * n
-    # labels, weights, bounds, f_y, rest, gains and orders of examples
+    # labels, weights, bounds, f_y, unchanged visits, gains and orders of examples
     examples = n * (4 + 8 + 8 + 8 + 1 + 4 + 8)
     pool = (_POOL_ENTRIES * n + LARGEST_BATCH * (_WIDTH + 1)) * _ENTRY_BYTES + 16 * n
     if kind == "scores":
@@ -118,8 +125,8 @@ def memory_bytes(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize
     if kind == "bounds":
         width = binary.block_width(n_own, np.dtype(f"f{itemsize}"))
         blocks = -(-n_own // width)
-        # weights and dual variables; of each example and block its gain, its rest and, in a certificate, its gap
+        # weights and dual variables; of each example and block gain, unchanged visits and, in a certificate, its gap
         return int(rows + examples + blocks * ((n_features + n) * width * itemsize + n * (4 + 1 + 8)))
     padded = -(-n_own // cells) * ALIGNMENT
-    batches = sum_to_zero.LARGEST_BATCH * (2 * (padded + 2 * n_own * itemsize) + 8 * n_own)
+    batches = 0 if kind == "mean" else sums.LARGEST_BATCH * (2 * (padded + 2 * n_own * itemsize) + 8 * n_own)
     return int(weights + rows + examples + n * n_own * itemsize + batches)

@@ -4,16 +4,14 @@ They touch no weights but the shard's and no dual variable that another shard wo
 the same time without a message, each step exact on its part of the variables; what has changed is reported afterwards.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.linear.sharded.task import Shard
 from solvers.linear.steps import joint
 from solvers.linear.visits import STATISTICS, Progress, Task, Visits
 from solvers.numerics import coefficients
+from solvers.numerics.array_types import Array, Bools, Floats, Floats32, Ints32
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.rows import Rows
 from solvers.sharding.exchange import Arrays
@@ -22,12 +20,12 @@ from solvers.sharding.exchange import Arrays
 def visit(
     largest_loss: bool,
     rows: Rows,
-    y: NDArray[np.int32],
-    bounds: NDArray[np.float64],
+    y: Ints32,
+    bounds: Floats,
     shard: Shard,
     pool: Coefficients,
-    order: NDArray[np.int32],
-    gains: NDArray[np.float32],
+    order: Ints32,
+    gains: Floats32,
 ) -> tuple[Arrays, float]:
     """Exact block steps on the examples of order, all of the shard's classes; its weights and gains change.
 
@@ -39,9 +37,9 @@ def visit(
         What the dual has gained.
     """
     n, n_own = len(y), len(shard.own)
-    own, rest_bounds = coefficients.empty(n, int(pool.length[order].sum()) + n_own), bounds.copy()
-    _take(pool, shard, order, largest_loss, own, rest_bounds)
-    task = Task(rows, shard.local[y], rest_bounds, n_own)
+    own, other_bounds = coefficients.empty(n, int(pool.length[order].sum()) + n_own), bounds.copy()
+    _take(pool, shard, order, largest_loss, own, other_bounds)
+    task = Task(rows, shard.local[y], other_bounds, n_own)
     progress = Progress(np.zeros(n, np.uint8), gains, np.zeros(1, STATISTICS))
     visits = Visits(order, 0, len(order), False, n_own)
     joint.visit(task, visits, largest_loss, shard.W, None, own, progress)
@@ -49,16 +47,14 @@ def visit(
     return [order, gains[order], lengths, classes, values], float(progress.statistics["gain"][0])
 
 
-def worthwhile(
-    pool: Coefficients, shard: Shard, gains: NDArray[np.float32], threshold: float, mine: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def worthwhile(pool: Coefficients, shard: Shard, gains: Floats32, threshold: float, mine: Ints32) -> Ints32:
     """Those of the examples whose last visit gained more than the threshold and that list a class to visit."""
     found = mine[(gains[mine] > threshold) & (pool.length[mine] > 1)]
-    keep: NDArray[np.int32] = found[_lists_own(pool, shard, found)]
+    keep: Ints32 = found[_lists_own(pool, shard, found)]
     return keep
 
 
-def enter(pool: Coefficients, gains: NDArray[np.float32], parts: list[Arrays]) -> Coefficients:
+def enter(pool: Coefficients, gains: Floats32, parts: list[Arrays]) -> Coefficients:
     """The pool with the lists that all shards have reported."""
     for order, gained, lengths, classes, values in parts:
         gains[order] = gained
@@ -68,13 +64,7 @@ def enter(pool: Coefficients, gains: NDArray[np.float32], parts: list[Arrays]) -
 
 
 @njit(cache=True, nogil=True)
-def crossing(
-    pool: Coefficients,
-    y: NDArray[np.int32],
-    owner: NDArray[np.int32],
-    gains: NDArray[np.float32],
-    threshold: float,
-) -> NDArray[np.int32]:
+def crossing(pool: Coefficients, y: Ints32, owner: Ints32, gains: Floats32, threshold: float) -> Ints32:
     """Examples whose last visit gained more than the threshold and that list a class of another shard than their own's.
 
     Every shard finds the same.
@@ -91,7 +81,7 @@ def crossing(
 
 
 @njit(cache=True, nogil=True)
-def _lists_own(pool: Coefficients, shard: Shard, examples: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _lists_own(pool: Coefficients, shard: Shard, examples: Ints32) -> Bools:
     """Whether each example lists a class of the shard beside its true one."""
     found = np.zeros(examples.shape[0], np.bool_)
     for e in range(examples.shape[0]):
@@ -104,14 +94,7 @@ def _lists_own(pool: Coefficients, shard: Shard, examples: NDArray[np.int32]) ->
 
 
 @njit(cache=True, nogil=True)
-def _take(
-    pool: Coefficients,
-    shard: Shard,
-    order: NDArray[np.int32],
-    shared: bool,
-    own: Coefficients,
-    bounds: NDArray[np.float64],
-) -> None:
+def _take(pool: Coefficients, shard: Shard, order: Ints32, shared: bool, own: Coefficients, bounds: Floats) -> None:
     """Copy the shard's part of the lists, by its columns; where variables share a bound, what others hold is off it."""
     for e in range(order.shape[0]):
         i = order[e]
@@ -131,9 +114,7 @@ def _take(
 
 
 @njit(cache=True, nogil=True)
-def _lists(
-    pool: Coefficients, shard: Shard, order: NDArray[np.int32], own: Coefficients
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+def _lists(pool: Coefficients, shard: Shard, order: Ints32, own: Coefficients) -> tuple[Ints32, Ints32, Floats]:
     """The lists of the examples after the visits: what the shard's part has become, and the others' as it was."""
     lengths = np.zeros(order.shape[0], np.int32)
     room = 0
@@ -162,13 +143,7 @@ def _lists(
 
 
 @njit(cache=True, nogil=True)
-def _put_all(
-    pool: Coefficients,
-    order: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    classes: NDArray[np.int32],
-    values: NDArray[Any],
-) -> None:
+def _put_all(pool: Coefficients, order: Ints32, lengths: Ints32, classes: Ints32, values: Array) -> None:
     at = 0
     for e in range(order.shape[0]):
         n = lengths[e]

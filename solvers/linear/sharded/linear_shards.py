@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.core.sharded_linear_model import ShardedLinearModel, block_name
 from solvers.linear.ascent import precision
 from solvers.linear.sharded.forecast import forecast
+from solvers.numerics.array_types import Array, Ints, Ints32
 from solvers.sharding.exchange import ExchangeKind
 from solvers.sharding.partition import partition_classes
 from solvers.sharding.plan import Forecast, Rates
@@ -34,9 +34,9 @@ class Part(NamedTuple):
         weighted by their classes, is that of the model.
     """
 
-    features: NDArray[np.int64]
-    own: NDArray[np.int32]
-    W: NDArray[Any]
+    features: Ints
+    own: Ints32
+    W: Array
     bias: float
     nonzero_duals: float
 
@@ -54,13 +54,13 @@ class Part(NamedTuple):
 class LinearShards(Shardable):
     """A linear machine whose shards have classes of their own."""
 
-    def partition(self, problem: Problem, size: int) -> NDArray[np.int32]:
+    def partition(self, problem: Problem, size: int) -> Ints32:
         """The rank that owns each class, shape (n_classes,); raises ValueError for more shards than classes."""
         return partition_classes(problem.y, problem.n_classes, size)
 
     def forecast(
         self,
-        counts: NDArray[np.int64],
+        counts: Ints,
         n_features: int,
         nnz: int,
         size: int,
@@ -73,9 +73,7 @@ class LinearShards(Shardable):
             counts, n_features, nnz, size, itemsize, self.threads, rates, kind=kind or self.exchange_kinds[0]
         )
 
-    def assembled(
-        self, problem: Problem, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
-    ) -> Model:
+    def assembled(self, problem: Problem, owner: Ints32, arrays: Arrays, reports: Sequence[Mapping[str, Any]]) -> Model:
         blocks = {**arrays, "owner": owner}
         model = ShardedLinearModel.from_arrays(tuple(problem.classes), problem.n_features, blocks)
         counts = np.bincount(owner)

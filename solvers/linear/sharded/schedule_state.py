@@ -2,16 +2,17 @@
 
 from dataclasses import astuple, dataclass
 from enum import IntEnum
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Array, Floats, Ints
 
 # of visits, before their steps: the gap, the losses, and the worst violation of the optimality conditions
 STATISTICS = np.dtype([("gap", np.float64), ("loss", np.float64), ("violation", np.float64)])
 
 
-def blank_statistics(*shape: int) -> NDArray[Any]:
+def blank_statistics(*shape: int) -> Array:
     """Statistics of no visit at all, by default one record, for compiled code to add to."""
     return np.zeros(shape or 1, STATISTICS)
 
@@ -34,18 +35,18 @@ class Progress:
     inner_passes: int = 0
     phase: int = Phase.ENDED
 
-    def array(self) -> NDArray[np.int64]:
+    def array(self) -> Ints:
         """All fields, for a checkpoint."""
         return np.array(astuple(self), np.int64)
 
     @classmethod
-    def of(cls, array: NDArray[Any]) -> Self:
+    def of(cls, array: Array) -> Self:
         """From :meth:`array`."""
         return cls(*array.tolist())
 
 
 @dataclass
-class Pace:
+class Schedule:
     """What an exchange of scores decides by.
 
     Attributes
@@ -79,11 +80,11 @@ class Pace:
         self.gap = max(gap, float(np.finfo(np.float64).tiny))
         return expected
 
-    def array(self) -> NDArray[np.float64]:
+    def array(self) -> Floats:
         """All fields, for a checkpoint."""
         return np.array(astuple(self), np.float64)
 
     @classmethod
-    def of(cls, array: NDArray[Any]) -> Self:
+    def of(cls, array: Array) -> Self:
         """From :meth:`array`."""
         return cls(*array.tolist())

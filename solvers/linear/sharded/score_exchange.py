@@ -3,61 +3,30 @@
 Every shard holds all examples, the weights of its own classes, and the dual variables of all, which are sparse. All
 walk the same random batches. For each, a shard scores its own classes and publishes the scores of those that hold a
 dual variable and of those that may come to hold one; then every shard takes the same exact steps, all at once
-(:mod:`solvers.linear.sharded.batch_walk`). Between these passes over all examples come visits of those that gain most,
-looking at the classes they hold alone: all shards visit together what lies across them, and then each what concerns it
-alone (:mod:`solvers.linear.sharded.inner_pass`).
+(:mod:`solvers.linear.sharded.batches.walk`). Between these passes over all examples come visits of those that gain
+most, looking at the classes they hold alone: all shards visit together what lies across them, and then each what
+concerns it alone (:mod:`solvers.linear.sharded.inner_pass`).
 """
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from solvers.core.base import State, Step
+from solvers.core.base import State
 from solvers.core.problem import Problem
 from solvers.linear.ascent import FIRST_CANDIDATES, LIVE_SHARE, WORTH, most_inner_passes
 from solvers.linear.sharded import inner_pass
-from solvers.linear.sharded.batch_walk import BatchWalk, largest_batch
-from solvers.linear.sharded.schedule_state import Pace, Phase
+from solvers.linear.sharded.batches.walk import BatchWalk, largest_batch
+from solvers.linear.sharded.schedule_state import Phase, Schedule
 from solvers.linear.sharded.task import Plan
 from solvers.linear.sharded.training import RelativeTraining
+from solvers.numerics.array_types import Array, Floats
 from solvers.numerics.rows import ALIGNMENT
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.sharding.exchange import Exchange, gather
 
 # of a mean gain, what an example must have gained for a visit that all shards wait for; a shard's own take less
 CROSSING_SHARE = 1.0
-# of the gap that a pass lets expect at W, what the first certificate, of the best multiple, is ventured at
+# of the gap that a pass lets expect at W, what the first certificate, of the best multiple, is taken at
 FIRST_SHARE = 1 / 3
-
-
-def train(
-    problem: Problem, plan: Plan, exchange: Exchange, threads: int = 1, state: State | None = None
-) -> Iterator[Step]:
-    """Train this shard's classes; every shard yields the same steps, each with its own weights in the state.
-
-    Parameters
-    ----------
-    problem : Problem
-        The whole problem, the same in every shard.
-    plan : Plan
-    exchange : Exchange
-    threads : int
-        Threads of this shard; the result does not depend on it.
-    state : mapping, optional
-        Of this shard, from an earlier step of a run with as many shards; the rest of that run is repeated bit by bit.
-
-    Raises
-    ------
-    ExchangeError
-        A peer is lost; the caller resumes all shards from states of one step.
-    """
-    with ThreadPool(threads) as thread_pool:
-        training = ScoreTraining(problem, plan, exchange, thread_pool)
-        if state is not None:
-            training.restore(state)
-        yield from training.steps()
 
 
 class ScoreTraining(RelativeTraining):
@@ -66,25 +35,25 @@ class ScoreTraining(RelativeTraining):
     def __init__(self, problem: Problem, plan: Plan, exchange: Exchange, thread_pool: ThreadPool) -> None:
         n = problem.n_samples
         super().__init__(problem, plan, exchange, thread_pool, 8 * n + largest_batch(plan) * (plan.width + 1))
-        shared = (self.examples, self.shard, self.duals, self.rest, self.statistics)
+        shared = (self.examples, self.shard, self.duals, self.unchanged, self.statistics)
         self.batches = BatchWalk(plan, *shared, exchange, thread_pool)
-        self.batches.pace.certified_share = FIRST_SHARE
+        self.batches.schedule.certified_share = FIRST_SHARE
         owned = self.shard.local[problem.y] >= 0
         self.mine = np.flatnonzero(owned & (self.examples.rows.squares > 0)).astype(np.int32)
         self.expected = np.inf
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self.batches.pace = Pace.of(state["pace"])
+        self.batches.schedule = Schedule.of(state["schedule"])
         self.batches.seen[:], self.batches.gains[:] = state["seen"], state["gains"]
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         batches = self.batches
-        return super().state() | {"seen": batches.seen, "gains": batches.gains} | {"pace": batches.pace.array()}
+        return super().state() | {"seen": batches.seen, "gains": batches.gains} | {"schedule": batches.schedule.array()}
 
     def _begin_epoch(self) -> None:
         self._shuffle()
-        self.batches.pace.gain = 0.0
+        self.batches.schedule.gain = 0.0
 
     def _advance(self) -> bool:
         progress = self.progress
@@ -101,9 +70,9 @@ class ScoreTraining(RelativeTraining):
         return True
 
     def _promising(self) -> bool:
-        pace = self.batches.pace
-        self.expected = pace.expect(self._estimated_gap())
-        return pace.certified_share * self.expected <= self.plan.tol
+        schedule = self.batches.schedule
+        self.expected = schedule.expect(self._estimated_gap())
+        return schedule.certified_share * self.expected <= self.plan.tol
 
     def _estimated_gap(self) -> float:
         """The relative gap that the pass has measured at its visits; every shard estimates the same, without a word.
@@ -114,35 +83,36 @@ class ScoreTraining(RelativeTraining):
         gap, loss, _ = self.statistics[0].tolist()
         return min(1.0, 2.0 * gap / (self.duals.total() + gap + loss)) if gap > 0.0 else 0.0
 
-    def _certify(self) -> tuple[float, float, NDArray[np.float64]]:
+    def _certify(self) -> tuple[float, float, Floats]:
         found = self._measure()
         self.batches.seen[:] = found.f_y
         return found.primal, found.dual, self.examples.bounds * found.violation
 
     def _after_certificate(self, gap: float) -> None:
         # halfway, on the scale of logarithms: a certificate too many costs less than an epoch too many
-        pace, expected = self.batches.pace, self.expected
-        pace.certified_share = min(1.0, float(np.sqrt(pace.certified_share * gap / expected))) if expected > 0 else 1.0
+        schedule, expected = self.batches.schedule, self.expected
+        share = float(np.sqrt(schedule.certified_share * gap / expected)) if expected > 0 else 1.0
+        schedule.certified_share = min(1.0, share)
 
     def _worth_an_inner_pass(self) -> bool:
         """Whether what was gained by the last pass, for its cost, promises that another one is worth its time."""
-        pace, done = self.batches.pace, self.progress.inner_passes
+        schedule, done = self.batches.schedule, self.progress.inner_passes
         if not self.plan.inner_passes or done >= most_inner_passes(self.progress.epoch):
             return False
         if done > 0:
-            return pace.gain > WORTH * pace.gain_per_cost * pace.cost
+            return schedule.gain > WORTH * schedule.gain_per_cost * schedule.cost
         lines = -(-len(self.examples.owner) // (self.exchange.size * ALIGNMENT // self.plan.dtype.itemsize))
-        pace.gain_per_cost = pace.gain / max(1.0, float((1.0 + lines) * self.lengths[self.order].sum()))
-        pace.mean_gain = pace.gain / max(1, len(self.order))
+        schedule.gain_per_cost = schedule.gain / max(1.0, float((1.0 + lines) * self.lengths[self.order].sum()))
+        schedule.mean_gain = schedule.gain / max(1, len(self.order))
         return True
 
     def _inner_pass(self) -> None:
         """Visit what still gains, across shards and then in each."""
-        batches, pace, (rows, y, bounds, owner) = self.batches, self.batches.pace, self.examples
+        batches, schedule, (rows, y, bounds, owner) = self.batches, self.batches.schedule, self.examples
         draw = [self.plan.seed, self.progress.epoch, self.progress.inner_passes]
-        threshold, pace.gain = LIVE_SHARE * pace.mean_gain, 0.0
+        threshold, schedule.gain = LIVE_SHARE * schedule.mean_gain, 0.0
         costs = 1.5 * self.lengths * self.duals.pool.length
-        least = CROSSING_SHARE * pace.mean_gain
+        least = CROSSING_SHARE * schedule.mean_gain
         crossing = inner_pass.crossing(self.duals.pool, y, owner, batches.gains, least)
         crossing = np.random.default_rng(draw).permutation(crossing)
         batches.walk(crossing, self.plan.width, full=False)
@@ -154,7 +124,7 @@ class ScoreTraining(RelativeTraining):
         parts = gather(self.exchange, [*changed, measured])
         self.duals.pool = inner_pass.enter(self.duals.pool, batches.gains, [part[:-1] for part in parts])
         gained, spent, visits = np.array([part[-1] for part in parts]).T
-        pace.cost = float(spent.max()) + float(costs[crossing].sum())
-        pace.gain += float(gained.sum())
-        pace.mean_gain = pace.gain / max(1.0, float(visits.sum()) + len(crossing))
+        schedule.cost = float(spent.max()) + float(costs[crossing].sum())
+        schedule.gain += float(gained.sum())
+        schedule.mean_gain = schedule.gain / max(1.0, float(visits.sum()) + len(crossing))
         self.progress.inner_passes += 1

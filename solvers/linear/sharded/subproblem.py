@@ -1,25 +1,14 @@
 """The exact step on some dual variables of one example, and what its visit tells of the gap before the step."""
 
-from typing import Any
-
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.linear.steps import block_step
+from solvers.numerics.array_types import Array, Floats
 
 
 @njit(cache=True, nogil=True)
 def solve(
-    b: NDArray[np.float64],
-    old: NDArray[np.float64],
-    new: NDArray[np.float64],
-    n: int,
-    C: float,
-    S0: float,
-    K: float,
-    largest_loss: bool,
-    statistics: NDArray[Any],
+    b: Floats, old: Floats, new: Floats, n: int, C: float, S0: float, K: float, largest_loss: bool, statistics: Array
 ) -> None:
     """New values of the first n variables; ``statistics[0]`` gathers gap, loss and violation at the old ones.
 

@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.problem import Problem
+from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.rows import Rows, arrange, weights
 from solvers.sharding.partition import partition_classes
 
@@ -48,17 +48,17 @@ class Examples(NamedTuple):
     """The examples as every shard holds them; ``owner[c]`` is the rank of the shard that owns class c."""
 
     rows: Rows
-    y: NDArray[np.int32]
-    bounds: NDArray[np.float64]
-    owner: NDArray[np.int32]
+    y: Ints32
+    bounds: Floats
+    owner: Ints32
 
 
 class Shard(NamedTuple):
     """What a shard owns: ``own`` lists its classes in rising order, ``local[c]`` is the column of class c or -1."""
 
-    own: NDArray[np.int32]
-    local: NDArray[np.int32]
-    W: NDArray[Any]
+    own: Ints32
+    local: Ints32
+    W: Array
 
 
 def partitioned(problem: Problem, plan: Plan, rank: int, size: int) -> tuple[Examples, Shard]:

@@ -7,19 +7,15 @@ block steps, and the whole tournament is held on tenths of an epoch. After it al
 report to each other the dual variables, which are sparse and few beside the weights.
 """
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from solvers.core.base import State, Step
 from solvers.core.problem import Problem
 from solvers.linear.sharded import block_pairs
 from solvers.linear.sharded.block_pairs import Halves, Pair
 from solvers.linear.sharded.task import Plan
 from solvers.linear.sharded.training import RelativeTraining
 from solvers.numerics import coefficients
+from solvers.numerics.array_types import Array, Bytes, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.rows import weights
 from solvers.numerics.thread_pool import ThreadPool
@@ -27,41 +23,7 @@ from solvers.sharding.exchange import Exchange, gather
 from solvers.sharding.schedule import PORTIONS, Hosts, interleaved, portions, rounds, transfers
 
 
-def train(
-    problem: Problem, plan: Plan, exchange: Exchange, threads: int = 1, state: State | None = None
-) -> Iterator[Step]:
-    """Train this shard's classes; every shard yields the same steps, each with its own weights in the state.
-
-    Parameters
-    ----------
-    problem : Problem
-        The whole problem, the same in every shard.
-    plan : Plan
-        Of a machine whose dual variables have bounds each of their own. Visits of single examples need neither
-        ``batch`` nor ``width``, and there are no inner passes.
-    exchange : Exchange
-    threads : int
-        Threads that certificates take; pairs of half-shards are visited on one.
-    state : mapping, optional
-        Of this shard, from an earlier step; with as many shards, the rest of that run is repeated bit by bit.
-
-    Raises
-    ------
-    ExchangeError
-        A peer is lost; the caller resumes all shards from states of one step.
-    ValueError
-        The variables of one example share a bound: they cannot move in several pairs of class blocks at once.
-    """
-    if plan.largest_loss:
-        raise ValueError("weights are exchanged only where every dual variable has a bound of its own")
-    with ThreadPool(threads) as thread_pool:
-        training = TournamentTraining(problem, plan, exchange, thread_pool)
-        if state is not None:
-            training.restore(state)
-        yield from training.steps()
-
-
-def halve(owner: NDArray[np.int32], y: NDArray[np.int32], size: int) -> Halves:
+def halve(owner: Ints32, y: Ints32, size: int) -> Halves:
     """Split every shard's classes into halves, the frequent ones by turns, and say which shard visits which pair."""
     of, column = np.empty(len(owner), np.int32), np.empty(len(owner), np.int32)
     host = np.empty((2 * size, 2 * size), np.int32)
@@ -80,9 +42,20 @@ def halve(owner: NDArray[np.int32], y: NDArray[np.int32], size: int) -> Halves:
 
 
 class TournamentTraining(RelativeTraining):
-    """One shard of a training by the exchange of weights."""
+    """One shard of a training by the exchange of weights.
+
+    Visits of single examples need neither ``batch`` nor ``width``, there are no inner passes, and pairs of half-shards
+    are visited on one thread.
+
+    Raises
+    ------
+    ValueError
+        The variables of one example share a bound: they cannot move in several pairs of class blocks at once.
+    """
 
     def __init__(self, problem: Problem, plan: Plan, exchange: Exchange, thread_pool: ThreadPool) -> None:
+        if plan.largest_loss:
+            raise ValueError("weights are exchanged only where every dual variable has a bound of its own")
         super().__init__(problem, plan, exchange, thread_pool, 8 * problem.n_samples)
         self.halves = halve(self.examples.owner, problem.y, exchange.size)
         self.rounds = list(rounds(exchange.size))
@@ -97,7 +70,7 @@ class TournamentTraining(RelativeTraining):
         self._report()
         return self.progress.position < PORTIONS
 
-    def _hold(self, examples: NDArray[np.int32]) -> None:
+    def _hold(self, examples: Ints32) -> None:
         """The whole tournament on these examples; then all shards have their lists."""
         y, rank, pool = self.examples.y, self.exchange.rank, self.duals.pool
         room = 2 * int(pool.length[examples].sum()) + 4 * len(examples) + len(self.halves.of)
@@ -116,11 +89,9 @@ class TournamentTraining(RelativeTraining):
         parts = gather(self.exchange, block_pairs.report(own, examples, changed))
         self.duals.pool = block_pairs.enter(pool, y, examples, parts)
         moved = np.any([part[3] for part in parts], axis=0)
-        self.rest[examples] = np.where(moved, 0, np.minimum(self.rest[examples], 254) + 1)
+        self.unchanged[examples] = np.where(moved, 0, np.minimum(self.unchanged[examples], 254) + 1)
 
-    def _visit(
-        self, pair: Pair, own: Coefficients, examples: NDArray[np.int32], changed: NDArray[np.uint8]
-    ) -> Coefficients:
+    def _visit(self, pair: Pair, own: Coefficients, examples: Ints32, changed: Bytes) -> Coefficients:
         """Visit the examples of a pair; the dual variables, with more room if there was too little."""
         order = interleaved(self.halves.of, self.examples.y, examples, (pair.first, pair.second))
         at, room = 0, int(self.halves.sizes.max()) + len(self.halves.of) + 2
@@ -129,7 +100,7 @@ class TournamentTraining(RelativeTraining):
             at = block_pairs.visit(self.examples, self.halves, pair, own, order, at, changed, self.unreported)
         return own
 
-    def _transfer(self, here: dict[int, NDArray[Any]], before: Hosts, after: Hosts) -> dict[int, NDArray[Any]]:
+    def _transfer(self, here: dict[int, Array], before: Hosts, after: Hosts) -> dict[int, Array]:
         """Send away the halves that another shard hosts next, and take in those that this one does."""
         rank = self.exchange.rank
         travelling = [transfer for transfer in transfers(before, after) if self.halves.sizes[transfer[0]]]
@@ -146,13 +117,13 @@ class TournamentTraining(RelativeTraining):
                 here[half][:] = array
         return {half: here[half] if half in here else self._room(half) for half in after[rank]}
 
-    def _weights_of(self, half: int) -> NDArray[Any]:
+    def _weights_of(self, half: int) -> Array:
         W = self._room(half)
         W[:, : self.halves.sizes[half]] = self.shard.W[:, self.shard.local[self._classes(half)]]
         return W
 
-    def _room(self, half: int) -> NDArray[Any]:
+    def _room(self, half: int) -> Array:
         return weights(len(self.shard.W), int(self.halves.sizes[half]), self.plan.dtype)
 
-    def _classes(self, half: int) -> NDArray[np.int64]:
+    def _classes(self, half: int) -> Ints:
         return np.flatnonzero(self.halves.of == half)

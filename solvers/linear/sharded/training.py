@@ -1,11 +1,9 @@
 """One shard of a training, whatever it exchanges: epochs, statistics, certificates, and the state of a step."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step, relative_gap
 from solvers.core.problem import Problem
@@ -14,7 +12,8 @@ from solvers.linear.sharded.certificate import Bounds, certify
 from solvers.linear.sharded.dual_lists import DualLists
 from solvers.linear.sharded.schedule_state import Phase, Progress, blank_statistics
 from solvers.linear.sharded.task import Plan, partitioned
-from solvers.numerics.orders import awake
+from solvers.numerics.array_types import Array, Floats, Ints32
+from solvers.numerics.orders import active
 from solvers.numerics.rows import square_norm
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.sharding.exchange import Exchange, gather
@@ -24,6 +23,32 @@ SLICE_PRODUCTS = 1 << 31
 # of the best part of a batch's steps: from which on all are taken, and above which batches grow; by these factors
 WHOLE, GROW_ABOVE = 0.6, 0.9
 SHRINK, GROW = 0.7, 1.25
+
+
+def train(
+    training: Callable[[ThreadPool], "ShardTraining"], threads: int = 1, state: State | None = None
+) -> Iterator[Step]:
+    """Train one shard's classes; every shard yields the same steps, each with its own weights in the state.
+
+    Parameters
+    ----------
+    training : callable
+        Makes what is trained, of the whole problem, the same in every shard.
+    threads : int
+        Threads of this shard; the result does not depend on it.
+    state : mapping, optional
+        Of this shard, from an earlier step of a run with as many shards; the rest of that run is repeated bit by bit.
+
+    Raises
+    ------
+    ExchangeError
+        A peer is lost; the caller resumes all shards from states of one step.
+    """
+    with ThreadPool(threads) as thread_pool:
+        shard = training(thread_pool)
+        if state is not None:
+            shard.restore(state)
+        yield from shard.steps()
 
 
 class ShardTraining(ABC):
@@ -47,7 +72,7 @@ class ShardTraining(ABC):
         self.constant = float(self.examples.bounds[rows.squares == 0].sum()) * plan.loss_at_zero
         self.progress, self.scale = Progress(), 1.0
         self.statistics, self.unreported, self.square = blank_statistics(), blank_statistics(), 0.0
-        self.rest, self.order = np.zeros(problem.n_samples, np.uint8), np.empty(0, np.int32)
+        self.unchanged, self.order = np.zeros(problem.n_samples, np.uint8), np.empty(0, np.int32)
 
     def restore(self, state: State) -> None:
         """Take up the state of an earlier step."""
@@ -55,14 +80,14 @@ class ShardTraining(ABC):
         self.shard.W[:, :n_own] = state["W"][:, :n_own]
         self.progress, self.scale = Progress.of(state["progress"]), float(state["scale"][0])
         self.statistics.view(np.float64)[:] = state["statistics"]
-        self.rest[:], self.order = state["rest"], np.array(state["order"])
+        self.unchanged[:], self.order = state["unchanged"], np.array(state["order"])
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """The arrays of a step; those that have a column for each class are views."""
         return {
             "W": self.shard.W,
             "own": self.shard.own,
-            "rest": self.rest,
+            "unchanged": self.unchanged,
             "order": self.order,
             "progress": self.progress.array(),
             "statistics": self.statistics.view(np.float64).copy(),
@@ -71,14 +96,14 @@ class ShardTraining(ABC):
 
     def steps(self) -> Iterator[Step]:
         """Slices of an epoch and, at its end, its bounds where they are worth measuring."""
-        plan, progress, n = self.plan, self.progress, len(self.rest)
+        plan, progress, n = self.plan, self.progress, len(self.unchanged)
         while True:
             if progress.phase == Phase.ENDED:
                 if progress.epoch == plan.max_epochs:
                     return
                 progress.epoch, progress.position, progress.inner_passes = progress.epoch + 1, 0, 0
                 progress.phase = Phase.PASS
-                self.order = awake(self.filled, self.rest, progress.epoch)
+                self.order = active(self.filled, self.unchanged, progress.epoch)
                 self.statistics[:] = 0
                 self._begin_epoch()
             if self._advance():
@@ -95,7 +120,7 @@ class ShardTraining(ABC):
             dual = bounded(primal, dual, plan.dtype)
             gap = relative_gap(primal, dual)
             self._after_certificate(gap)
-            self.rest[gaps > 0.1 * plan.tol * primal / n] = 0
+            self.unchanged[gaps > 0.1 * plan.tol * primal / n] = 0
             yield self._step(primal, dual, converged=gap <= plan.tol)
             if gap <= plan.tol:
                 return
@@ -109,7 +134,7 @@ class ShardTraining(ABC):
         """Do the next slice of the epoch; whether another one follows."""
 
     @abstractmethod
-    def _certify(self) -> tuple[float, float, NDArray[np.float64]]:
+    def _certify(self) -> tuple[float, float, Floats]:
         """Objective and dual value without the empty examples, and each example's part of the gap, or a bound of it."""
 
     def _promising(self) -> bool:
@@ -132,7 +157,7 @@ class ShardTraining(ABC):
     def _shuffle(self) -> None:
         self.order = np.random.default_rng([self.plan.seed, self.progress.epoch]).permutation(self.order)
 
-    def _next_slice(self) -> NDArray[np.int32]:
+    def _next_slice(self) -> Ints32:
         """The next examples of the epoch's order, some work for all shards; the position moves behind them."""
         left = self.order[self.progress.position :]
         work = np.cumsum(self.lengths[left]) * len(self.examples.owner)
@@ -166,10 +191,10 @@ class RelativeTraining(ShardTraining):
         super().restore(state)
         self.duals.restore(state)
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         return super().state() | self.duals.state()
 
-    def _certify(self) -> tuple[float, float, NDArray[np.float64]]:
+    def _certify(self) -> tuple[float, float, Floats]:
         found = self._measure()
         return found.primal, found.dual, self.examples.bounds * found.violation
 

@@ -5,16 +5,15 @@ T = sum_c s_c alpha_c: before the step, and at its root. Labels are columns of t
 class. Examples of a batch are e, of the whole set i.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.linear.steps.absolute import Margins, measure
 from solvers.linear.visits import Task
+from solvers.numerics.array_types import Array, Bytes, Floats, Ints, Ints32
 from solvers.numerics.rows import Rows, score
-from solvers.numerics.scaling_search import note
 
 
 class Batch(NamedTuple):
@@ -31,24 +30,24 @@ class Batch(NamedTuple):
         The variables at the root, and the steps of the weights.
     """
 
-    examples: NDArray[np.int32]
-    f: NDArray[Any]
-    b: NDArray[np.float64]
-    new: NDArray[Any]
-    steps: NDArray[Any]
+    examples: Ints32
+    f: Array
+    b: Floats
+    new: Array
+    steps: Array
 
 
 @njit(cache=True, nogil=True)
 def prepare(
     task: Task,
     margins: Margins,
-    W: NDArray[Any],
-    alpha: NDArray[Any],
-    totals: NDArray[np.float64],
-    examples: NDArray[np.int32],
-    f: NDArray[Any],
-    b: NDArray[np.float64],
-    measures: NDArray[np.float64],
+    W: Array,
+    alpha: Array,
+    totals: Floats,
+    examples: Ints32,
+    f: Array,
+    b: Floats,
+    measures: Floats,
     begin: int,
     end: int,
 ) -> None:
@@ -73,16 +72,16 @@ def prepare(
 
 @njit(cache=True, nogil=True)
 def evaluate(
-    labels: NDArray[np.int32],
-    bounds: NDArray[np.float64],
+    labels: Ints32,
+    bounds: Floats,
     n_classes: int,
     margins: Margins,
-    examples: NDArray[np.int32],
-    b: NDArray[np.float64],
-    T: NDArray[np.float64],
-    which: NDArray[np.int64],
-    sums: NDArray[np.float64],
-    free: NDArray[np.int32],
+    examples: Ints32,
+    b: Floats,
+    T: Floats,
+    which: Ints,
+    sums: Floats,
+    free: Ints32,
     begin: int,
     end: int,
 ) -> None:
@@ -90,12 +89,8 @@ def evaluate(
     for at in range(begin, end):
         e = which[at]
         i = examples[e]
-        y, other, own, shift = (
-            labels[i],
-            margins.other_share * bounds[i],
-            margins.own_share * bounds[i],
-            T[e] / n_classes,
-        )
+        y, shift = labels[i], T[e] / n_classes
+        other, own = margins.other_share * bounds[i], margins.own_share * bounds[i]
         inside, total = 0, 0.0
         for c in range(b.shape[1]):
             v = b[e, c] - shift
@@ -116,11 +111,11 @@ def find(
     task: Task,
     margins: Margins,
     batch: Batch,
-    alpha: NDArray[Any],
-    T: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    changed: NDArray[np.uint8],
-    figures: NDArray[np.float64],
+    alpha: Array,
+    T: Floats,
+    mean: Floats,
+    changed: Bytes,
+    figures: Floats,
     begin: int,
     end: int,
 ) -> None:
@@ -134,12 +129,8 @@ def find(
     trifle = 4.0 * np.finfo(steps.dtype).eps
     for e in range(begin, end):
         i = examples[e]
-        y, other, own, shift = (
-            labels[i],
-            margins.other_share * bounds[i],
-            margins.own_share * bounds[i],
-            T[e] / n_classes,
-        )
+        y, shift = labels[i], T[e] / n_classes
+        other, own = margins.other_share * bounds[i], margins.own_share * bounds[i]
         moved, linear, square = False, 0.0, 0.0
         for c in range(alpha.shape[1]):
             value = min(max(b[e, c] - shift, 0.0), other)
@@ -162,16 +153,7 @@ def find(
 
 
 @njit(cache=True, nogil=True)
-def apply(
-    rows: Rows,
-    examples: NDArray[np.int32],
-    f: NDArray[Any],
-    steps: NDArray[Any],
-    W: NDArray[Any],
-    begin: int,
-    end: int,
-    cross: NDArray[np.float64],
-) -> None:
+def apply(rows: Rows, examples: Ints32, f: Array, steps: Array, W: Array, begin: int, end: int, cross: Floats) -> None:
     """Add all steps to columns begin to end of W; in cross, the inner products between steps of different examples.
 
     When the step of an example is added, the scores that W gives it tell of the steps before it.
@@ -194,9 +176,7 @@ def apply(
 
 
 @njit(cache=True, nogil=True)
-def take_back(
-    rows: Rows, examples: NDArray[np.int32], steps: NDArray[Any], W: NDArray[Any], part: float, begin: int, end: int
-) -> None:
+def take_back(rows: Rows, examples: Ints32, steps: Array, W: Array, part: float, begin: int, end: int) -> None:
     """Take a part of all steps off columns begin to end of W again."""
     for e in range(examples.shape[0]):
         i = examples[e]
@@ -208,88 +188,9 @@ def take_back(
 
 
 @njit(cache=True, nogil=True)
-def accept(examples: NDArray[np.int32], new: NDArray[Any], part: float, alpha: NDArray[Any]) -> None:
+def accept(examples: Ints32, new: Array, part: float, alpha: Array) -> None:
     """Move the variables a part of the way to their new values."""
     for e in range(examples.shape[0]):
         a = alpha[examples[e]]
         for c in range(a.shape[0]):
             a[c] = new[e, c] if part == 1.0 else a[c] + part * (np.float64(new[e, c]) - a[c])
-
-
-@njit(cache=True, nogil=True)
-def signed_sums(
-    labels: NDArray[np.int32], alpha: NDArray[Any], totals: NDArray[np.float64], begin: int, end: int
-) -> None:
-    """The part's share of sum_c s_c alpha_c of examples begin to end."""
-    for i in range(begin, end):
-        total = 0.0
-        for c in range(alpha.shape[1]):
-            total -= np.float64(alpha[i, c])
-        if labels[i] >= 0:
-            total += 2.0 * np.float64(alpha[i, labels[i]])
-        totals[i] = total
-
-
-@njit(cache=True, nogil=True)
-def rebuild(
-    rows: Rows,
-    labels: NDArray[np.int32],
-    n_classes: int,
-    alpha: NDArray[Any],
-    totals: NDArray[np.float64],
-    W: NDArray[Any],
-    begin: int,
-    end: int,
-) -> None:
-    """Columns begin to end of W from alpha afresh."""
-    step = np.zeros(end - begin, W.dtype)
-    W[:, begin:end] = 0
-    for i in range(labels.shape[0]):
-        if rows.squares[i] == 0.0:
-            continue
-        mean = totals[i] / n_classes
-        for c in range(end - begin):
-            step[c] = -alpha[i, begin + c] - mean
-        if begin <= labels[i] < end:
-            step[labels[i] - begin] = alpha[i, labels[i]] - mean
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            w, x = W[rows.indices[p], begin:end], rows.data[p]
-            for c in range(w.shape[0]):
-                w[c] += x * step[c]
-
-
-@njit(cache=True, nogil=True)
-def certify(
-    task: Task,
-    margins: Margins,
-    W: NDArray[Any],
-    alpha: NDArray[Any],
-    gaps: NDArray[np.float64],
-    terms: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    begin: int,
-    end: int,
-) -> None:
-    """The part's share of losses and of sum_c m_c alpha_c in sums, of examples begin to end; gaps and terms as of W."""
-    rows, labels, bounds, _ = task
-    n_own = alpha.shape[1]
-    f, g = np.zeros(W.shape[1], W.dtype), np.empty(n_own)
-    losses, total = 0.0, 0.0
-    for i in range(begin, end):
-        if rows.squares[i] == 0.0:
-            continue
-        y, a = labels[i], alpha[i]
-        score(rows, i, W, f)
-        own, other = margins.own_share * bounds[i], margins.other_share * bounds[i]
-        for c in range(n_own):
-            g[c] = margins.other + np.float64(f[c])
-            total += margins.other * a[c]
-            if c != y:
-                note(margins.other, f[c], other, terms)
-        if y >= 0:
-            g[y] = margins.own - np.float64(f[y])
-            total += (margins.own - margins.other) * a[y]
-            note(margins.own, -f[y], own, terms)
-        gaps[i], loss, _ = measure(g, a, y, n_own, own, other, False, bounds[i])
-        losses += loss
-    sums[0], sums[1] = losses, total

@@ -5,15 +5,15 @@ b_c = g_c / K + alpha_c + S0, the optimum of the summed losses (Weston and Watki
 is clip(b_c - S, 0, C) at the root S of its own sum, and that of the largest loss (Crammer and Singer 2002, equation 37)
 is (b_c - theta)_+ at the root theta of sum (b_c - theta)_+ = min(theta, C).
 
-All functions are inlined where they are called: passing arrays on costs reference counts, half the time of a visit.
+All functions are inlined where they are called: passing arrays on costs reference counts, half the time of a visit. An
+array that an inlined function takes into a branch with a call in it is counted as well, at every visit: so the two
+roots are called where they are needed, and visits read and write their lists of coefficients themselves.
 """
-
-from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.block_roots import box_root, simplex_root
 from solvers.numerics.rows import ALIGNMENT, PARTS, best_of_parts
 from solvers.numerics.scaling_search import note
@@ -26,26 +26,8 @@ MANY = 64
 
 
 @njit(inline="always")
-def load(
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    listed: NDArray[np.int32],
-    values: NDArray[np.float64],
-    i: int,
-    classes: NDArray[np.int32],
-    old: NDArray[np.float64],
-) -> tuple[int, float]:
-    """Classes and variables of example i from its list of coefficients: how many, and their sum."""
-    first, m, S0 = start[i] + 1, max(length[i] - 1, 0), 0.0
-    for t in range(m):
-        classes[t], old[t] = listed[first + t], -values[first + t]
-        S0 += old[t]
-    return m, S0
-
-
-@njit(inline="always")
 def candidates(
-    f: NDArray[Any],
+    f: Array,
     f_y: float,
     C: float,
     K: float,
@@ -54,9 +36,9 @@ def candidates(
     n_classes: int,
     most: int,
     largest_loss: bool,
-    classes: NDArray[np.int32],
-    b: NDArray[np.float64],
-    old: NDArray[np.float64],
+    classes: Ints32,
+    b: Floats,
+    old: Floats,
 ) -> tuple[int, float, float]:
     """Every class whose variable is or becomes positive: how many; the loss; sum alpha g.
 
@@ -83,7 +65,7 @@ def candidates(
     # two lower bounds of the root: from the positive variables alone, and from the best other class alone
     floor = max(0.0, min(0.5 * b_top, C), b_top - C if largest_loss else 0.0)
     if m > 0:
-        floor = max(floor, root(b, m, C, S0, largest_loss))
+        floor = max(floor, simplex_root(b, m, C) if largest_loss else box_root(b, m, C, 1.0, S0))
     n, width, begin, many = m, ALIGNMENT // f.itemsize, 0, m + MANY
     level = f.dtype.type(f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y))
     while b_top > floor and begin < n_classes and n < most:
@@ -99,13 +81,13 @@ def candidates(
             # the root over the best class of every so many bounds that of all as well, and far better
             n, many, begin = m, n_classes + width, 0
             known = _best_of_parts(f, f_y, K, S0, b, m)
-            floor = max(floor, root(b, known, C, S0, largest_loss))
+            floor = max(floor, simplex_root(b, known, C) if largest_loss else box_root(b, known, C, 1.0, S0))
             level = f.dtype.type(f_y - 1.0 + (floor - S0) * K - 1e-7 * abs(f_y))
     return n, loss, held
 
 
 @njit(cache=True, nogil=True)
-def _best_of_parts(f: NDArray[Any], f_y: float, K: float, S0: float, b: NDArray[np.float64], m: int) -> int:
+def _best_of_parts(f: Array, f_y: float, K: float, S0: float, b: Floats, m: int) -> int:
     """b from the highest score of each of PARTS parts of the classes, behind the first m; returns the end."""
     best = np.empty(PARTS, f.dtype)
     best_of_parts(f, best)
@@ -115,7 +97,7 @@ def _best_of_parts(f: NDArray[Any], f_y: float, K: float, S0: float, b: NDArray[
 
 
 @njit(cache=True, nogil=True)
-def _summed(f: NDArray[Any], f_y: float, C: float, terms: NDArray[np.float64] | None) -> float:
+def _summed(f: Array, f_y: float, C: float, terms: Floats | None) -> float:
     """Sum of max(0, 1 - f_y + f_c); ``terms``, if there are any, note them times C."""
     width = ALIGNMENT // f.itemsize
     level = f.dtype.type(f_y - 1.0)
@@ -132,16 +114,20 @@ def _summed(f: NDArray[Any], f_y: float, C: float, terms: NDArray[np.float64] | 
 
 
 @njit(inline="always")
-def root(b: NDArray[np.float64], n: int, C: float, S0: float, largest_loss: bool) -> float:
+def root(b: Floats, n: int, C: float, S0: float, largest_loss: bool) -> float:
     """What the first n of b exceed to be positive."""
     found: float = simplex_root(b, n, C) if largest_loss else box_root(b, n, C, 1.0, S0)
     return found
 
 
 @njit(inline="always")
-def solve(b: NDArray[np.float64], n: int, C: float, S0: float, largest_loss: bool, new: NDArray[np.float64]) -> None:
+def solve(b: Floats, n: int, C: float, S0: float, largest_loss: bool, new: Floats) -> None:
     """The best variables of one example, given b."""
-    used, shift, top = 0.0, root(b, n, C, S0, largest_loss), np.inf if largest_loss else C
+    used = 0.0
+    if largest_loss:
+        shift, top = simplex_root(b, n, C), np.inf
+    else:
+        shift, top = box_root(b, n, C, 1.0, S0), C
     for t in range(n):
         new[t] = min(max(b[t] - shift, 0.0), top)
         used += new[t]
@@ -152,9 +138,7 @@ def solve(b: NDArray[np.float64], n: int, C: float, S0: float, largest_loss: boo
 
 
 @njit(inline="always")
-def violation_of(
-    b: NDArray[np.float64], old: NDArray[np.float64], n: int, S0: float, K: float, C: float, largest_loss: bool
-) -> float:
+def violation_of(b: Floats, old: Floats, n: int, S0: float, K: float, C: float, largest_loss: bool) -> float:
     """How far the example is from its optimality conditions, before the step."""
     violation, worst, low = 0.0, 0.0, np.inf
     for t in range(n):
@@ -174,13 +158,7 @@ def violation_of(
 
 @njit(inline="always")
 def changes(
-    old: NDArray[np.float64],
-    new: NDArray[np.float64],
-    n: int,
-    classes: NDArray[np.int32],
-    moved: NDArray[np.int32],
-    steps: NDArray[Any],
-    places: NDArray[np.int32],
+    old: Floats, new: Floats, n: int, classes: Ints32, moved: Ints32, steps: Array, places: Ints32
 ) -> tuple[int, float, float, int, float]:
     """The step ``w_c -= change x`` of n variables, without changes that are negligible.
 
@@ -212,37 +190,7 @@ def changes(
 
 
 @njit(inline="always")
-def store(
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    capacity: NDArray[np.int32],
-    listed: NDArray[np.int32],
-    values: NDArray[np.float64],
-    used: NDArray[np.int64],
-    i: int,
-    y: int,
-    classes: NDArray[np.int32],
-    new: NDArray[np.float64],
-    kept: int,
-    held: float,
-) -> None:
-    """Make the kept variables the list of example i: the own class with their sum, then each with its sign turned.
-
-    The caller has made sure of room for one more than are kept.
-    """
-    if kept > 0 and kept + 1 > capacity[i]:
-        start[i], capacity[i] = used[0], kept + 1
-        used[0] += kept + 1
-    length[i] = kept + 1 if kept > 0 else 0
-    first = start[i]
-    if kept > 0:
-        listed[first], values[first] = y, held
-    for t in range(kept):
-        listed[first + 1 + t], values[first + 1 + t] = classes[t], -new[t]
-
-
-@njit(inline="always")
-def weighted_loss(f: NDArray[Any], f_y: float, C: float, largest_loss: bool, terms: NDArray[np.float64]) -> float:
+def weighted_loss(f: Array, f_y: float, C: float, largest_loss: bool, terms: Floats) -> float:
     """The weighted loss of an example, whose terms are noted for the scaling line search; f without its own class."""
     if largest_loss:
         pull = np.float64(largest(f)) - f_y

@@ -2,15 +2,14 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from solvers.numerics.array_types import Floats, Ints, Ints32
 
 NEAR = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
 
 
 @njit(cache=True, nogil=True)
-def snap_to_bounds(
-    start: NDArray[np.int64], length: NDArray[np.int32], values: NDArray[np.float64], bounds: NDArray[np.float64]
-) -> None:
+def snap_to_bounds(start: Ints, length: Ints32, values: Floats, bounds: Floats) -> None:
     """In the lists of a pool, whose first entry is the sum of the others with its sign turned; values in place."""
     for i in range(start.shape[0]):
         first, total = start[i], 0.0

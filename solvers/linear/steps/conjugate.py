@@ -9,46 +9,25 @@ With v the change of the variables alpha_ic and dW = sum_i x_i ((sum_c v_ic) e_y
 g'v - |dW|^2 / 2, where g_ic = 1 - f_y + f_c.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from solvers.linear.layouts import class_lists
+from solvers.linear.layouts import list_visits
 from solvers.linear.layouts.class_lists import Lists
+from solvers.linear.steps.conjugate_faces import Chosen, Vector, faces, precondition, project
 from solvers.linear.visits import Task
+from solvers.numerics.array_types import Array, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.copies import copy
-
-Vector = NDArray[np.float64]
-NEGLIGIBLE = 1e-12
-
-
-class Chosen(NamedTuple):
-    """The examples that move together, and their listed variables.
-
-    Attributes
-    ----------
-    some : int32 array, shape (n_chosen,)
-    begin : int64 array, shape (n_chosen + 1,)
-        Where the variables of each example begin.
-    classes : int32 array, shape (n_variables,)
-    at : int64 array, shape (n_variables,)
-        Where the values of the variables stand in the pool.
-    """
-
-    some: NDArray[np.int32]
-    begin: NDArray[np.int64]
-    classes: NDArray[np.int32]
-    at: NDArray[np.int64]
 
 
 class Values(NamedTuple):
     """Weights or a change of them: dense rows, and for entry e of the lists ``values[scale e + offset]``."""
 
-    dense: NDArray[Any]
-    values: NDArray[Any]
+    dense: Array
+    values: Array
     scale: int
     offset: int
 
@@ -56,21 +35,21 @@ class Values(NamedTuple):
 class Scratch(NamedTuple):
     """For the variables of one example and its own class: the classes, their scores or steps, their list entries."""
 
-    wanted: NDArray[np.int32]
-    f: NDArray[Any]
-    slots: NDArray[np.int64]
+    wanted: Ints32
+    f: Array
+    slots: Ints
 
 
 @njit(cache=True, nogil=True)
 def projected_conjugate_gradients(
-    some: NDArray[np.int32],
+    some: Ints32,
     task: Task,
     largest_loss: bool,
-    W: NDArray[Any],
+    W: Array,
     lists: Lists | None,
     pool: Coefficients,
-    blank: NDArray[Any],
-    blank_values: NDArray[Any],
+    blank: Array,
+    blank_values: Array,
     most: int,
     reduction: float,
 ) -> tuple[float, int]:
@@ -97,9 +76,9 @@ def projected_conjugate_gradients(
         gradient[t] = 1.0 - gradient[t]
     held = np.zeros(size, np.bool_)
     tied = np.zeros(some.shape[0], np.bool_)
-    _faces(chosen, bounds, largest_loss, alpha, gradient, held, tied)
+    faces(chosen, bounds, largest_loss, alpha, gradient, held, tied)
     r, z, image, step = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    size_of_r = _precondition(chosen, squares, held, tied, gradient, r, z)
+    size_of_r = precondition(chosen, squares, held, tied, gradient, r, z)
     goal = reduction * size_of_r
     p = z.copy()
     gain, products = 0.0, 0
@@ -110,11 +89,13 @@ def projected_conjugate_gradients(
         if curvature <= 0.0:
             break
         length = size_of_r / curvature
-        if _project(chosen, bounds, largest_loss, alpha, p, length, step):
+        if length == np.inf:
+            break
+        if project(chosen, bounds, largest_loss, alpha, p, length, step):
             gain += 0.5 * length * size_of_r
             _move(length, p, image, alpha, gradient)
             before = size_of_r
-            size_of_r = _precondition(chosen, squares, held, tied, gradient, r, z)
+            size_of_r = precondition(chosen, squares, held, tied, gradient, r, z)
             for t in range(size):
                 p[t] = z[t] + size_of_r / before * p[t]
             continue
@@ -126,8 +107,8 @@ def projected_conjugate_gradients(
         length = min(1.0, slope / curvature) if curvature > 0.0 else 1.0
         gain += length * (slope - 0.5 * length * curvature)
         _move(length, step, image, alpha, gradient)
-        _faces(chosen, bounds, largest_loss, alpha, gradient, held, tied)
-        size_of_r = _precondition(chosen, squares, held, tied, gradient, r, z)
+        faces(chosen, bounds, largest_loss, alpha, gradient, held, tied)
+        size_of_r = precondition(chosen, squares, held, tied, gradient, r, z)
         copy(z, p)
     for t in range(size):
         step[t] = alpha[t] - first[t]
@@ -137,7 +118,7 @@ def projected_conjugate_gradients(
 
 
 @njit(cache=True, nogil=True)
-def _variables(some: NDArray[np.int32], pool: Coefficients) -> Chosen:
+def _variables(some: Ints32, pool: Coefficients) -> Chosen:
     """Where the variables of each example begin, and of each variable the class and the place in the pool."""
     begin = np.zeros(some.shape[0] + 1, np.int64)
     for e in range(some.shape[0]):
@@ -151,7 +132,7 @@ def _variables(some: NDArray[np.int32], pool: Coefficients) -> Chosen:
 
 
 @njit(cache=True, nogil=True)
-def _scratch(task: Task, chosen: Chosen, lists: Lists | None, W: NDArray[Any]) -> Scratch:
+def _scratch(task: Task, chosen: Chosen, lists: Lists | None, W: Array) -> Scratch:
     """As much as the example with the most variables takes."""
     some, begin, indptr, longest, most_slots = chosen.some, chosen.begin, task.rows.indptr, 0, 0
     for e in range(some.shape[0]):
@@ -209,18 +190,9 @@ def _score(task: Task, chosen: Chosen, lists: Lists | None, weights: Values, scr
 
 
 @njit(inline="always")
-def _place(
-    indices: NDArray[np.int32],
-    low: int,
-    high: int,
-    n_hot: int,
-    lists: Lists,
-    wanted: NDArray[np.int32],
-    n: int,
-    slots: NDArray[np.int64],
-) -> None:
+def _place(indices: Ints32, low: int, high: int, n_hot: int, lists: Lists, wanted: Ints32, n: int, slots: Ints) -> None:
     """Where the weights of n classes stand in the lists, where all of them have some."""
-    class_lists.place(
+    list_visits.place(
         indices, low, high, n_hot, lists.start, lists.length, lists.cells, lists.counters[0].bits, wanted, n, slots
     )
 
@@ -280,97 +252,6 @@ def _wipe(task: Task, chosen: Chosen, lists: Lists | None, change: Values, scrat
             _place(indices, mid, high, change.dense.shape[0], lists, wanted, n + 1, slots)
             for t in range((high - mid) * (n + 1)):
                 values[scale * slots[t] + offset] = zero
-
-
-@njit(cache=True, nogil=True)
-def _faces(
-    chosen: Chosen,
-    bounds: Vector,
-    largest_loss: bool,
-    alpha: Vector,
-    gradient: Vector,
-    held: NDArray[np.bool_],
-    tied: NDArray[np.bool_],
-) -> None:
-    """Which variables stay at a bound, and which examples keep the sum of theirs, being at it and pushed outwards."""
-    some, begin = chosen.some, chosen.begin
-    for e in range(some.shape[0]):
-        C, total, free, push = bounds[some[e]], 0.0, 0, 0.0
-        for t in range(begin[e], begin[e + 1]):
-            total += alpha[t]
-            held[t] = (alpha[t] <= 0.0 and gradient[t] <= 0.0) or (
-                not largest_loss and alpha[t] >= C and gradient[t] >= 0.0
-            )
-            if not held[t]:
-                free += 1
-                push += gradient[t]
-        tied[e] = largest_loss and total >= C * (1.0 - NEGLIGIBLE) and free > 0 and push >= 0.0
-
-
-@njit(cache=True, nogil=True)
-def _precondition(
-    chosen: Chosen,
-    squares: Vector,
-    held: NDArray[np.bool_],
-    tied: NDArray[np.bool_],
-    gradient: Vector,
-    r: Vector,
-    z: Vector,
-) -> float:
-    """The gradient r along the face, z = r by the inverse of each example's own block |x|^2 (I + 11'); returns r'z."""
-    some, begin = chosen.some, chosen.begin
-    product = 0.0
-    for e in range(some.shape[0]):
-        free, total = 0, 0.0
-        for t in range(begin[e], begin[e + 1]):
-            if not held[t]:
-                free += 1
-                total += gradient[t]
-        mean = total / max(free, 1)
-        shift = 0.0 if tied[e] else total / (free + 1)
-        for t in range(begin[e], begin[e + 1]):
-            r[t] = z[t] = 0.0
-            if not held[t]:
-                r[t] = gradient[t] - mean if tied[e] else gradient[t]
-                z[t] = (r[t] - shift) / squares[some[e]]
-                product += r[t] * z[t]
-    return product
-
-
-@njit(cache=True, nogil=True)
-def _project(
-    chosen: Chosen,
-    bounds: Vector,
-    largest_loss: bool,
-    alpha: Vector,
-    p: Vector,
-    length: float,
-    step: Vector,
-) -> bool:
-    """The step to the feasible point nearest to alpha + length p, and whether that is alpha + length p itself."""
-    some, begin = chosen.some, chosen.begin
-    inside = True
-    for e in range(some.shape[0]):
-        C, total, theta = bounds[some[e]], 0.0, 0.0
-        for t in range(begin[e], begin[e + 1]):
-            value = alpha[t] + length * p[t]
-            inside = inside and value >= 0.0 and (largest_loss or value <= C)
-            total += max(value, 0.0)
-        if largest_loss and total > C * (1.0 + NEGLIGIBLE):
-            inside = False
-            for _ in range(begin[e + 1] - begin[e]):
-                above, total = 0, 0.0
-                for t in range(begin[e], begin[e + 1]):
-                    if alpha[t] + length * p[t] > theta:
-                        above += 1
-                        total += alpha[t] + length * p[t]
-                if (total - C) / above <= theta:
-                    break
-                theta = (total - C) / above
-        for t in range(begin[e], begin[e + 1]):
-            value = max(alpha[t] + length * p[t] - theta, 0.0)
-            step[t] = (value if largest_loss else min(value, C)) - alpha[t]
-    return inside
 
 
 @njit(cache=True, nogil=True)

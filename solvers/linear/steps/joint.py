@@ -1,15 +1,13 @@
 """Visits of the machines with relative margins on sparse rows: block steps on one example after the other."""
 
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from solvers.linear.layouts import class_lists, hybrid_weights
+from solvers.linear.layouts import hybrid_weights, list_visits
 from solvers.linear.layouts.class_lists import Lists
-from solvers.linear.steps.block_step import candidates, changes, load, solve, store, violation_of, weighted_loss
+from solvers.linear.steps.block_step import candidates, changes, solve, violation_of, weighted_loss
 from solvers.linear.visits import Progress, Task, Visits
+from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.row_sums import sum_rows
 from solvers.numerics.rows import PARTS
@@ -21,8 +19,8 @@ SLOTS = 1 << 14
 
 @njit(cache=True, nogil=True)
 def visit(
-    task: Task, visits: Visits, largest_loss: bool, W: NDArray[Any], lists: Lists | None, pool: Coefficients,
-    progress: Progress,
+    task: Task, visits: Visits, largest_loss: bool, W: Array, lists: Lists | None, pool: Coefficients,
+    progress: Progress
 ) -> int:  # fmt: skip
     """Block steps on the examples of ``visits``; W, lists, pool and progress change in place.
 
@@ -67,12 +65,15 @@ def visit(
         mid = high
         if lists is not None:
             mid = middle[i]
-        m, S0 = load(start, length, listed, values, i, classes, old)
+        first, m, S0 = start[i] + 1, max(length[i] - 1, 0), 0.0
+        for t in range(m):
+            classes[t], old[t] = listed[first + t], -values[first + t]
+            S0 += old[t]
         loss, held, violation, placed = 0.0, 0.0, 0.0, False
         if full:
             sum_rows(W, indices, data, low, mid, f)
             if lists is not None:
-                class_lists.add_scores(indices, data, mid, high, n_hot, w_start, w_length, w_cells, f)
+                list_visits.add_scores(indices, data, mid, high, n_hot, w_start, w_length, w_cells, f)
             f_y = np.float64(f[y])
             f[y] = -np.inf
             n, loss, held = candidates(f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
@@ -85,10 +86,10 @@ def visit(
                     steps[t] = b[t]
                 if (m + 1) * (high - mid) > slots.shape[0]:
                     slots = np.empty(2 * (m + 1) * (high - mid), np.int64)
-                placed = class_lists.place(
+                placed = list_visits.place(
                     indices, mid, high, n_hot, w_start, w_length, w_cells, bits, classes, m + 1, slots
                 )
-                class_lists.score_placed(data, mid, high, w_cells, slots, m + 1, steps)
+                list_visits.score_placed(data, mid, high, w_cells, slots, m + 1, steps)
                 for t in range(m + 1):
                     b[t] = steps[t]
             f_y = b[m]
@@ -99,7 +100,7 @@ def visit(
         # w_y += (sum of the changes) x, w_c -= change x
         count, own, square, kept, total = changes(old, new, n, classes, moved, steps, which)
         if lists is not None and count > 0 and not placed:
-            need = class_lists.lacking(indices, mid, high, n_hot, w_length, count + 1)
+            need = list_visits.lacking(indices, mid, high, n_hot, w_length, count + 1)
             if room.end + need > room.limit:
                 room.lacking = need
                 return at
@@ -121,26 +122,29 @@ def visit(
         if lists is not None:
             if placed:
                 which[count] = m
-                class_lists.update_placed(data, mid, high, w_cells, slots, m + 1, which, steps, count + 1)
+                list_visits.update_placed(data, mid, high, w_cells, slots, m + 1, which, steps, count + 1)
             else:
-                class_lists.sort_steps(moved, steps, count + 1)
+                list_visits.sort_steps(moved, steps, count + 1)
                 if (count + 1) * (high - mid) > slots.shape[0]:
                     slots = np.empty(2 * (count + 1) * (high - mid), np.int64)
-                class_lists.place(indices, mid, high, n_hot, w_start, w_length, w_cells, bits, moved, count + 1, slots)
-                class_lists.update(indices, data, mid, high, n_hot, lists, moved, steps, count + 1, slots)
-        store(start, length, capacity, listed, values, used, i, y, classes, new, kept, total)
+                list_visits.place(indices, mid, high, n_hot, w_start, w_length, w_cells, bits, moved, count + 1, slots)
+                list_visits.update(indices, data, mid, high, n_hot, lists, moved, steps, count + 1, slots)
+        # the own class with the sum of the variables, then each other with its sign turned
+        if kept > 0 and kept + 1 > capacity[i]:
+            start[i], capacity[i] = used[0], kept + 1
+            used[0] += kept + 1
+        length[i] = kept + 1 if kept > 0 else 0
+        first = start[i]
+        if kept > 0:
+            listed[first], values[first] = y, total
+        for t in range(kept):
+            listed[first + 1 + t], values[first + 1 + t] = classes[t], -new[t]
     return end
 
 
 @njit(cache=True, nogil=True)
 def certify(
-    task: Task,
-    largest_loss: bool,
-    W: NDArray[Any],
-    lists: Lists | None,
-    pool: Coefficients,
-    gaps: NDArray[np.float64],
-    terms: NDArray[np.float64],
+    task: Task, largest_loss: bool, W: Array, lists: Lists | None, pool: Coefficients, gaps: Floats, terms: Floats
 ) -> tuple[float, float]:
     """Weighted losses and dual variables summed over all examples that are not empty; each one's gap in gaps.
 
@@ -167,16 +171,16 @@ def certify(
 
 @njit(inline="always")
 def _score_listed(
-    indices: NDArray[np.int32],
-    data: NDArray[Any],
+    indices: Ints32,
+    data: Array,
     low: int,
     high: int,
-    cells: NDArray[Any],
+    cells: Array,
     width: int,
-    classes: NDArray[np.int32],
+    classes: Ints32,
     y: int,
     m: int,
-    b: NDArray[np.float64],
+    b: Floats,
 ) -> None:
     """Scores of the m listed classes and, behind them, of y: two a reading of the row."""
     classes[m] = classes[m + 1] = y
@@ -192,15 +196,7 @@ def _score_listed(
 
 @njit(inline="always")
 def _add(
-    indices: NDArray[np.int32],
-    data: NDArray[Any],
-    low: int,
-    high: int,
-    cells: NDArray[Any],
-    width: int,
-    moved: NDArray[np.int32],
-    steps: NDArray[Any],
-    n: int,
+    indices: Ints32, data: Array, low: int, high: int, cells: Array, width: int, moved: Ints32, steps: Array, n: int
 ) -> None:
     """W[:, moved[t]] += steps[t] x for the first n entries."""
     if n == 2:
@@ -218,14 +214,7 @@ def _add(
 
 @njit(inline="always")
 def _prefetch_listed(
-    indices: NDArray[np.int32],
-    low: int,
-    high: int,
-    listed: NDArray[np.int32],
-    first: int,
-    last: int,
-    cells: NDArray[Any],
-    width: int,
+    indices: Ints32, low: int, high: int, listed: Ints32, first: int, last: int, cells: Array, width: int
 ) -> None:
     """Ask for the cells of W that a visit of an example's listed classes will read."""
     for p in range(low, high):

@@ -3,16 +3,16 @@
 With few features a visit costs about as much as the bookkeeping around it, so the inner passes run in here too.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.linear.layouts import dense_simd
 from solvers.linear.layouts.dense_simd import DenseRows, dot, dots
 from solvers.linear.steps.block_step import NEGLIGIBLE, candidates, solve, violation_of, weighted_loss
 from solvers.linear.visits import Progress, Task, Visits
+from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.orders import live
 from solvers.numerics.rows import PARTS
@@ -35,9 +35,7 @@ class Inner(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def visit(
-    task: Task, visits: Visits, largest_loss: bool, W: NDArray[Any], pool: Coefficients, progress: Progress
-) -> int:
+def visit(task: Task, visits: Visits, largest_loss: bool, W: Array, pool: Coefficients, progress: Progress) -> int:
     """As ``joint.visit``.
 
     Lists are read and written right here, not by the functions of ``block_step``: with those, inlined or not, a
@@ -119,13 +117,13 @@ def visit(
 def inner_passes(
     task: Task,
     largest_loss: bool,
-    W: NDArray[Any],
+    W: Array,
     pool: Coefficients,
     progress: Progress,
-    costs: NDArray[np.float64],
+    costs: Floats,
     inner: Inner,
     mean_gain: float,
-) -> tuple[NDArray[np.int32], float, float, int]:
+) -> tuple[Ints32, float, float, int]:
     """Inner passes, one after the other while they pay; costs[i] is what a visit of example i takes a coefficient.
 
     Returns the order and the cost of the last one, the cost of all, and how many they were.
@@ -148,12 +146,7 @@ def inner_passes(
 
 @njit(cache=True, nogil=True)
 def certify(
-    task: Task,
-    largest_loss: bool,
-    W: NDArray[Any],
-    pool: Coefficients,
-    gaps: NDArray[np.float64],
-    terms: NDArray[np.float64],
+    task: Task, largest_loss: bool, W: Array, pool: Coefficients, gaps: Floats, terms: Floats
 ) -> tuple[float, float]:
     """As ``joint.certify``."""
     rows, labels, bounds, n_classes = task
@@ -176,7 +169,7 @@ def certify(
 
 
 @njit(cache=True, nogil=True)
-def rebuild(rows: DenseRows, pool: Coefficients, W: NDArray[Any]) -> None:
+def rebuild(rows: DenseRows, pool: Coefficients, W: Array) -> None:
     """W = sum_i v_i x_i' afresh, free of the rounding that many small updates have left."""
     W[:] = 0
     for i in range(pool.start.shape[0]):

@@ -7,12 +7,11 @@ with the whole example as the block; Shalev-Shwartz and Zhang 2013, section 5).
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.rows import Rows, score
 
 ROOT_STEPS, SUM_TOLERANCE = 60, 1e-12
@@ -25,16 +24,16 @@ def omega(x: float) -> float:
         return math.exp(x)
     w = x if x > 1.0 else math.exp(x) / (1.0 + math.exp(x))
     for _ in range(3):
-        rest = x - w - math.log(w)
-        if abs(rest) <= 1e-15 * max(1.0, abs(x)):
+        residual = x - w - math.log(w)
+        if abs(residual) <= 1e-15 * max(1.0, abs(x)):
             break
-        near = (1.0 + w) * (1.0 + w + 2.0 * rest / 3.0)
-        w *= 1.0 + rest / (1.0 + w) * (near - 0.5 * rest) / (near - rest)
+        near = (1.0 + w) * (1.0 + w + 2.0 * residual / 3.0)
+        w *= 1.0 + residual / (1.0 + w) * (near - 0.5 * residual) / (near - residual)
     return w
 
 
 @njit(cache=True, nogil=True)
-def log_sum_exp(f: NDArray[Any], n_classes: int) -> float:
+def log_sum_exp(f: Array, n_classes: int) -> float:
     """The logarithm of the sum of ``exp(f_c)`` over the classes."""
     top = -np.inf
     for c in range(n_classes):
@@ -46,7 +45,7 @@ def log_sum_exp(f: NDArray[Any], n_classes: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def distribution(t: NDArray[np.float64], a: float, p: NDArray[np.float64]) -> None:
+def distribution(t: Floats, a: float, p: Floats) -> None:
     """p = the distribution with ``log p_c + a p_c = t_c - nu``, for a > 0.
 
     The logarithm of the sum of p falls with nu and is nearly linear in it, so Newton steps on it need few turns; they
@@ -78,14 +77,7 @@ def distribution(t: NDArray[np.float64], a: float, p: NDArray[np.float64]) -> No
 
 
 @njit(cache=True, nogil=True)
-def visit(
-    rows: Rows,
-    y: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    order: NDArray[np.int32],
-    W: NDArray[Any],
-    P: NDArray[np.float64],
-) -> tuple[float, float, float]:
+def visit(rows: Rows, y: Ints32, bounds: Floats, order: Ints32, W: Array, P: Floats) -> tuple[float, float, float]:
     """Take the exact step of each example of ``order``; W (n_features, n_classes) and P (n_samples, n_classes) change.
 
     Returns the sums over the examples, each before its step, of their parts of the duality gap and of their losses,
@@ -119,9 +111,7 @@ def visit(
 
 
 @njit(cache=True, nogil=True)
-def rebuild(
-    rows: Rows, y: NDArray[np.int32], bounds: NDArray[np.float64], W: NDArray[Any], P: NDArray[np.float64]
-) -> None:
+def rebuild(rows: Rows, y: Ints32, bounds: Floats, W: Array, P: Floats) -> None:
     """``w_c = sum_i C_i ([y_i = c] - p_ic) x_i``, afresh."""
     k = P.shape[1]
     W[:] = 0.0
@@ -136,9 +126,7 @@ def rebuild(
 
 
 @njit(cache=True, nogil=True)
-def certify(
-    rows: Rows, y: NDArray[np.int32], bounds: NDArray[np.float64], W: NDArray[Any], P: NDArray[np.float64]
-) -> tuple[float, float]:
+def certify(rows: Rows, y: Ints32, bounds: Floats, W: Array, P: Floats) -> tuple[float, float]:
     """The sums of the losses ``C_i (log sum_c exp f_c - f_y)`` at W, and of the entropies ``C_i H(p_i)``."""
     k = P.shape[1]
     f = np.empty(W.shape[1], W.dtype)

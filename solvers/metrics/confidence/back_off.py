@@ -8,15 +8,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.confidence.reliability import Threshold, least, threshold_curve
+from solvers.numerics.array_types import AnyFloats, Array, Bools, Floats32, Ints, Ints32
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +34,12 @@ class BackOff:
     """
 
     tree: Taxonomy
-    nodes: NDArray[np.int32]
-    confidence: NDArray[np.float32]
-    correct: NDArray[np.bool_]
+    nodes: Ints32
+    confidence: Floats32
+    correct: Bools
 
     @classmethod
-    def of(
-        cls, tree: Taxonomy, classes: Sequence[str], log_probabilities: NDArray[np.float32], y: NDArray[np.int32]
-    ) -> "BackOff":
+    def of(cls, tree: Taxonomy, classes: Sequence[str], log_probabilities: Floats32, y: Ints32) -> "BackOff":
         """From the scores of held-out rows, shape (n_rows, n_classes), and their classes, shape (n_rows,)."""
         empty = np.empty((0, tree.depth))
         found = cls(tree, tree.find(classes), empty.astype(np.float32), empty.astype(bool))
@@ -54,7 +51,12 @@ class BackOff:
             above = np.where(above >= 0, tree.parent[above], -1)
         return replace(found, confidence=confidence, correct=correct)
 
-    def ways(self, probabilities: NDArray[np.floating[Any]]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    @property
+    def n_rows(self) -> int:
+        """Held-out rows."""
+        return len(self.correct)
+
+    def ways(self, probabilities: AnyFloats) -> tuple[Ints32, Floats32]:
         """The way down of each row and its probabilities, shape (n_rows, depth); -1 and 0 below its end.
 
         Parameters
@@ -79,7 +81,7 @@ class BackOff:
         return ways, np.minimum.accumulate(np.minimum(confidence, np.float32(1.0)), axis=1)
 
     @cached_property
-    def _first(self) -> NDArray[np.int64]:
+    def _first(self) -> Ints:
         """The first child of each node, at ``node + 1``: that of the root first, and the number of nodes last."""
         return np.asarray(np.searchsorted(self.tree.parent, np.arange(-1, self.tree.n_nodes + 1)))
 
@@ -96,7 +98,7 @@ class BackOff:
         shape = (self.tree.n_nodes, len(self.nodes))
         return sp.csr_matrix((np.ones(len(where[0]), np.float32), where), shape=shape)
 
-    def answer(self, probabilities: NDArray[np.floating[Any]], threshold: float) -> tuple[str, float] | None:
+    def answer(self, probabilities: AnyFloats, threshold: float) -> tuple[str, float] | None:
         """The deepest node of the way of one row, shape (n_classes,), that reaches a threshold, and its probability."""
         ways, confidence = self.ways(probabilities[None])
         depth = int((confidence[0] >= threshold).sum())
@@ -114,13 +116,13 @@ class BackOff:
         """What answers from a threshold on are worth, by ascending thresholds."""
         return threshold_curve(self.confidence, self.correct)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         names = np.frombuffer(json.dumps(self.tree.names).encode(), np.uint8)
-        own: dict[str, NDArray[Any]] = {"names": names, "parent": self.tree.parent, "nodes": self.nodes}
+        own: dict[str, Array] = {"names": names, "parent": self.tree.parent, "nodes": self.nodes}
         return own | {"confidence": self.confidence, "correct": self.correct}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "BackOff":
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> "BackOff":
         """What :meth:`arrays` gave; raises ArrayFault."""
         tree = stored_arrays.tree(json.loads(bytes(arrays["names"])), np.asarray(arrays["parent"]))
         nodes, confidence, correct = np.asarray(arrays["nodes"]), arrays["confidence"], arrays["correct"]

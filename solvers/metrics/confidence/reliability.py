@@ -1,16 +1,16 @@
 """How far the probabilities of a model can be trusted: what it said of rows that it had not seen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from solvers.labels import stored_arrays
 from solvers.metrics.calibration import expected_calibration_error
+from solvers.numerics.array_types import Array, Bools, Floats32, Ints, Ints32
 
 # of the bound on a precision that is asked for
 LEVEL = 0.05
@@ -52,15 +52,20 @@ class Reliability:
     correct : bool array, shape (n_rows,)
     """
 
-    confidence: NDArray[np.float32]
-    correct: NDArray[np.bool_]
+    confidence: Floats32
+    correct: Bools
 
     @classmethod
-    def of(cls, log_probabilities: NDArray[np.float32], y: NDArray[np.int32]) -> "Reliability":
+    def of(cls, log_probabilities: Floats32, y: Ints32) -> "Reliability":
         """Of the held-out rows' scores, shape (n_rows, n_classes), and labels, shape (n_rows,)."""
         said = log_probabilities.argmax(axis=1)
         confidence = np.exp(log_probabilities[np.arange(len(y)), said]).astype(np.float32)
         return cls(np.minimum(confidence, np.float32(1.0)), said == y)
+
+    @property
+    def n_rows(self) -> int:
+        """Held-out rows."""
+        return len(self.correct)
 
     @cached_property
     def curve(self) -> list[Threshold]:
@@ -83,18 +88,18 @@ class Reliability:
             return 0.0
         return float(expected_calibration_error(self.confidence.astype(np.float64), self.correct, bins)[0])
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         return {"confidence": self.confidence, "correct": self.correct}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Reliability":
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> "Reliability":
         confidence, correct = np.asarray(arrays["confidence"]), np.asarray(arrays["correct"])
         stored_arrays.require_floats("confidence", confidence, len(confidence))
         stored_arrays.require_shape("correct", correct, len(confidence))
         return cls(confidence, correct)
 
 
-def threshold_curve(confidence: NDArray[np.float32], correct: NDArray[np.bool_]) -> list[Threshold]:
+def threshold_curve(confidence: Floats32, correct: Bools) -> list[Threshold]:
     """What answers from a threshold on are worth, for up to 512 thresholds in ascending order.
 
     Parameters
@@ -130,11 +135,19 @@ def threshold_curve(confidence: NDArray[np.float32], correct: NDArray[np.bool_])
     return [Threshold(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _from_there_on(values: NDArray[np.float32], thresholds: NDArray[np.float32]) -> NDArray[np.int64]:
+def _from_there_on(values: Floats32, thresholds: Floats32) -> Ints:
     """How many values reach each threshold."""
     return np.asarray(len(values) - np.searchsorted(np.sort(values), thresholds))
 
 
-def least(curve: list[Threshold], precision: float) -> Threshold | None:
+class _Bounded(Protocol):
+    @property
+    def lower_bound(self) -> float: ...
+
+
+_Point = TypeVar("_Point", bound=_Bounded)
+
+
+def least(curve: Sequence[_Point], precision: float) -> _Point | None:
     """The first of a curve whose lower bound reaches a precision."""
     return next((point for point in curve if point.lower_bound >= precision), None)

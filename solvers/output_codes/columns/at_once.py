@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.core.sharded_linear_model import ShardedLinearModel
+from solvers.numerics.array_types import Ints32
 from solvers.output_codes import codes
 from solvers.output_codes.codes import Code
 from solvers.output_codes.columns.models import ColumnModel, ColumnModels
@@ -39,7 +39,7 @@ class AtOnce:
     def models(self, state: State) -> ColumnModels:
         return self._models(self._machine.model(self._problem, state))
 
-    def partition(self, size: int) -> NDArray[np.int32]:
+    def partition(self, size: int) -> Ints32:
         return np.asarray(self._machine.partition(self._problem, size))
 
     def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
@@ -50,9 +50,7 @@ class AtOnce:
         part: ModelPart = self._machine.part(self._problem, state)
         return part
 
-    def joined(
-        self, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
-    ) -> tuple[ColumnModels, float]:
+    def joined(self, owner: Ints32, arrays: Arrays, reports: Sequence[Mapping[str, Any]]) -> tuple[ColumnModels, float]:
         names = tuple(str(t) for t in range(self._code.shape[1]))
         blocks = {**arrays, "owner": owner}
         model = ShardedLinearModel.from_arrays(names, self._problem.n_features, blocks).gathered()

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.linear_model import LinearModel
 from solvers.core.model import Model
 from solvers.core.sparse_linear_model import SparseLinearModel
+from solvers.numerics.array_types import Array
 from solvers.output_codes.columns.models import SIDES, ColumnModel, ColumnModels, read_model
 
 # linear machines with a smaller share of weights that are not zero stay sparse
@@ -59,11 +59,11 @@ class ColumnModelBuilder:
         given = linear.intercept
         self._intercepts.append(0.0 if given is None else float(given[1] - given[0]) / lead)
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """Arrays that :meth:`of_state` takes back; views, valid until the next machine comes."""
         end = self._ends[-1] if self._ends else 0
         columns = sorted(self._others)
-        held: dict[str, NDArray[Any]] = {
+        held: dict[str, Array] = {
             "linear_features": self._features[:end],
             "linear_weights": self._weights[:end],
             "linear_columns": np.array(self._columns, np.int64),
@@ -78,7 +78,7 @@ class ColumnModelBuilder:
         return held
 
     @classmethod
-    def of_state(cls, n_features: int, n_columns: int, state: Mapping[str, NDArray[Any]]) -> "ColumnModelBuilder":
+    def of_state(cls, n_features: int, n_columns: int, state: Mapping[str, Array]) -> "ColumnModelBuilder":
         """The builder that :meth:`state` was of."""
         builder = cls(n_features, n_columns)
         builder._features, builder._weights = np.array(state["linear_features"]), np.array(state["linear_weights"])
@@ -90,7 +90,7 @@ class ColumnModelBuilder:
         return builder
 
     @staticmethod
-    def joined(states: Sequence[Mapping[str, NDArray[Any]]], columns: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    def joined(states: Sequence[Mapping[str, Array]], columns: Array) -> dict[str, Array]:
         """The state of a builder that has those of the machines of several builders whose columns are named.
 
         Parameters
@@ -99,9 +99,9 @@ class ColumnModelBuilder:
             Of :meth:`state`; no column has a machine in two of them.
         columns : int array
         """
-        held: dict[str, list[NDArray[Any]]] = {name: [] for name in (*_BY_ENTRY, *_BY_COLUMN, *_OTHERS)}
-        lengths: list[NDArray[Any]] = []
-        others: dict[str, NDArray[Any]] = {}
+        held: dict[str, list[Array]] = {name: [] for name in (*_BY_ENTRY, *_BY_COLUMN, *_OTHERS)}
+        lengths: list[Array] = []
+        others: dict[str, Array] = {}
         for state in states:
             kept, chosen = np.isin(state["linear_columns"], columns), np.isin(state["others"], columns)
             sizes = np.diff(state["linear_ends"], prepend=0)

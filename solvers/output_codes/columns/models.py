@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from solvers.core.model import Floats, LinearWeights, Model
+from solvers.core.model import LinearWeights, Model
 from solvers.core.stored_models import ModelError, find_kind
 from solvers.labels import stored_arrays
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 
 SIDES = ("-", "+")
 
@@ -29,10 +28,10 @@ class ColumnModel:
     """
 
     model: Model
-    columns: NDArray[np.int64]
+    columns: Ints
     lead: float
 
-    def margins(self, scores: Floats) -> Floats:
+    def margins(self, scores: AnyFloats) -> AnyFloats:
         """The margins of the columns from the model's scores."""
         return scores if self.lead == 0 else (scores[..., 1:] - scores[..., :1]) / self.lead
 
@@ -63,23 +62,23 @@ class ColumnModels:
         """Bytes of the arrays of all models."""
         return sum(part.model.nbytes for part in self.parts)
 
-    def margins(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+    def margins(self, X: sp.csr_matrix) -> Floats:
         """Margins of the rows of X: float64, shape (n_samples, n_columns)."""
         h = np.zeros((X.shape[0], self.n_columns))
         for part in self.parts:
             h[:, part.columns] = part.margins(part.model.scores(X))
         return h
 
-    def margins_one(self, indices: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def margins_one(self, indices: Ints32, values: Floats) -> Floats:
         """Margins of one sparse example, shape (n_columns,)."""
         h = np.zeros(self.n_columns)
         for part in self.parts:
             h[part.columns] = part.margins(part.model.score_one(indices, values))
         return h
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """All that :meth:`from_arrays` needs."""
-        held: dict[str, NDArray[Any]] = {
+        held: dict[str, Array] = {
             "bank_columns": np.concatenate([np.empty(0, np.int64), *(part.columns for part in self.parts)]),
             "bank_sizes": np.array([self.n_columns, *(len(part.columns) for part in self.parts)], np.int64),
             "bank_leads": np.array([part.lead for part in self.parts]),
@@ -90,7 +89,7 @@ class ColumnModels:
         return held
 
     @classmethod
-    def from_arrays(cls, n_features: int, arrays: Mapping[str, NDArray[Any]]) -> "ColumnModels":
+    def from_arrays(cls, n_features: int, arrays: Mapping[str, Array]) -> "ColumnModels":
         """Models around arrays that may be memory-mapped and read-only."""
         n_columns, *sizes = arrays["bank_sizes"].tolist()
         starts = np.cumsum([0, *sizes])
@@ -106,9 +105,7 @@ class ColumnModels:
         return cls(n_features, n_columns, tuple(parts))
 
 
-def read_model(
-    kind: str, prefix: str, classes: Sequence[str], n_features: int, arrays: Mapping[str, NDArray[Any]]
-) -> Model:
+def read_model(kind: str, prefix: str, classes: Sequence[str], n_features: int, arrays: Mapping[str, Array]) -> Model:
     """A model from those of the arrays whose names begin with ``prefix``; raises ModelError for an unknown kind."""
     found = find_kind(kind)
     if found is None:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import Solver, State, Step
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.kernel_svm.kernel_function import scale_of
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.output_codes import codes
 from solvers.output_codes.codes import Code
 from solvers.output_codes.columns.builder import ColumnModelBuilder
@@ -45,12 +45,7 @@ class OneByOne:
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        code: Code,
-        build: Build,
-        threads: int,
-        confidence: NDArray[np.float64] | None = None,
+        self, problem: Problem, code: Code, build: Build, threads: int, confidence: Floats | None = None
     ) -> None:
         self._problem = problem
         self._code = code
@@ -90,7 +85,7 @@ class OneByOne:
     def models(self, state: State) -> ColumnModels:
         return self._built(state).models()
 
-    def partition(self, size: int) -> NDArray[np.int32]:
+    def partition(self, size: int) -> Ints32:
         return balanced(codes.participants(self._code, self._problem.y), size, "columns")
 
     def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
@@ -104,9 +99,7 @@ class OneByOne:
     def part(self, state: State) -> ModelPart:
         return OneByOnePart(np.asarray(state[OWN]), self._built(state).state(), np.asarray(state[NONZERO]))
 
-    def joined(
-        self, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
-    ) -> tuple[ColumnModels, float]:
+    def joined(self, owner: Ints32, arrays: Arrays, reports: Sequence[Mapping[str, Any]]) -> tuple[ColumnModels, float]:
         parts = [OneByOnePart.read(rank, arrays) for rank in range(len(reports))]
         n_columns = len(owner)
         state = ColumnModelBuilder.joined([part[0] for part in parts], np.arange(n_columns))
@@ -130,12 +123,12 @@ class OneByOne:
             weights = weights * self._confidence[problem.y, t]
         if len(rows) < problem.n_samples:
             X, weights = X[rows], weights[rows]
-            if _precomputed(solver):
+            if solver.takes_kernel_values:
                 X = X[:, rows]
         y = (signs[rows] > 0).astype(np.int32)
         return _Column(t, Problem(X, y, SIDES, weights), solver, state, rows, problem.n_features)
 
-    def _untouched(self, own: NDArray[np.int32] | None = None) -> State:
+    def _untouched(self, own: Ints32 | None = None) -> State:
         n_columns = self._code.shape[1]
         progress = Progress.begin(n_columns)
         if own is not None:
@@ -144,7 +137,7 @@ class OneByOne:
         return self._state(ColumnModelBuilder(self._problem.n_features, n_columns), progress, [])
 
     @staticmethod
-    def _state(builder: ColumnModelBuilder, progress: Progress, running: list["_Column"]) -> dict[str, NDArray[Any]]:
+    def _state(builder: ColumnModelBuilder, progress: Progress, running: list["_Column"]) -> dict[str, Array]:
         held = builder.state() | progress.arrays()
         for column in running:
             held |= {f"column{column.number}_{name}": array for name, array in column.state.items()}
@@ -155,13 +148,7 @@ class _Column:
     """One column while it is trained."""
 
     def __init__(
-        self,
-        number: int,
-        problem: Problem,
-        solver: Solver[Any],
-        state: State | None,
-        rows: NDArray[np.int64],
-        n_features: int,
+        self, number: int, problem: Problem, solver: Solver[Any], state: State | None, rows: Ints, n_features: int
     ) -> None:
         self.number = number
         self.state: State = {} if state is None else state
@@ -209,9 +196,9 @@ class OneByOnePart:
         The share of each column's dual variables that are not zero; nan where it is not known.
     """
 
-    own: NDArray[np.int32]
+    own: Ints32
     machines: Arrays
-    nonzero: NDArray[np.float64]
+    nonzero: Floats
 
     def files(self, rank: int) -> Arrays:
         """The machines as the builder's state has them."""
@@ -222,20 +209,16 @@ class OneByOnePart:
         return {}
 
     @staticmethod
-    def read(rank: int, arrays: Arrays) -> tuple[Arrays, NDArray[np.float64]]:
+    def read(rank: int, arrays: Arrays) -> tuple[Arrays, Floats]:
         """State of the builder and shares of a shard from the files of all."""
         suffix = f"-{rank}"
         held = {name.removesuffix(suffix): array for name, array in arrays.items() if name.endswith(suffix)}
         return held, np.asarray(held["nonzero"])
 
 
-def _held(state: Mapping[str, NDArray[Any]], t: int) -> State:
+def _held(state: Mapping[str, Array], t: int) -> State:
     prefix = f"column{t}_"
     return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
-
-
-def _precomputed(solver: Solver[Any]) -> bool:
-    return getattr(solver.params, "kernel", None) == "precomputed"
 
 
 def _with_one_scale(problem: Problem, build: Build) -> Build:

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
+from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints8, Ints32
 from solvers.output_codes.columns.builder import ColumnModelBuilder
 from solvers.sharding.reshard import OWN
 from solvers.sharding.shardable import Arrays
@@ -21,13 +20,13 @@ UNTOUCHED, BEGUN, ENDED, ELSEWHERE = range(4)
 class Progress:
     """Where every column stands, its last values, and the share of its dual variables that are not zero."""
 
-    status: NDArray[np.int8]
-    epoch: NDArray[np.int64]
-    primal: NDArray[np.float64]
-    dual: NDArray[np.float64]
-    violation: NDArray[np.float64]
-    converged: NDArray[np.bool_]
-    nonzero: NDArray[np.float64]
+    status: Ints8
+    epoch: Ints
+    primal: Floats
+    dual: Floats
+    violation: Floats
+    converged: Bools
+    nonzero: Floats
 
     @classmethod
     def begin(cls, n: int) -> "Progress":
@@ -43,7 +42,7 @@ class Progress:
         """The names of the arrays."""
         return [field.name for field in fields(cls)]
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """What :meth:`of_state` takes back."""
         return {f"{PREFIX}{name}": getattr(self, name) for name in self.names()}
 
@@ -74,7 +73,7 @@ def is_one_by_one(state: State) -> bool:
     return f"{PREFIX}status" in state
 
 
-def gathered(parts: Sequence[Arrays], own: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+def gathered(parts: Sequence[Arrays], own: Ints32) -> dict[str, Array]:
     """The state of a shard with the columns ``own``, one by one, from those of shards that together have them.
 
     Raises
@@ -84,7 +83,7 @@ def gathered(parts: Sequence[Arrays], own: NDArray[np.int32]) -> dict[str, NDArr
     """
     found = {name: np.array(parts[0][f"{PREFIX}{name}"]) for name in Progress.names()}
     found["status"][:] = ELSEWHERE
-    running: dict[str, NDArray[Any]] = {}
+    running: dict[str, Array] = {}
     for part in parts:
         mine = np.intersect1d(own, part[OWN])
         for name, array in found.items():

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import Solver, State, Step
 from solvers.core.problem import Problem
+from solvers.numerics.array_types import Floats, Ints32
 from solvers.output_codes import codes
 from solvers.output_codes.codes import Code
 from solvers.output_codes.columns.at_once import AtOnce
@@ -40,7 +40,7 @@ class ColumnTraining(Protocol):
     def models(self, state: State) -> ColumnModels:
         """The machines that a state stands for."""
 
-    def partition(self, size: int) -> NDArray[np.int32]:
+    def partition(self, size: int) -> Ints32:
         """The rank that owns each column; raises ValueError for more shards than columns."""
 
     def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
@@ -49,9 +49,7 @@ class ColumnTraining(Protocol):
     def part(self, state: State) -> ModelPart:
         """What the shard of a state has of the machines."""
 
-    def joined(
-        self, owner: NDArray[np.int32], arrays: Arrays, reports: Sequence[Mapping[str, Any]]
-    ) -> tuple[ColumnModels, float]:
+    def joined(self, owner: Ints32, arrays: Arrays, reports: Sequence[Mapping[str, Any]]) -> tuple[ColumnModels, float]:
         """The machines of all shards, from what their parts gave, and the share of dual variables that are not zero."""
 
 
@@ -60,7 +58,7 @@ def training_of(
     code: Code,
     build: Build,
     threads: int,
-    confidence: NDArray[np.float64] | None = None,
+    confidence: Floats | None = None,
     most_bytes: int = AT_ONCE_BYTES,
 ) -> ColumnTraining:
     """The way to train a code's columns.

@@ -1,5 +1,7 @@
 """The parameters of a continuous code's design, and the way to design it that they ask for."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -11,18 +13,22 @@ from solvers.core.machine import Machine
 from solvers.core.methods import all_methods
 from solvers.core.model import Model
 from solvers.core.problem import Problem
+from solvers.kernel_svm.kernel_function import Degree
+from solvers.numerics.array_types import Floats
 from solvers.output_codes.code_model import CodeModel, coded
 from solvers.output_codes.coded import CodedParams
 from solvers.output_codes.codes import Code
 from solvers.output_codes.columns.models import ColumnModels
+from solvers.output_codes.design.constrained import ConstrainedDesign
 from solvers.output_codes.design.incremental import ColumnByColumn
 from solvers.output_codes.design.linear import LinearDesign
 from solvers.output_codes.design.programs import Program
 from solvers.output_codes.design.quadratic import QuadraticDesign, guess_by
 from solvers.output_codes.design.single_column import QuadraticColumn
-from solvers.output_codes.design.task import Design, Floats, Task
+from solvers.output_codes.design.task import Design, Task
 
 ACCURACY, MOST_ROUNDS = 1e-3, 1000
+PENALISED_EPOCHS = 100_000
 GUESS_TOL, GUESS_EPOCHS = 0.03, 50
 CHUNK_BYTES = 64 << 20
 
@@ -51,16 +57,28 @@ class ContinuousCodeParams(CodedParams):
     incremental: bool = Field(
         default=False, description="Design the columns one after the other, each with those before it kept."
     )
+    column_norm: Literal["whole", "column"] = Field(
+        default="whole",
+        description="With linf and incremental: each column is the best one for the norm of the whole code so far, or "
+        "for its own alone, as in the paper. The other norms are sums over the columns, so that both are one.",
+    )
     rounds: int = Field(
         default=1,
         ge=1,
         le=100,
         description="Times that the machines are trained and the code is designed; the best round is kept.",
     )
+    program: Literal["penalty", "norm", "hard"] = Field(
+        default="penalty",
+        description="penalty: the norm counts beside the losses. norm: least losses with the norm at most radius. "
+        "hard: least norm without any loss, for examples that can be separated. With the last two C is where the "
+        "search for the fitting C begins.",
+    )
+    radius: float = Field(default=1.0, gt=0, allow_inf_nan=False, description="Largest norm, with the program norm.")
     kernel: Literal["linear", "poly", "rbf"] = Field(
         default="linear", description="In place of the inner product of answers and code, with the norm l2."
     )
-    degree: int = Field(default=3, ge=1, le=100, description="Degree of the polynomial kernel.")
+    degree: Degree = 3
     gamma: Literal["scale"] | Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)] = Field(
         default="scale", description="Of poly and rbf; scale takes 1 / (n_columns * variance of the answers)."
     )
@@ -73,12 +91,23 @@ class ContinuousCodeParams(CodedParams):
             raise ValueError("features are not trained again, and their signs are not taken: that is for columns")
         return value
 
+    @field_validator("program")
+    @classmethod
+    def _is_of_the_whole(cls, program: str, info: ValidationInfo) -> str:
+        if program != "penalty" and info.data.get("incremental"):
+            raise ValueError("a program with a constraint is one of the whole code, not of column after column")
+        return program
+
     @field_validator("kernel")
     @classmethod
     def _goes_with_the_rest(cls, kernel: str, info: ValidationInfo) -> str:
         given = info.data
-        if kernel != "linear" and (given.get("norm") != "l2" or given.get("incremental") or given.get("rounds") != 1):
-            raise ValueError("a kernel other than linear goes with the norm l2, the whole code at once, and one round")
+        others = given.get("norm") != "l2" or given.get("incremental") or given.get("rounds") != 1
+        if kernel != "linear" and (others or given.get("program") != "penalty"):
+            raise ValueError(
+                "a kernel other than linear goes with the norm l2, the program penalty, the whole code at once, and "
+                "one round"
+            )
         return kernel
 
 
@@ -116,8 +145,12 @@ class Designer:
     def design(self, task: Task) -> Design:
         """The way to design a code for a task."""
         params = self.params
+        if params.program != "penalty":
+            radius = params.radius if params.program == "norm" else None
+            tol, trials = params.tol or ACCURACY, params.max_epochs or MOST_ROUNDS
+            return ConstrainedDesign(task, params.norm, partial(self._penalised, task), radius, tol, trials)
         if params.incremental:
-            return ColumnByColumn(task, params.norm, self._column)
+            return ColumnByColumn(task, params.norm, self._column, alone=params.column_norm == "column")
         if params.norm == "l2":
             return QuadraticDesign(task, self.machine())
         guess = guess_by(task, lambda C: self._solver("crammer_singer", C=C, tol=GUESS_TOL, max_epochs=GUESS_EPOCHS))
@@ -134,6 +167,11 @@ class Designer:
         given |= {name: getattr(params, name) for name in ("kernel", "degree", "gamma", "coef0")}
         # a task of features has no constant one where a kernel takes its square
         return self._solver("spoc", bias=params.bias if params.inputs == "features" else 0.0, **given)
+
+    def _penalised(self, task: Task, C: float, tol: float) -> Design:
+        """The penalised design at another C and tolerance."""
+        given = {"program": "penalty", "C": C, "tol": tol, "max_epochs": PENALISED_EPOCHS}
+        return Designer(self.params.model_copy(update=given), self.seed, self.threads).design(replace(task, C=C))
 
     def _column(self, program: Program) -> Design:
         params = self.params

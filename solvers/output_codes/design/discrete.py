@@ -1,16 +1,12 @@
 """Codes of -1 and +1 designed for given classifiers, column by column; Crammer and Singer 2002, section 4."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from solvers.numerics.array_types import Array, Floats
 from solvers.output_codes.codes import Code, CodeError, is_discrete
 
-Floats = NDArray[np.float64]
 
-
-def expected_error(h: NDArray[Any], y: NDArray[Any], code: NDArray[Any]) -> float:
+def expected_error(h: Array, y: Array, code: Array) -> float:
     """The error of the inner-product decoding where ties are broken by chance (Crammer and Singer 2002, equation 1).
 
     Parameters
@@ -26,7 +22,7 @@ def expected_error(h: NDArray[Any], y: NDArray[Any], code: NDArray[Any]) -> floa
     return float(1.0 - (winners[np.arange(len(y)), y] / winners.sum(axis=1)).mean())
 
 
-def best_first_column(h: NDArray[Any], y: NDArray[Any], n_classes: int) -> tuple[Code, float]:
+def best_first_column(h: Array, y: Array, n_classes: int) -> tuple[Code, float]:
     """The single column that makes the most of one classifier (Crammer and Singer 2002, Theorem 1).
 
     For a given number w of +1 the best column has them at the largest ``a_r+ / w - a_r- / (k - w)`` (equation 6),
@@ -64,7 +60,7 @@ def best_first_column(h: NDArray[Any], y: NDArray[Any], n_classes: int) -> tuple
     return column, float(1.0 - best / len(y))
 
 
-def next_column(h: NDArray[Any], y: NDArray[Any], code: NDArray[Any], h_next: NDArray[Any]) -> tuple[Code, float]:
+def next_column(h: Array, y: Array, code: Array, h_next: Array) -> tuple[Code, float]:
     """A column for one more classifier beside a code whose columns are kept: a heuristic.
 
     To find the best code for given classifiers is NP-complete (Crammer and Singer 2002, Theorem 2), and the paper
@@ -98,7 +94,7 @@ def next_column(h: NDArray[Any], y: NDArray[Any], code: NDArray[Any], h_next: ND
     return column, float(1.0 - hits / len(y))
 
 
-def greedy_code(h: NDArray[Any], y: NDArray[Any], n_classes: int) -> tuple[Code, Floats]:
+def greedy_code(h: Array, y: Array, n_classes: int) -> tuple[Code, Floats]:
     """A code for given classifiers, column by column: the first one best, the others by :func:`next_column`.
 
     Parameters
@@ -122,7 +118,7 @@ def greedy_code(h: NDArray[Any], y: NDArray[Any], n_classes: int) -> tuple[Code,
     return code, np.array(errors)
 
 
-def _products(h: NDArray[Any], code: NDArray[Any]) -> NDArray[Any]:
+def _products(h: Array, code: Array) -> Array:
     """``M h`` of every row, in integers where both are."""
     whole = is_discrete(code)
     return (
@@ -131,7 +127,7 @@ def _products(h: NDArray[Any], code: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def _answers(h: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _answers(h: Array, y: Array) -> tuple[Array, Array]:
     h, y = np.asarray(h), np.asarray(y)
     if h.shape != y.shape or h.ndim != 1 or len(h) == 0:
         raise CodeError(f"answers of shape {h.shape} and labels of shape {y.shape}; one of each an example is needed")
@@ -140,16 +136,14 @@ def _answers(h: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[An
     return h, y
 
 
-def _grouped(
-    scores: NDArray[Any], h: NDArray[Any], y: NDArray[Any], n_classes: int
-) -> tuple[NDArray[Any], NDArray[Any], Floats]:
+def _grouped(scores: Array, h: Array, y: Array, n_classes: int) -> tuple[Array, Array, Floats]:
     """Examples with the same scores and the same answer as one: their answers, scores, and counts by class."""
     kinds, group = np.unique(np.column_stack([h, scores]), axis=0, return_inverse=True)
     counts = np.bincount(group.ravel() * n_classes + y, minlength=len(kinds) * n_classes)
     return kinds[:, :1], kinds[:, 1:], counts.reshape(-1, n_classes).astype(np.float64)
 
 
-def _descend(h: NDArray[Any], scores: NDArray[Any], counts: Floats, column: Code) -> tuple[float, Code]:
+def _descend(h: Array, scores: Array, counts: Floats, column: Code) -> tuple[float, Code]:
     """Change the entry that gains most until none gains; how many examples are right in expectation, and the column.
 
     Changing the entry of class r moves only its own score, so that the best of the other classes decides: with the
@@ -184,6 +178,6 @@ def _descend(h: NDArray[Any], scores: NDArray[Any], counts: Floats, column: Code
         hits = _hits(scores + h * column, counts)
 
 
-def _hits(scores: NDArray[Any], counts: Floats) -> float:
+def _hits(scores: Array, counts: Floats) -> float:
     winners = scores == scores.max(axis=1, keepdims=True)
     return float(((counts * winners).sum(axis=1) / winners.sum(axis=1)).sum())

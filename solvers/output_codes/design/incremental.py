@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
 from solvers.core.model import Model
+from solvers.numerics.array_types import Array, Floats
 from solvers.output_codes.design.programs import Norm, Program
-from solvers.output_codes.design.task import Design, Floats, Task, part_of
+from solvers.output_codes.design.task import Design, Task, part_of
 
 
 class ColumnByColumn:
@@ -26,12 +25,15 @@ class ColumnByColumn:
     norm : str
     column : callable
         Makes the design of one column: called with its program.
+    alone : bool
+        Whether the largest size that counts is that of the new column (equation 32), or of the whole code so far.
     """
 
-    def __init__(self, task: Task, norm: str, column: Callable[[Program], Design]) -> None:
+    def __init__(self, task: Task, norm: str, column: Callable[[Program], Design], *, alone: bool = False) -> None:
         self._task = task
         self._norm = norm
         self._column = column
+        self._alone = alone
 
     def steps(self, state: State | None) -> Iterator[Step]:
         n_columns = self._task.shape[1]
@@ -49,6 +51,8 @@ class ColumnByColumn:
                 arrays = at.state() | {f"column_{name}": array for name, array in inner.items()}
                 measures = {"columns": float(at.column), "column_gap": step.gap}
                 ended, epoch = at.column == n_columns and at.all_converged, at.epochs_before + at.epochs
+                if self._alone and self._norm == "linf":
+                    beside = float(np.abs(at.M[:, : t + 1]).max() - np.abs(at.M[:, t]).max())
                 yield Step(epoch, step.primal + beside, np.nan, step.violation, ended, arrays, measures)
             if not converged:
                 # at its limit, or rounding leaves no way on
@@ -73,7 +77,7 @@ class ColumnByColumn:
         offsets = 1.0 - F[rows, task.y][:, None] + F
         column = H[:, t].toarray() if isinstance(H, sp.csr_matrix) else np.ascontiguousarray(H[:, t : t + 1])
         norm: Norm = "linf" if self._norm == "linf" else "l1"
-        floor = float(np.abs(M).max()) if self._norm == "linf" else 0.0
+        floor = float(np.abs(M).max()) if self._norm == "linf" and not self._alone else 0.0
         beside = {"l1": float(np.abs(M).sum()), "l2": 0.5 * float((M**2).sum()), "linf": 0.0}[self._norm]
         program = Program(column, task.y, task.bounds, len(task.classes), norm, offsets, floor)
         return self._column(program), beside
@@ -94,7 +98,7 @@ class _Progress:
         names = ("column", "epochs_before", "epochs", "all_converged")
         return cls(np.array(state["M"]), *(state[name].item() for name in names))
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         return {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
 
     def go_on(self, *, converged: bool) -> None:

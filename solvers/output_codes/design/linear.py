@@ -8,12 +8,11 @@ from contextlib import closing
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step, relative_gap
 from solvers.core.model import Model
+from solvers.numerics.array_types import Floats, Ints
 from solvers.output_codes.design.programs import Program, Solution
-from solvers.output_codes.design.task import Floats
 
 NEGLIGIBLE = 1e-9
 
@@ -97,7 +96,7 @@ class _Progress:
     """
 
     M: Floats
-    working: NDArray[np.int64]
+    working: Ints
     primal: float = np.inf
     dual: float = -np.inf
     rounds: int = 0

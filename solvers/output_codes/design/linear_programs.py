@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.problem import ProblemError
+from solvers.numerics.array_types import Floats
 from solvers.output_codes.design import highs_process
-
-Floats = NDArray[np.float64]
 
 # programs with more non-zero entries take seconds, and so much longer that half a second for a process is little
 OWN_PROCESS_ENTRIES = 200_000

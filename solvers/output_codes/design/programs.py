@@ -22,12 +22,11 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.memory import refuse
+from solvers.numerics.array_types import Floats, Ints, Ints32
 from solvers.output_codes.design.linear_programs import LinearProgram
 
-Floats = NDArray[np.float64]
 Norm = Literal["l1", "linf"]
 
 NEAR = 0.1
@@ -57,7 +56,7 @@ class Program:
     """
 
     H: Any
-    y: NDArray[np.int32]
+    y: Ints32
     bounds: Floats
     n_classes: int
     norm: Norm
@@ -81,18 +80,18 @@ class Program:
         """The objective at M, whose violations are V."""
         return self.norm_of(M) + float(self.bounds @ np.maximum(V.max(axis=1), 0.0))
 
-    def working_set(self, V: Floats) -> NDArray[np.int64]:
+    def working_set(self, V: Floats) -> Ints:
         """The constraints that a guess of M makes likely: each example's worst, and those near to where it counts."""
         worst = V.max(axis=1, keepdims=True)
         return np.flatnonzero((np.maximum(worst, 0.0) - NEAR <= V) | (worst == V))
 
-    def slack(self, working: NDArray[np.int64], V: Floats) -> Floats:
+    def slack(self, working: Ints, V: Floats) -> Floats:
         """What the constraints of a working set leave to each example's loss, shape (n_samples,)."""
         slack = np.zeros(len(self.y))
         np.maximum.at(slack, working // self.n_classes, V.ravel()[working])
         return slack
 
-    def grown(self, working: NDArray[np.int64], V: Floats, *, purge: bool) -> NDArray[np.int64]:
+    def grown(self, working: Ints, V: Floats, *, purge: bool) -> Ints:
         """The next working set: with the worse half of what V violates.
 
         With ``purge`` it loses what has room to spare at V. That must be only where the lower bound has risen: then no
@@ -115,7 +114,7 @@ class Program:
         what = f"a linear program of {n_constraints:,} constraints on {self.n_classes} x {self.H.shape[1]} code entries"
         refuse(what, self.estimate_bytes(n_constraints), megabytes)
 
-    def solve(self, working: NDArray[np.int64], accuracy: float) -> "Solution":
+    def solve(self, working: Ints, accuracy: float) -> "Solution":
         """The best code for the constraints of a working set, and a lower bound for all."""
         solving = self.solving(working, accuracy)
         while True:
@@ -125,7 +124,7 @@ class Program:
                 found: Solution = ended.value
                 return found
 
-    def solving(self, working: NDArray[np.int64], accuracy: float) -> Generator[None, None, "Solution"]:
+    def solving(self, working: Ints, accuracy: float) -> Generator[None, None, "Solution"]:
         """As :meth:`solve`, yielding now and then as :meth:`LinearProgram.solving` does."""
         k, L = self.n_classes, self.H.shape[1]
         examples, classes = np.divmod(working, k)
@@ -157,9 +156,7 @@ class Program:
         eta = np.maximum(x[:m], 0.0) * unit
         return Solution(M.reshape(k, L), self._bound(eta, b, D, present, place), eta)
 
-    def _bound(
-        self, eta: Floats, b: Floats, D: sp.csr_matrix, present: NDArray[np.int64], place: NDArray[np.int64]
-    ) -> float:
+    def _bound(self, eta: Floats, b: Floats, D: sp.csr_matrix, present: Ints, place: Ints) -> float:
         """The dual value of eta, once it is shrunk to be feasible beyond doubt."""
         totals = np.bincount(place, eta, len(present))
         over = np.maximum(1.0, totals / self.bounds[present])
@@ -184,9 +181,7 @@ def _largest(H: Any) -> float:
     return float(abs(H).max()) or 1.0
 
 
-def _differences(
-    H: Any, y: NDArray[np.int32], examples: NDArray[np.int64], classes: NDArray[np.int64], L: int
-) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
+def _differences(H: Any, y: Ints32, examples: Ints, classes: Ints, L: int) -> tuple[sp.csr_matrix, Ints]:
     """Rows ``(e_r - e_y) h'`` of some constraints, in the entries of M that one of them has; and those entries."""
     rows = sp.csr_matrix(H[examples])
     lengths = np.diff(rows.indptr)

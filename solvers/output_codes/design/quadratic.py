@@ -7,7 +7,8 @@ from typing import Any
 from solvers.core.base import Solver, State, Step
 from solvers.core.machine import Machine
 from solvers.core.model import Model
-from solvers.output_codes.design.task import Floats, Task
+from solvers.numerics.array_types import Floats
+from solvers.output_codes.design.task import Task
 
 
 class QuadraticDesign:

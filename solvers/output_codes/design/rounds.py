@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
 from solvers.core.problem import Problem
+from solvers.numerics.array_types import Array, Floats
 from solvers.output_codes.codes import Code
 from solvers.output_codes.columns.models import ColumnModels
-from solvers.output_codes.design.task import Floats, part_of
+from solvers.output_codes.design.task import part_of
 
 # entries of a designed column so much smaller than its largest take no side when its machine is trained again
 NO_SIDE = 1e-6
@@ -34,8 +33,8 @@ class Round:
         if not np.isnan(step.primal):
             self.primal, self.dual = step.primal, step.dual
 
-    def state(self, prefix: str) -> dict[str, NDArray[Any]]:
-        held: dict[str, NDArray[Any]] = {name: np.array(getattr(self, name)) for name in NUMBERS}
+    def state(self, prefix: str) -> dict[str, Array]:
+        held: dict[str, Array] = {name: np.array(getattr(self, name)) for name in NUMBERS}
         if self.machines is not None:
             held |= {f"machines_{name}": array for name, array in self.machines.arrays().items()}
         if self.design is not None:
@@ -88,7 +87,7 @@ class DesignRun:
         signs, objectives = np.array(state["signs"]), np.array(state["objectives"])
         return cls(int(state["round"]), int(state["epoch"]), signs, confidence, objectives, columns, now, best)
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         held = {
             "round": np.array(self.round),
             "epoch": np.array(self.epoch),

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step, relative_gap
 from solvers.core.model import Model
+from solvers.numerics.array_types import Floats, Ints, Ints32
 from solvers.numerics.block_roots import simplex_root
 from solvers.output_codes.design.programs import Program
-from solvers.output_codes.design.task import Floats
 
 SLICE_CELLS = 1 << 26
 CERTIFY_EVERY = 4
@@ -63,15 +62,7 @@ class QuadraticColumn:
 
 
 @njit(cache=True, nogil=True)
-def _visit(
-    h: NDArray[np.float64],
-    y: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    b: NDArray[np.float64],
-    order: NDArray[np.int64],
-    alpha: NDArray[np.float64],
-    m: NDArray[np.float64],
-) -> None:
+def _visit(h: Floats, y: Ints32, bounds: Floats, b: Floats, order: Ints, alpha: Floats, m: Floats) -> None:
     """Exact block steps on the examples of order; alpha (n_samples, n_classes) and m change in place."""
     k = m.shape[0]
     goals = np.empty(k)
@@ -97,14 +88,7 @@ def _visit(
 
 
 @njit(cache=True, nogil=True)
-def _certify(
-    h: NDArray[np.float64],
-    y: NDArray[np.int32],
-    bounds: NDArray[np.float64],
-    b: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    m: NDArray[np.float64],
-) -> tuple[float, float]:
+def _certify(h: Floats, y: Ints32, bounds: Floats, b: Floats, alpha: Floats, m: Floats) -> tuple[float, float]:
     """Primal and dual value; m is made afresh, and examples that no column moves (h = 0) take their best alpha."""
     k = m.shape[0]
     losses, linear = 0.0, 0.0

@@ -4,15 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-
-Floats = NDArray[np.float64]
+from solvers.numerics.array_types import Array, Floats, Ints32
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +28,7 @@ class Task:
     """
 
     H: Any
-    y: NDArray[np.int32]
+    y: Ints32
     weights: Floats
     C: float
     classes: tuple[str, ...]
@@ -68,6 +65,6 @@ class Design(Protocol):
         """The share of the dual variables that are not zero; nan where there are none of the whole design."""
 
 
-def part_of(state: State, prefix: str) -> dict[str, NDArray[Any]]:
+def part_of(state: State, prefix: str) -> dict[str, Array]:
     """The arrays whose names begin with ``prefix``, by the rest of their names."""
     return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}

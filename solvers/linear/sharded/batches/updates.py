@@ -7,16 +7,16 @@ w_c, the score that w_c gives e has changed by the inner products of e with the 
 w_c that tell are being read anyhow.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from solvers.linear.sharded.batch import Batch
+from solvers.linear.sharded.batches.batch import Batch
 from solvers.linear.sharded.subproblem import solve
 from solvers.linear.sharded.task import Shard
 from solvers.linear.steps.block_step import NEGLIGIBLE
+from solvers.numerics.array_types import Array, Floats, Floats32, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.rows import Rows
 from solvers.numerics.simd import prefetch
@@ -34,16 +34,16 @@ class BatchUpdates(NamedTuple):
     squared lengths of each example's own step.
     """
 
-    first: NDArray[np.int64]
-    classes: NDArray[np.int32]
-    values: NDArray[np.float64]
-    stale: NDArray[np.float64]
-    found: NDArray[np.float64]
-    start: NDArray[np.int64]
-    listed: NDArray[np.int32]
-    old: NDArray[np.float64]
-    new: NDArray[np.float64]
-    sums: NDArray[np.float64]
+    first: Ints
+    classes: Ints32
+    values: Floats
+    stale: Floats
+    found: Floats
+    start: Ints
+    listed: Ints32
+    old: Floats
+    new: Floats
+    sums: Floats
 
 
 def empty_updates(size: int) -> BatchUpdates:
@@ -66,15 +66,15 @@ def with_room(updates: BatchUpdates, n: int) -> BatchUpdates:
 @njit(cache=True, nogil=True)
 def find(
     largest_loss: bool,
-    squares: NDArray[np.float64],
-    y: NDArray[np.int32],
-    bounds: NDArray[np.float64],
+    squares: Floats,
+    y: Ints32,
+    bounds: Floats,
     batch: Batch,
     pool: Coefficients,
     updates: BatchUpdates,
-    seen: NDArray[np.float64],
-    gains: NDArray[np.float32],
-    statistics: NDArray[Any],
+    seen: Floats,
+    gains: Floats32,
+    statistics: Array,
 ) -> None:
     """The exact step of every example of the batch; updates, seen, gains and statistics change."""
     room = 0
@@ -207,7 +207,7 @@ def take_back(rows: Rows, shard: Shard, batch: Batch, updates: BatchUpdates, par
 
 
 @njit(cache=True, nogil=True)
-def accept(batch: Batch, updates: BatchUpdates, y: NDArray[np.int32], pool: Coefficients, part: float) -> None:
+def accept(batch: Batch, updates: BatchUpdates, y: Ints32, pool: Coefficients, part: float) -> None:
     """Enter a part of the updates in the lists of dual variables."""
     room = 1
     for e in range(batch.examples.shape[0]):
@@ -226,24 +226,3 @@ def accept(batch: Batch, updates: BatchUpdates, y: NDArray[np.int32], pool: Coef
         i = batch.examples[e]
         classes[0], values[0] = y[i], total
         put(pool, i, classes, values, n if n > 1 else 0)
-
-
-@njit(cache=True, nogil=True)
-def rebuild(rows: Rows, shard: Shard, pool: Coefficients, begin: int, end: int) -> None:
-    """Rows begin to end of the shard's weights afresh from the coefficients."""
-    W = shard.W
-    W[begin:end] = 0
-    for i in range(pool.start.shape[0]):
-        start, stop = pool.start[i], pool.start[i] + pool.length[i]
-        if start == stop:
-            continue
-        p, last = rows.indptr[i], rows.indptr[i + 1]
-        if begin > 0:
-            p += np.searchsorted(rows.indices[p:last], begin)
-        while p < last and rows.indices[p] < end:
-            w, x = W[rows.indices[p]], rows.data[p]
-            for t in range(start, stop):
-                c = shard.local[pool.classes[t]]
-                if c >= 0:
-                    w[c] += pool.values[t] * x
-            p += 1

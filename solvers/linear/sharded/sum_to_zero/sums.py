@@ -1,74 +1,33 @@
-"""One shard of a machine with absolute margins that sums the losses of an example: a generator of steps.
+"""Training in shards by the exchange of sums of dual variables: exact block steps of batches.
 
-The weights of all classes add up to zero, and the dual variables are not sparse: each shard holds those of its own
-classes, with their weights. All shards walk the same random batches. For each, a shard scores its classes; then all
-find the roots of the block steps of the whole batch, a Newton step a round: all that an example's variables have in
-common is their signed sum (:mod:`solvers.linear.steps.absolute_parts`). The steps are taken all at once, and of them
-the best part is kept; whether that is all of them shows with the next batch.
+All shards walk the same random batches. For each, a shard scores its classes; then all find the roots of the block
+steps of the whole batch, a Newton step a round: all that an example's variables have in common is their signed sum
+(:mod:`solvers.linear.steps.absolute_parts`). The steps are taken all at once, and of them the best part is kept;
+whether that is all of them shows with the next batch.
 """
 
-from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from solvers.core.base import State, Step
+from solvers.core.base import State
 from solvers.core.dual_variables import best_multiple
 from solvers.core.problem import Problem
 from solvers.linear.sharded.schedule_state import blank_statistics
+from solvers.linear.sharded.sum_to_zero.training import PARTS, SumToZeroTraining
 from solvers.linear.sharded.task import Plan
-from solvers.linear.sharded.training import WHOLE, ShardTraining, next_batch
+from solvers.linear.sharded.training import WHOLE, next_batch
 from solvers.linear.steps import absolute_parts
 from solvers.linear.steps.absolute import Margins
 from solvers.linear.steps.absolute_parts import Batch
-from solvers.linear.visits import Task
-from solvers.numerics import scaling_search
-from solvers.numerics.rows import square_norm, weights
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
+from solvers.numerics.rows import weights
 from solvers.numerics.thread_pool import ThreadPool, pieces
-from solvers.sharding.exchange import Arrays, Exchange, gather, reduce
+from solvers.sharding.exchange import Arrays, Exchange, gather
 
 LEAST_BATCH, FIRST_BATCH, LARGEST_BATCH = 4, 64, 256
-# the pieces of a phase do not depend on the number of threads, as sums of floats depend on them
-COLUMNS, PARTS = 512, 16
 MOST_ROUNDS, EXACT = 60, 1e-7
-
-
-def train(
-    problem: Problem,
-    plan: Plan,
-    margins: Margins,
-    exchange: Exchange,
-    threads: int = 1,
-    state: State | None = None,
-) -> Iterator[Step]:
-    """Train this shard's classes; every shard yields the same steps, each with its own columns in the state.
-
-    Parameters
-    ----------
-    problem : Problem
-        The whole problem, the same in every shard.
-    plan : Plan
-        It has neither inner passes nor candidates.
-    margins : Margins
-        Not shared.
-    exchange : Exchange
-    threads : int
-        Threads of this shard; the result does not depend on it.
-    state : mapping, optional
-        Of this shard, from an earlier step; with as many shards, the rest of that run is repeated bit by bit.
-
-    Raises
-    ------
-    ExchangeError
-        A peer is lost; the caller resumes all shards from states of one step.
-    """
-    with ThreadPool(threads) as thread_pool:
-        training = SumToZeroTraining(problem, plan, margins, exchange, thread_pool)
-        if state is not None:
-            training.restore(state)
-        yield from training.steps()
 
 
 class _Pending(NamedTuple):
@@ -79,38 +38,31 @@ class _Pending(NamedTuple):
     """
 
     batch: Batch
-    totals: NDArray[np.float64]
+    totals: Floats
     report: Arrays
 
 
 _NOTHING: Arrays = [np.zeros(3), np.zeros(0, np.uint8)]
 
 
-class SumToZeroTraining(ShardTraining):
+class SumTraining(SumToZeroTraining):
     """One shard of a training by the exchange of sums of dual variables."""
 
     def __init__(
         self, problem: Problem, plan: Plan, margins: Margins, exchange: Exchange, thread_pool: ThreadPool
     ) -> None:
-        super().__init__(problem, plan, exchange, thread_pool)
-        n, n_own, self.k = problem.n_samples, len(self.shard.own), problem.n_classes
-        self.margins = margins
-        # labels are columns of the part here
-        self.task = Task(self.examples.rows, self.shard.local[problem.y], self.examples.bounds, self.k)
-        self.alpha, self.totals = np.zeros((n, n_own), plan.dtype), np.zeros(n)
+        super().__init__(problem, plan, margins, exchange, thread_pool)
         self.batch = float(plan.batch or FIRST_BATCH)
         self.largest = most = max(LARGEST_BATCH, int(self.batch))
-        self.b, self.visits = np.empty((most, n_own)), blank_statistics(most)
+        self.b, self.visits = np.empty((most, len(self.shard.own))), blank_statistics(most)
         self.buffers = [self._buffers(most) for _ in range(2)]
-        self.columns = pieces(n_own, -(-n_own // COLUMNS))
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self.alpha[:] = state["alpha"][:, : len(self.shard.own)]
         self.totals[:], self.batch = state["totals"], float(state["batch"][0])
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        return super().state() | {"alpha": self.alpha, "totals": self.totals, "batch": np.array([self.batch])}
+    def state(self) -> dict[str, Array]:
+        return super().state() | {"totals": self.totals, "batch": np.array([self.batch])}
 
     def _begin_epoch(self) -> None:
         self._shuffle()
@@ -125,7 +77,7 @@ class SumToZeroTraining(ShardTraining):
         shape, dtype, nobody = (most, len(self.shard.own)), self.plan.dtype, np.zeros(0, np.int32)
         return Batch(nobody, weights(*shape, dtype), self.b, np.empty(shape, dtype), np.empty(shape, dtype))
 
-    def _walk(self, order: NDArray[np.int32]) -> None:
+    def _walk(self, order: Ints32) -> None:
         """Steps on the examples of order, which are distinct, in batches; nothing is under way at the end."""
         at, pending = 0, None
         while at < len(order):
@@ -147,21 +99,13 @@ class SumToZeroTraining(ShardTraining):
         if pending is not None:
             self._resolve(pending, gather(self.exchange, pending.report))
 
-    def _note(self, visits: NDArray[Any]) -> None:
-        """Add what visits have measured to what is to be reported."""
-        found = self.unreported[0]
-        gap, loss = visits.view(np.float64).reshape(-1, 3)[:, :2].sum(axis=0)
-        found["gap"] += gap
-        found["loss"] += loss
-        found["violation"] = max(found["violation"], visits["violation"].max())
-
-    def _prepare(self, examples: NDArray[np.int32], f: NDArray[Any]) -> None:
+    def _prepare(self, examples: Ints32, f: Array) -> None:
         visits = self.visits.view(np.float64).reshape(-1, 3)
         changing = (self.shard.W, self.alpha, self.totals, examples, f, self.b, visits)
         work = partial(absolute_parts.prepare, self.task, self.margins, *changing)
         self.thread_pool.run(partial(work, *stops) for stops in pieces(len(examples), PARTS))
 
-    def _at(self, examples: NDArray[np.int32], T: NDArray[np.float64], which: NDArray[np.int64]) -> Arrays:
+    def _at(self, examples: Ints32, T: Floats, which: Ints) -> Arrays:
         """The shard's share of the sums at T, of some examples of the batch, and how many variables are free."""
         sums, free = np.empty(len(which)), np.empty(len(which), np.int32)
         fixed = (self.task.y, self.task.bounds, self.k, self.margins)
@@ -169,9 +113,7 @@ class SumToZeroTraining(ShardTraining):
         self.thread_pool.run(partial(work, *stops) for stops in pieces(len(which), PARTS))
         return [sums, free]
 
-    def _roots(
-        self, examples: NDArray[np.int32], T: NDArray[np.float64], parts: list[Arrays]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _roots(self, examples: Ints32, T: Floats, parts: list[Arrays]) -> tuple[Floats, Floats]:
         """Where the signed sum of each example's variables is T: Newton inside a bracket, an iteration a round.
 
         Returns the last T that was looked at, and the sums there.
@@ -200,7 +142,7 @@ class SumToZeroTraining(ShardTraining):
             parts = gather(self.exchange, self._at(examples, T, which))
         return T, totals
 
-    def _move(self, batch: Batch, T: NDArray[np.float64], totals: NDArray[np.float64]) -> _Pending:
+    def _move(self, batch: Batch, T: Floats, totals: Floats) -> _Pending:
         """Find the steps of the shard's weights and make them."""
         examples, n = batch.examples, len(batch.examples)
         changed, figures = np.zeros(n, np.uint8), np.zeros((n, 2))
@@ -227,26 +169,6 @@ class SumToZeroTraining(ShardTraining):
         absolute_parts.accept(examples, pending.batch.new, part, self.alpha)
         self.totals[examples] += part * (pending.totals - self.totals[examples])
         moved = np.any([part[1] for part in parts], axis=0)
-        self.rest[examples] = np.where(moved, 0, np.minimum(self.rest[examples], 254) + 1)
+        self.unchanged[examples] = np.where(moved, 0, np.minimum(self.unchanged[examples], 254) + 1)
         self.batch = next_batch(self.batch, best, LEAST_BATCH, self.largest)
         return part < 1.0
-
-    def _certify(self) -> tuple[float, float, NDArray[np.float64]]:
-        """Rebuild the weights and measure: objective at the best multiple of W, dual, and each example's gap."""
-        n, width, W = len(self.rest), len(self.shard.own), self.shard.W
-        parts = pieces(n, PARTS)
-        sums = np.empty(n)
-        work = partial(absolute_parts.signed_sums, self.task.y, self.alpha, sums)
-        self.thread_pool.run(partial(work, *stops) for stops in parts)
-        self.totals[:] = reduce(self.exchange, sums)
-        work = partial(absolute_parts.rebuild, self.task.rows, self.task.y, self.k, self.alpha, self.totals, W)
-        self.thread_pool.run(partial(work, *stops) for stops in self.columns)
-        terms, found = scaling_search.blank(len(parts)), np.zeros((len(parts), 2))
-        gaps = np.zeros(n)
-        work = partial(absolute_parts.certify, self.task, self.margins, W, self.alpha, gaps)
-        self.thread_pool.run(partial(work, terms[p], found[p], *parts[p]) for p in range(len(parts)))
-        mine = [np.array([*found.sum(axis=0), 0.5 * square_norm(W, width)]), gaps, terms.sum(axis=0)]
-        reported = gather(self.exchange, mine)
-        (loss, total, half), gaps, noted = (np.sum([part[t] for part in reported], axis=0) for t in range(3))
-        primal, self.scale = scaling_search.best_point(half, loss, noted)
-        return primal, total - half, gaps

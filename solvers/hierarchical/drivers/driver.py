@@ -1,12 +1,10 @@
 """What the machines over a label tree ask of an algorithm for one prepared problem."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Protocol
 
 from solvers.core.base import State, Step
+from solvers.numerics.array_types import Array, Floats, Ints
 
 
 class Driver(Protocol):
@@ -21,8 +19,8 @@ class Driver(Protocol):
     def nonzero_duals(self, state: State) -> float:
         """The share of the dual variables that are not zero; nan where there are none."""
 
-    def weights(self, state: State) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    def weights(self, state: State) -> tuple[Ints, Array]:
         """The features that have weights, and those of the nodes in that order, shape (n_used, n_nodes)."""
 
-    def coefficients(self, state: State) -> NDArray[np.float64]:
+    def coefficients(self, state: State) -> Floats:
         """What each example adds to the weights of the nodes, shape (n_samples, n_nodes); asked for with a kernel."""

@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from solvers.linear.sharded.task import Shard
 from solvers.linear.steps.block_step import root
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
+from solvers.numerics.best import kth_smallest
 from solvers.numerics.coefficients import Coefficients
-from solvers.numerics.quickselect import kth_smallest
 from solvers.numerics.row_sums import sum_rows
 from solvers.numerics.rows import PARTS, Rows, above, best_of_parts
 from solvers.numerics.simd import largest, prefetch
@@ -24,13 +24,13 @@ class Batch(NamedTuple):
     and ``scores[e]`` the ``counts[e]`` candidates beside them.
     """
 
-    examples: NDArray[np.int32]
-    f_y: NDArray[Any]
-    first: NDArray[np.int64]
-    held: NDArray[Any]
-    counts: NDArray[np.int32]
-    classes: NDArray[np.int32]
-    scores: NDArray[Any]
+    examples: Ints32
+    f_y: Array
+    first: Ints
+    held: Array
+    counts: Ints32
+    classes: Ints32
+    scores: Array
 
 
 def empty_batch(size: int, width: int, dtype: np.dtype[Any]) -> Batch:
@@ -46,7 +46,7 @@ def empty_batch(size: int, width: int, dtype: np.dtype[Any]) -> Batch:
     )
 
 
-def with_examples(batch: Batch, pool: Coefficients, examples: NDArray[np.int32]) -> Batch:
+def with_examples(batch: Batch, pool: Coefficients, examples: Ints32) -> Batch:
     """The same buffers for other examples, with room for their lists."""
     n = len(examples)
     np.cumsum(np.maximum(pool.length[examples] - 1, 0), out=batch.first[1 : n + 1])
@@ -59,11 +59,11 @@ def with_examples(batch: Batch, pool: Coefficients, examples: NDArray[np.int32])
 def prepare(
     largest_loss: bool,
     rows: Rows,
-    y: NDArray[np.int32],
-    bounds: NDArray[np.float64],
+    y: Ints32,
+    bounds: Floats,
     shard: Shard,
     pool: Coefficients,
-    seen: NDArray[np.float64],
+    seen: Floats,
     batch: Batch,
     width: int,
     begin: int,
@@ -117,13 +117,7 @@ def prepare(
 
 @njit(inline="always")
 def _prefetch_example(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    data: NDArray[Any],
-    start: NDArray[np.int64],
-    listed: NDArray[np.int32],
-    values: NDArray[np.float64],
-    i: int,
+    indptr: Ints, indices: Ints32, data: Array, start: Ints, listed: Ints32, values: Floats, i: int
 ) -> None:
     """Ask for the row of example i and for its list."""
     for p in range(indptr[i], indptr[i + 1], 16):
@@ -141,7 +135,7 @@ def _level(f_y: float, K: float, S0: float, floor: float) -> float:
 
 @njit(inline="always")
 def _candidates(
-    f: NDArray[Any],
+    f: Array,
     k: int,
     f_y: float,
     C: float,
@@ -150,9 +144,9 @@ def _candidates(
     m: int,
     width: int,
     largest_loss: bool,
-    b: NDArray[np.float64],
-    found: NDArray[np.int32],
-    tops: NDArray[Any],
+    b: Floats,
+    found: Ints32,
+    tops: Array,
 ) -> int:
     """Candidates among the first k columns, into found; returns how many. f is -inf at what is none.
 
@@ -198,9 +192,7 @@ def _candidates(
 
 
 @njit(cache=True, nogil=True)
-def prepare_listed(
-    rows: Rows, y: NDArray[np.int32], shard: Shard, pool: Coefficients, batch: Batch, begin: int, end: int
-) -> None:
+def prepare_listed(rows: Rows, shard: Shard, pool: Coefficients, batch: Batch, begin: int, end: int) -> None:
     """Scores of those of the shard's classes that the lists of examples begin to end name; no candidates."""
     W, local, f_y, held, first = shard.W, shard.local, batch.f_y, batch.held, batch.first
     examples, counts, indptr, indices, data = batch.examples, batch.counts, rows.indptr, rows.indices, rows.data
@@ -241,7 +233,7 @@ def prepare_listed(
 
 
 @njit(cache=True, nogil=True)
-def highest(f: NDArray[Any], found: NDArray[np.int32], n: int, width: int) -> int:
+def highest(f: Array, found: Ints32, n: int, width: int) -> int:
     """Keep, in their order, the width of the first n found with the highest f; of equal ones the first."""
     values = np.empty(n, f.dtype)
     for t in range(n):

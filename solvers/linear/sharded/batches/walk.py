@@ -1,7 +1,7 @@
 """Steps on examples in batches whose scores all shards exchange, and all of which are taken at once.
 
 One message a batch, or two where scoring takes long, so that one travels meanwhile. How much of a batch's steps may
-stay (:func:`solvers.linear.sharded.batch_updates.best_part`) shows only in the message after its own.
+stay (:func:`solvers.linear.sharded.batches.updates.best_part`) shows only in the message after its own.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.linear.sharded.batch import Batch, empty_batch, prepare, prepare_listed, with_examples
-from solvers.linear.sharded.batch_updates import (
+from solvers.linear.sharded.batches.batch import Batch, empty_batch, prepare, prepare_listed, with_examples
+from solvers.linear.sharded.batches.message import pack, unpack
+from solvers.linear.sharded.batches.updates import (
     BatchUpdates,
     accept,
     apply,
@@ -24,10 +25,10 @@ from solvers.linear.sharded.batch_updates import (
     with_room,
 )
 from solvers.linear.sharded.dual_lists import DualLists
-from solvers.linear.sharded.message import pack, unpack
-from solvers.linear.sharded.schedule_state import Pace, blank_statistics
+from solvers.linear.sharded.schedule_state import Schedule, blank_statistics
 from solvers.linear.sharded.task import Examples, Plan, Shard
 from solvers.linear.sharded.training import WHOLE, next_batch
+from solvers.numerics.array_types import Bytes, Ints32
 from solvers.numerics.thread_pool import ThreadPool, pieces
 from solvers.sharding.exchange import Arrays, Exchange, gather
 
@@ -58,13 +59,13 @@ class BatchWalk:
 
     Attributes
     ----------
-    pace : Pace
+    schedule : Schedule
         Of which it adapts the sizes of batches and adds up the gain.
     seen : float64 array, shape (n_samples,)
         Each example's score of its own class, as it was last seen.
     gains : float32 array, shape (n_samples,)
         What each example's last visit has gained.
-    rest, statistics
+    unchanged, statistics
         Those of the training: visits with all classes count in them.
     """
 
@@ -74,15 +75,15 @@ class BatchWalk:
         examples: Examples,
         shard: Shard,
         duals: DualLists,
-        rest: NDArray[np.uint8],
+        unchanged: Bytes,
         statistics: NDArray[np.void],
         exchange: Exchange,
         thread_pool: ThreadPool,
     ) -> None:
         self.plan, self.examples, self.shard, self.duals = plan, examples, shard, duals
-        self.rest, self.statistics, self.exchange, self.thread_pool = rest, statistics, exchange, thread_pool
-        n, first = len(rest), plan.batch or FIRST_BATCH
-        self.pace = Pace(float(first), float(first))
+        self.unchanged, self.statistics, self.exchange, self.thread_pool = unchanged, statistics, exchange, thread_pool
+        n, first = len(unchanged), plan.batch or FIRST_BATCH
+        self.schedule = Schedule(float(first), float(first))
         self.seen, self.gains = np.zeros(n), np.zeros(n, np.float32)
         self.largest = most = largest_batch(plan)
         width = min(plan.width, len(examples.owner))
@@ -91,14 +92,14 @@ class BatchWalk:
         self.slots = [Part(empty_batch(size, width, plan.dtype), empty_updates(size)) for size in room]
         self.columns = pieces(len(shard.own), thread_pool.size)
 
-    def walk(self, order: NDArray[np.int32], width: int, *, full: bool) -> None:
+    def walk(self, order: Ints32, width: int, *, full: bool) -> None:
         """Steps on the examples of order, which are distinct, in batches; nothing is under way at the end.
 
         Full ones look at all classes, and at up to ``width`` candidates; others at those that the lists name.
         """
         at, pending = 0, None
         while at < len(order):
-            examples = order[at : at + int(self.pace.full_batch if full else self.pace.listed_batch)]
+            examples = order[at : at + int(self.schedule.full_batch if full else self.schedule.listed_batch)]
             split = [examples] if self._messages(examples, full) == 1 else np.array_split(examples, 2)
             parts = [
                 Part(with_examples(slot, self.duals.pool, some), updates)
@@ -122,7 +123,7 @@ class BatchWalk:
             reported = gather(self.exchange, [np.array([pending.cross])])
             self._resolve(pending, sum(float(part[0]) for (part,) in reported), full)
 
-    def _messages(self, examples: NDArray[np.int32], full: bool) -> int:
+    def _messages(self, examples: Ints32, full: bool) -> int:
         """How many messages a batch of these examples goes in."""
         indptr = self.examples.rows.indptr
         products = (
@@ -136,7 +137,7 @@ class BatchWalk:
         shard, pool = self.shard, self.duals.pool
         tickets = []
         for batch, _ in parts:
-            work: Callable[[int, int], None] = partial(prepare_listed, rows, y, shard, pool, batch)
+            work: Callable[[int, int], None] = partial(prepare_listed, rows, shard, pool, batch)
             if full:
                 work = partial(prepare, self.plan.largest_loss, rows, y, bounds, shard, pool, self.seen, batch, width)
             some = pieces(len(batch.examples), 1 if self.thread_pool.size == 1 else 4 * self.thread_pool.size)
@@ -156,9 +157,9 @@ class BatchWalk:
         find(self.plan.largest_loss, rows.squares, y, bounds, batch, pool, updates, self.seen, self.gains, statistics)
         if full:
             examples, moved = batch.examples, np.diff(updates.first[: n + 1]) > 0
-            self.rest[examples] = np.where(moved, 0, np.minimum(self.rest[examples], 254) + 1)
+            self.unchanged[examples] = np.where(moved, 0, np.minimum(self.unchanged[examples], 254) + 1)
         else:
-            self.rest[batch.examples[np.diff(updates.first[: n + 1]) > 0]] = 0
+            self.unchanged[batch.examples[np.diff(updates.first[: n + 1]) > 0]] = 0
         return Part(batch, updates)
 
     def _apply(self, part: Part) -> float:
@@ -180,11 +181,11 @@ class BatchWalk:
                 self.thread_pool.run(partial(take_back, *args, begin, end) for begin, end in self.columns)
             n = len(batch.examples)
             accept(batch, updates, self.examples.y, self.duals.reserve(int(updates.start[n]) + n), part)
-        self.pace.gain += part * linear - 0.5 * part**2 * square
+        self.schedule.gain += part * linear - 0.5 * part**2 * square
         if full:
-            self.pace.full_batch = next_batch(self.pace.full_batch, best, LEAST_BATCH, self.largest)
+            self.schedule.full_batch = next_batch(self.schedule.full_batch, best, LEAST_BATCH, self.largest)
         else:
-            self.pace.listed_batch = next_batch(self.pace.listed_batch, best, LEAST_BATCH, self.largest)
+            self.schedule.listed_batch = next_batch(self.schedule.listed_batch, best, LEAST_BATCH, self.largest)
         return part < 1.0
 
 

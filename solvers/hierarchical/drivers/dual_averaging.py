@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.core.base import State, Step, relative_gap
 from solvers.core.problem import Problem
@@ -17,9 +16,8 @@ from solvers.hierarchical.design import Design
 from solvers.hierarchical.hinges.sums import add_subgradient
 from solvers.labels import tree_factor
 from solvers.labels.coupling import comparison, diagonal, smallest_eigenvalue
+from solvers.numerics.array_types import Floats, Ints
 from solvers.numerics.rows import arrange
-
-Floats = NDArray[np.float64]
 
 
 class DualAveraging:
@@ -87,7 +85,7 @@ class DualAveraging:
         """Unknown: there are no dual variables."""
         return float("nan")
 
-    def weights(self, state: State) -> tuple[NDArray[np.int64], Floats]:
+    def weights(self, state: State) -> tuple[Ints, Floats]:
         """The features that some example has, and the best weights so far in that order, shape (n_used, n_nodes)."""
         return self.features, np.array(state["best"])
 

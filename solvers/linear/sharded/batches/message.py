@@ -1,19 +1,18 @@
 """What a shard publishes of a batch, and how the messages of all shards become the batch that all of them see."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from solvers.linear.sharded.batch import Batch, highest
+from solvers.linear.sharded.batches.batch import Batch, highest
 from solvers.linear.sharded.task import Shard
+from solvers.numerics.array_types import Array, Bytes, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.sharding.exchange import Arrays
 
 
-def pack(batch: Batch, y: NDArray[np.int32], shard: Shard, pool: Coefficients, cross: float) -> Arrays:
+def pack(batch: Batch, y: Ints32, shard: Shard, pool: Coefficients, cross: float) -> Arrays:
     """A shard's part of a batch, in five arrays.
 
     What its weights say of the batch before; numbers of candidates, in bytes; the candidates' classes, and their
@@ -28,14 +27,7 @@ def pack(batch: Batch, y: NDArray[np.int32], shard: Shard, pool: Coefficients, c
     return [np.array([cross]), batch.counts[:n].astype(np.uint8), classes, scores, own[:n_own]]
 
 
-def unpack(
-    parts: Sequence[Arrays],
-    batch: Batch,
-    y: NDArray[np.int32],
-    owner: NDArray[np.int32],
-    pool: Coefficients,
-    width: int,
-) -> None:
+def unpack(parts: Sequence[Arrays], batch: Batch, y: Ints32, owner: Ints32, pool: Coefficients, width: int) -> None:
     """Fill the batch from all shards' parts; ``owner[c]`` is the rank of the shard that owns class c."""
     counts, classes, scores, own = (np.concatenate([part[t] for part in parts]) for t in range(1, 5))
     starts, own_starts = (np.cumsum([0, *(len(part[t]) for part in parts[:-1])]) for t in (2, 4))
@@ -44,15 +36,7 @@ def unpack(
 
 
 @njit(cache=True, nogil=True)
-def _pack(
-    batch: Batch,
-    y: NDArray[np.int32],
-    shard: Shard,
-    pool: Coefficients,
-    classes: NDArray[np.int32],
-    scores: NDArray[Any],
-    own: NDArray[Any],
-) -> int:
+def _pack(batch: Batch, y: Ints32, shard: Shard, pool: Coefficients, classes: Ints32, scores: Array, own: Array) -> int:
     n_candidates = n_own = 0
     for e in range(batch.examples.shape[0]):
         i = batch.examples[e]
@@ -72,15 +56,15 @@ def _pack(
 @njit(cache=True, nogil=True)
 def _unpack(
     batch: Batch,
-    y: NDArray[np.int32],
-    owner: NDArray[np.int32],
+    y: Ints32,
+    owner: Ints32,
     pool: Coefficients,
-    counts: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    classes: NDArray[np.int32],
-    scores: NDArray[Any],
-    own_starts: NDArray[np.int64],
-    own: NDArray[Any],
+    counts: Bytes,
+    starts: Ints,
+    classes: Ints32,
+    scores: Array,
+    own_starts: Ints,
+    own: Array,
     width: int,
 ) -> None:
     """Scores of true and listed classes; candidates of all shards, by rising class, and of too many the highest."""

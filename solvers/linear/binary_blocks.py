@@ -1,0 +1,179 @@
+"""Binary machines of the columns of a code, in blocks of columns: what they train on, and what changes meanwhile."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from solvers.core.base import State
+from solvers.core.problem import Problem
+from solvers.linear.ascent import CERTIFY_SHARE, AscentParams, precision
+from solvers.linear.steps import binary
+from solvers.numerics.array_types import Array, Bytes, Floats, Floats32, Ints8, Ints32
+from solvers.numerics.orders import active, count_unchanged, moved, shuffled
+from solvers.numerics.rows import Rows, arrange, weights
+
+
+class Counters(NamedTuple):
+    """Epochs begun, blocks of the epoch visited, and certificates taken."""
+
+    epoch: int
+    block: int
+    certified: int
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTask:
+    """What stays fixed while training."""
+
+    rows: Rows
+    y: Ints32
+    bounds: Floats
+    filled: Ints32
+    inverse: Array
+    ridge: Array
+    top: Array
+    squared: bool
+    code: Ints8 | None
+    n_columns: int
+    width: int
+    constant: float
+
+    @classmethod
+    def of(cls, problem: Problem, params: AscentParams, squared: bool, code: Ints8 | None) -> "BlockTask":
+        dtype = precision(params)
+        rows, _ = arrange(problem.X, dtype)
+        bounds = params.C * problem.weights
+        ridge = 0.5 / bounds if squared else np.zeros_like(bounds)
+        top = np.full_like(bounds, np.inf) if squared else bounds
+        filled = rows.squares > 0
+        inverse = np.zeros_like(bounds)
+        inverse[filled] = 1.0 / (rows.squares + ridge)[filled]
+        n_columns = problem.n_classes if code is None else code.shape[1]
+        # the scores of an empty row vanish whatever W is, so each of its losses is 1
+        sided = n_columns if code is None else np.count_nonzero(code, axis=1)[problem.y[~filled]]
+        constant = float((bounds[~filled] * sided).sum())
+        return cls(
+            rows, problem.y, bounds, np.flatnonzero(filled).astype(np.int32), inverse.astype(dtype),
+            ridge.astype(dtype), top.astype(dtype), squared, code, n_columns,
+            binary.block_width(n_columns, dtype), constant,
+        )  # fmt: skip
+
+    @cached_property
+    def scale(self) -> float:
+        """How large a dual variable may be expected to be: at its bound, or where one step from nothing leads."""
+        return float(min(self.bounds.max(), self.inverse[self.filled].min(initial=np.inf)))
+
+    @cached_property
+    def curvature(self) -> Array:
+        """Of each example's steps, shape (n_samples,); 0 where it is empty."""
+        return np.divide(1.0, self.inverse, out=np.zeros_like(self.inverse), where=self.inverse > 0)
+
+    @property
+    def n_blocks(self) -> int:
+        return -(-self.n_columns // self.width)
+
+    def sides(self, block: int) -> tuple[Ints32, Array]:
+        """The kind of each example, and the signs (n_kinds, width) of each kind in the columns of a block.
+
+        One against the rest, the kinds are the classes of the block and one for all others.
+        """
+        begin = block * self.width
+        n_valid = min(self.width, self.n_columns - begin)
+        if self.code is None:
+            kinds = self.y - np.int32(begin)
+            kinds[(kinds < 0) | (kinds > n_valid)] = n_valid
+            signs: Array = 2 * np.eye(n_valid + 1, n_valid) - 1
+        else:
+            kinds, signs = self.y, self.code[:, begin : begin + n_valid]
+        table = np.zeros((len(signs), self.width), self.rows.data.dtype)
+        table[:, :n_valid] = signs
+        return kinds, table
+
+
+@dataclass(eq=False)
+class BlockRun:
+    """What changes while training: the state of a step."""
+
+    W: Array
+    beta: Array
+    gains: Floats32
+    unchanged: Bytes
+    gain: Floats
+    epoch: int
+    block: int
+    certified: int
+    dual: float
+
+    @classmethod
+    def begin(cls, task: BlockTask) -> "BlockRun":
+        n, blocks, dtype = len(task.y), task.n_blocks, task.rows.data.dtype
+        n_features = int(task.rows.indices.max(initial=0)) + 1
+        W = weights(blocks * n_features, task.width, dtype).reshape(blocks, n_features, task.width)
+        beta = weights(blocks * n, task.width, dtype).reshape(blocks, n, task.width)
+        gains, unchanged = np.zeros((blocks, n), np.float32), np.zeros((blocks, n), np.uint8)
+        return cls(W, beta, gains, unchanged, np.zeros((blocks, 2)), 0, blocks, 0, 0.0)
+
+    @classmethod
+    def resume(cls, task: BlockTask, state: State) -> "BlockRun":
+        run = cls.begin(task)
+        for name in ("W", "beta", "gains", "unchanged", "gain"):
+            getattr(run, name)[:] = state[name]
+        run.epoch, run.block, run.certified = Counters(*(int(value) for value in state["counters"]))
+        run.dual = float(state["dual"])
+        return run
+
+    @classmethod
+    def of_columns(cls, task: BlockTask, state: State) -> "BlockRun":
+        """From weights and dual variables with a column a class; every example is active."""
+        run = cls.begin(task)
+        run.epoch = int(state["epoch"][0])
+        run.certified = int(CERTIFY_SHARE * run.epoch)
+        for block in range(task.n_blocks):
+            classes = slice(block * task.width, min((block + 1) * task.width, task.n_columns))
+            n = classes.stop - classes.start
+            run.W[block, :, :n], run.beta[block, :, :n] = state["W"][:, classes], state["beta"][:, classes]
+        beta = run.beta.astype(np.float64)
+        squares = float((run.W.astype(np.float64) ** 2).sum() + (task.ridge[:, None] * beta**2).sum())
+        run.dual = float(np.abs(beta).sum()) - 0.5 * squares
+        return run
+
+    def state(self) -> dict[str, Array]:
+        return {
+            "W": self.W,
+            "beta": self.beta,
+            "gains": self.gains,
+            "unchanged": self.unchanged,
+            "gain": self.gain,
+            "counters": np.array(Counters(self.epoch, self.block, self.certified)),
+            "dual": np.array(self.dual),
+        }
+
+    def advance(self, task: BlockTask, seed: int, refinements: int, block: int) -> None:
+        """One epoch of one block: its active examples, then so many times those that their last visit moved."""
+        gains, unchanged = self.gains[block], self.unchanged[block]
+        # a move below the precision of the numbers themselves is none
+        trifle = float(np.finfo(task.rows.data.dtype).eps * task.scale) ** 2
+        kinds, signs = task.sides(block)
+        fixed = (task.rows, kinds, signs, task.inverse, task.ridge, task.top)
+        W, beta = self.W[block], self.beta[block]
+        order = shuffled(active(task.filled, unchanged, self.epoch), seed, self.epoch)
+        if task.code is not None:
+            order = order[(signs != 0).any(axis=1)[kinds[order]]]
+        self.gain[block, 0] = binary.visit(*fixed, order, trifle, W, beta, gains)
+        count_unchanged(order, gains, unchanged)
+        for number in range(1, 1 + refinements):
+            live = moved(task.filled, gains, seed, self.epoch, number)
+            self.gain[block, 1] += binary.visit(*fixed, live, trifle, W, beta, gains)
+
+    def largest(self, task: BlockTask) -> float:
+        """The largest move of the last visits times the curvature: how far an example is from its optimum."""
+        return float(np.sqrt(2.0 * (self.gains.max(axis=0) * task.curvature).max()))
+
+    def certify(self, task: BlockTask, block: int, gaps: Floats) -> tuple[float, float, float]:
+        """Losses, dual without norm and squared norm of one block, whose W is made afresh."""
+        W, beta = self.W[block], self.beta[block]
+        squares = binary.rebuild(task.rows, W, beta)
+        losses, total = binary.certify(task.rows, *task.sides(block), task.bounds, task.squared, W, beta, gaps)
+        return losses, total, squares
