@@ -8,7 +8,12 @@ from pydantic import BaseModel
 
 from app.client import Polymargin
 from app.commands import codes as codes  # its command is one of models
+from app.commands import drift as drift  # as that of codes is
+from app.commands import nearest as nearest  # as that of codes is
 from app.commands import operation, service
+from app.commands import previews as previews  # its command is one of datasets
+from app.commands import terms as terms
+from app.commands import thresholds as thresholds  # as that of codes is
 from app.commands.archives import reproduce
 from app.commands.audit import audit
 from app.commands.batch_predictions import predict_dataset
@@ -21,7 +26,11 @@ from app.commands.jobs import jobs, train
 from app.commands.keys import keys
 from app.commands.models import models, predict
 from app.commands.output import Json, console, fail, print_json, table
+from app.commands.pictures import picture
+from app.commands.rules import rules
 from app.commands.status import status
+from app.commands.tuning import tune
+from app.commands.uploads import uploads
 from app.commands.usage import usage
 from app.remote.errors import ClientError
 from app.version import VERSION
@@ -44,15 +53,19 @@ cli.command()(service.demo)
 cli.add_typer(datasets, name="datasets")
 cli.add_typer(hierarchies, name="hierarchies")
 cli.command()(train)
+cli.command()(tune)
 cli.add_typer(jobs, name="jobs")
+cli.add_typer(rules, name="rules")
 cli.add_typer(models, name="models")
 cli.command()(predict)
 cli.command()(predict_dataset)
 cli.command()(evaluate)
 cli.command()(compare)
+cli.command()(picture)
 cli.command()(reproduce)
 cli.add_typer(evaluations, name="evaluations")
 cli.add_typer(feedback, name="feedback")
+cli.add_typer(uploads, name="uploads")
 cli.add_typer(keys, name="keys")
 cli.command()(audit)
 cli.command()(usage)

@@ -4,7 +4,7 @@ It needs httpx and pydantic and loads neither the solvers nor the service; its e
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from app.remote.audit import Audit
 from app.remote.datasets import Datasets
@@ -15,8 +15,10 @@ from app.remote.jobs import Job, Jobs
 from app.remote.keys import Keys
 from app.remote.models import Instance, Models
 from app.remote.reproduction import reproduce
+from app.remote.rules import Rules
 from app.remote.storage import Storage
 from app.remote.transport import Transport
+from app.remote.uploads import Uploads
 from app.schemas.evaluations import Comparison, Part
 from app.schemas.health import Health, Readiness
 from app.schemas.predictions import PredictResponse
@@ -42,19 +44,23 @@ class Polymargin:
         an Idempotency-Key, so that a second attempt does not do the work twice.
     """
 
+    _connect: ClassVar[type[Transport]] = Transport
+
     def __init__(
         self, url: str | None = None, api_key: str | None = None, *, timeout: float = 60.0, attempts: int = 5
     ) -> None:
-        self._transport = Transport(url, api_key, timeout=timeout, attempts=attempts)
+        self._transport = self._connect(url, api_key, timeout=timeout, attempts=attempts)
         self.datasets = Datasets(self._transport)
         self.hierarchies = Hierarchies(self._transport)
         self.jobs = Jobs(self._transport)
         self.models = Models(self._transport)
+        self.rules = Rules(self._transport)
         self.evaluations = Evaluations(self._transport)
         self.feedback = Feedback(self._transport)
         self.keys = Keys(self._transport)
         self.audit = Audit(self._transport)
         self.storage = Storage(self._transport)
+        self.uploads = Uploads(self._transport)
 
     @property
     def url(self) -> str:
@@ -91,6 +97,30 @@ class Polymargin:
         """
         return self.jobs.train(dataset, model, solver, dict(params or {}), **options)
 
+    def tune(self, dataset: str, model: str, space: Sequence[Mapping[str, Any]], **options: Any) -> Job:
+        """Queue a tuning: settings are tried on rows held out, and the best are trained on all rows.
+
+        Parameters
+        ----------
+        dataset : str
+            Id or name.
+        model : str
+            The model gets a new version under this name.
+        space : sequence of mapping
+            What is tried: each has a ``solver``, and may have ``params``, a ``grid`` of values and ``ranges`` to draw
+            from, as app.schemas.tuning.Candidate describes them.
+        **options
+            The other fields of app.schemas.tuning.TuneRequest: texts, draws, measure, folds, validation_fraction,
+            halving, first_epochs, trial_tol, budget_seconds, hierarchy, seed, threads, test_fraction.
+
+        Raises
+        ------
+        InvalidInputError
+            No settings of a candidate can be tried on the dataset.
+        """
+        request = {"kind": "tune", "dataset": dataset, "model": model, "space": [dict(each) for each in space]}
+        return self.jobs.submit({**request, **options})
+
     def predict(
         self,
         model: str,
@@ -104,6 +134,21 @@ class Polymargin:
     ) -> PredictResponse:
         """The same as ``models.predict``."""
         return self.models.predict(model, instances, top_k, version, alias, threshold, min_precision, **options)
+
+    def picture(self, figure: str, format: str = "svg", **of: str | int) -> bytes:
+        """A picture of the dashboard, as SVG or PNG.
+
+        Parameters
+        ----------
+        figure : str
+            ``job``, ``tuning``, ``reliability``, ``confusions``, ``thresholds``, ``classes``, ``spread``, ``code`` or
+            ``drift``.
+        format : {"svg", "png"}
+        **of
+            What it is of: ``job``, ``evaluation``, ``dataset``, or ``model`` and ``version``; and, as ``of``, which
+            one of several: ``lengths`` of a spread, ``settings`` of a tuning.
+        """
+        return self._transport.send("GET", f"/figures/{figure}", params={**of, "format": format}).content
 
     def predict_dataset(self, model: str, dataset: str, **options: Any) -> Job:
         """Queue the prediction of all rows of a dataset; once it has succeeded, ``job.save_predictions(path)``.

@@ -37,6 +37,9 @@ class Settings(BaseSettings):
     max_upload_bytes: int = Field(
         default=8 << 30, gt=0, description="Largest upload of a dataset or an archive, in bytes."
     )
+    upload_seconds: float = Field(
+        default=86_400.0, gt=0, description="How long an upload in pieces is kept after the last piece, in seconds."
+    )
     max_unpacked_bytes: int = Field(
         default=32 << 30, gt=0, description="Largest content of an uploaded file that is compressed, in bytes."
     )
@@ -116,6 +119,17 @@ class Settings(BaseSettings):
         ge=0,
         description="The file that a prediction job has made is kept for so long.",
     )
+    keep_audit_seconds: float = Field(
+        default=0.0,
+        ge=0,
+        description="Entries of the audit log are kept for so long; an entry tells how many were removed. 0: ever.",
+    )
+    max_audit_entries: int = Field(
+        default=0,
+        ge=0,
+        description="Most entries of the audit log of one workspace; an entry tells how many older ones were removed. "
+        "0: any number.",
+    )
     model_cache_bytes: int = Field(
         default=4 << 30, gt=0, description="Memory for loaded models in one API process, in bytes."
     )
@@ -191,6 +205,11 @@ class Settings(BaseSettings):
         "507, and no job is taken that would make a version. 0: any number.",
     )
     log_level: str = Field(default="info", description="`debug`, `info`, `warning` or `error`.")
+    trace_endpoint: str = Field(
+        default="",
+        description="Where spans of requests and jobs are sent by OTLP over HTTP, as "
+        "`http://127.0.0.1:4318/v1/traces`; needs `pip install 'polymargin[otel]'`. Not set: nothing is traced.",
+    )
 
     @property
     def sqlalchemy_url(self) -> str:

@@ -20,7 +20,7 @@ from app.store.files import files
 from app.store.queue import reachable
 
 State = Literal["ok", "warning", "fault"]
-MOST_CLOCK_SECONDS, LEAST_FREE, MOST_TOLD = 2.0, 0.05, 20
+MOST_CLOCK_SECONDS, LEAST_FREE, MOST_REPORTED = 2.0, 0.05, 20
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,9 @@ def _workers(session: Session) -> Iterator[Finding]:
 def _files(session: Session, hashes: bool) -> Iterator[Finding]:
     folders = named_folders(session)
     found = [fault for folder in folders for fault in faults(files(), folder, hashes=hashes)]
-    yield from (Finding("files", "fault", fault) for fault in found[:MOST_TOLD])
-    if len(found) > MOST_TOLD:
-        yield Finding("files", "fault", f"{len(found) - MOST_TOLD} more")
+    yield from (Finding("files", "fault", fault) for fault in found[:MOST_REPORTED])
+    if len(found) > MOST_REPORTED:
+        yield Finding("files", "fault", f"{len(found) - MOST_REPORTED} more")
     if not found:
         compared = "all arrays have their hashes" if hashes else "all arrays are there; --hashes compares their bytes"
         yield Finding("files", "ok", f"{len(folders)} folders that rows name: {compared}")

@@ -18,6 +18,7 @@ import httpx
 import redis
 from sqlalchemy.exc import DBAPIError
 
+from app import stop_signals
 from app.config import settings
 from app.errors import Unauthenticated
 from app.services import keys, sign_ins, slots
@@ -45,9 +46,7 @@ def up(
     host: str, port: int, workers: int, verbose: bool, say: Callable[[str], None], shards: int = 0, apis: int = 1
 ) -> None:
     """Run the service until SIGTERM, SIGINT or SIGHUP; the parameters and errors are those of ``serving``."""
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: stopping.set())
+    stopping = stop_signals.event_of(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     say("Starting: queue, worker, API")
     with serving(host, port, workers, say, verbose=verbose, stopping=stopping, shards=shards, apis=apis) as service:
         if not stopping.is_set():
@@ -215,7 +214,8 @@ def _redis_answers() -> bool:
 
 def _ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/readyz", timeout=5.0).status_code == 200
+        # without the certificates and proxies of other hosts, which it would read anew each time
+        return httpx.get(f"{url}/readyz", timeout=5.0, verify=False, trust_env=False).status_code == 200
     except httpx.TransportError:
         return False
 

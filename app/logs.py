@@ -23,7 +23,7 @@ def render(logger: Any, name: str, event: EventDict) -> str:
         return str(_json(logger, name, {"event": str(event.get("event"))[:200], "unreadable": type(error).__name__}))
 
 
-def told(logger: Any, name: str, event: EventDict) -> EventDict:
+def reported(logger: Any, name: str, event: EventDict) -> EventDict:
     """Give an event that names a job to whoever keeps that job's log."""
     keep = _kept.get(str(event.get("job_id")))
     if keep is not None:
@@ -85,7 +85,7 @@ class _Handler(logging.Handler):
 def configure(level: str) -> None:
     """Let events of ``level`` (debug, info, warning or error) and above through, for this whole process."""
     structlog.configure(
-        processors=[*SHARED, told, render],
+        processors=[*SHARED, reported, render],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=lambda *_: StandardError(),
         cache_logger_on_first_use=False,

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 
-from app import logs
+from app import logs, tracing
 from app.api import (
     archives,
     audit,
@@ -19,6 +20,7 @@ from app.api import (
     codes,
     datasets,
     deletions,
+    drift,
     evaluations,
     feedback,
     figures,
@@ -27,29 +29,37 @@ from app.api import (
     jobs,
     keys,
     models,
+    nearest,
     openapi,
+    partial_uploads,
     predictions,
     problems,
+    rules,
     solvers,
     status,
     storage,
+    terms,
+    thresholds,
     usage,
 )
 from app.api.auth import KeyRing
-from app.api.browsers import HostCheck
+from app.api.browsers import HostCheck, Hosts
 from app.api.limits import BodyLimits
 from app.api.metrics import Metrics
 from app.api.paths import ARCHIVES, DATASETS, HIERARCHIES
+from app.api.quick_predictions import QuickPredictions
 from app.api.request_middleware import RequestMiddleware
 from app.config import Settings, settings
 from app.protocols.spoken import routers
 from app.services import readiness
+from app.services.drift import recent as drift_of_models
 from app.services.model_cache import ModelCache
 from app.services.remembered import Refreshing
 from app.store.db import dispose, sessions
 from app.store.privacy import keep_private
 from app.version import VERSION
 from app.web import assets, reference, sign_in
+from app.web import audit as audit_pages
 from app.web import datasets as dataset_pages
 from app.web import hierarchies as hierarchy_pages
 from app.web import jobs as job_pages
@@ -57,6 +67,7 @@ from app.web import keys as key_pages
 from app.web import models as model_pages
 from app.web import overview as overview_page
 from app.web import training as training_pages
+from app.web import tuning as tuning_pages
 
 DESCRIPTION = (
     "Trains and serves large-margin classifiers with many classes. Every error is a problem document (RFC 9457), and "
@@ -65,8 +76,10 @@ DESCRIPTION = (
 TAGS = [
     {"name": "datasets", "description": "Files with labels, uploaded once."},
     {"name": "hierarchies", "description": "Label trees, uploaded once."},
+    {"name": "uploads", "description": "Files that come in pieces, and go on after a connection broke."},
     {"name": "solvers", "description": "The methods, and the parameters that they take."},
     {"name": "jobs", "description": "Imports and training, as they go on."},
+    {"name": "rules", "description": "What trains models again by itself: by schedule, or by feedback."},
     {"name": "models", "description": "What training made: versions, and the aliases that move between them."},
     {"name": "evaluations", "description": "How well versions do on datasets, and which of two does better."},
     {"name": "predictions", "description": "Labels for new instances."},
@@ -80,20 +93,26 @@ TAGS = [
     {"name": "operation", "description": "Signs of life."},
 ]
 
-_USES_SECONDS = 60.0
+_WRITE_SECONDS = 20.0
 
 PARTS = (
     batch_predictions,
     datasets,
+    partial_uploads,
     hierarchies,
     solvers,
     jobs,
+    rules,
     models,
     archives,
     deletions,
     evaluations,
     feedback,
     codes,
+    terms,
+    thresholds,
+    drift,
+    nearest,
     figures,
     keys,
     audit,
@@ -108,9 +127,11 @@ PAGES = (
     dataset_pages,
     hierarchy_pages,
     training_pages,
+    tuning_pages,
     job_pages,
     model_pages,
     key_pages,
+    audit_pages,
     reference,
 )
 
@@ -127,7 +148,8 @@ def create_app(config: Settings | None = None) -> FastAPI:
     logs.configure(config.log_level)
     factory = sessions()
     cache = ModelCache(factory, config.model_cache_bytes)
-    metrics = Metrics(partial(readiness.load, factory), lambda: cache.nbytes)
+    recent = partial(drift_of_models, factory, cache)
+    metrics = Metrics(partial(readiness.load, factory), lambda: cache.nbytes, recent)
     app = FastAPI(
         title="Polymargin",
         version=VERSION,
@@ -150,26 +172,32 @@ def create_app(config: Settings | None = None) -> FastAPI:
     predicting = predictions.install(app)
     app.router.routes.append(assets.ROUTE)
     parts = [*(part.router for part in (*PARTS, *PAGES)), *routers(config.protocols)]
-    for router in parts:
-        app.include_router(router)
-    own = [*app.router.routes, *(route for router in parts for route in router.routes)]
-    app.state.routes = [route for route in own if isinstance(route, Route)]
+    # routes as their modules have made them: a router that is included makes each of its own anew, at its first request
+    for route in (route for router in parts for route in router.routes):
+        if isinstance(route, APIRoute):
+            route.unique_id = route.name
+        app.router.routes.append(route)
+    app.state.routes = [route for route in app.router.routes if isinstance(route, Route)]
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
-    app.add_middleware(predictions.Predictions, state=app.state, route=predicting)
     uploads[f"{DATASETS}/*/rows"] = config.max_upload_bytes
     uploads[ARCHIVES] = config.max_upload_bytes
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, uploads=uploads)
-    app.add_middleware(HostCheck, hosts=config.allowed_hosts, origins=config.allowed_origins)
-    app.add_middleware(RequestMiddleware, metrics=metrics, verbose=config.log_level == "debug")
+    hosts, verbose = Hosts(config.allowed_hosts), config.log_level == "debug"
+    app.add_middleware(HostCheck, hosts=hosts, origins=config.allowed_origins)
+    app.add_middleware(RequestMiddleware, metrics=metrics, verbose=verbose)
+    if not verbose:  # which logs every prediction
+        app.middleware_stack = QuickPredictions(app.build_middleware_stack(), app.state, hosts, predicting)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     keep_private(settings().home)
+    tracing.configure(settings().trace_endpoint, "polymargin-api")
     keyring: KeyRing = app.state.keyring
-    writing = asyncio.create_task(_write_uses(keyring))
-    refreshing = Refreshing([keyring.known, keyring.signed_in, app.state.models.resolved])
+    cache: ModelCache = app.state.models
+    writing = asyncio.create_task(_write_now_and_then(keyring, cache))
+    refreshing = Refreshing([keyring.known, keyring.signed_in, cache.resolved])
     refreshing.start()
     yield
     refreshing.stop()
@@ -177,13 +205,16 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     with contextlib.suppress(asyncio.CancelledError):
         await writing
     await run_in_threadpool(keyring.write_uses)
+    await run_in_threadpool(cache.counts.write)
+    await run_in_threadpool(tracing.end)
     dispose()
 
 
-async def _write_uses(keyring: KeyRing) -> None:
+async def _write_now_and_then(keyring: KeyRing, cache: ModelCache) -> None:
     while True:
-        await asyncio.sleep(_USES_SECONDS)
+        await asyncio.sleep(_WRITE_SECONDS)
         await run_in_threadpool(keyring.write_uses)
+        await run_in_threadpool(cache.counts.write)
 
 
 def main() -> None:

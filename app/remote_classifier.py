@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,11 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     params : mapping, optional
         The solver's parameters.
     options : mapping, optional
-        Other fields of app.schemas.jobs.TrainRequest: hierarchy, seed, threads, text, ...
+        Other fields of app.schemas.jobs.TrainRequest: hierarchy, seed, threads, text, ...; with a space those of
+        app.schemas.tuning.TuneRequest: measure, folds, draws, texts, budget_seconds, ...
+    space : sequence of mapping, optional
+        Settings to try, of which the best are taken, in place of ``solver`` and ``params``; see
+        app.schemas.tuning.Candidate.
     test_fraction : float
         Rows that the service holds out for its own measures. By default 0: scikit-learn's tools hold out their own.
     keep_dataset : bool
@@ -45,6 +49,8 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : array, shape (n_classes,)
     version_ : app.schemas.models.ModelVersion
         What training has made; predictions are this version's.
+    job_ : app.remote.jobs.Job
+        What has made it; of a tuning ``job_.result`` tells the trial and its measures.
     n_features_in_ : int
         Of matrices.
     """
@@ -56,6 +62,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         params: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         *,
+        space: Sequence[Mapping[str, Any]] | None = None,
         test_fraction: float = 0.0,
         keep_dataset: bool = False,
         url: str | None = None,
@@ -66,6 +73,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.solver = solver
         self.params = params
         self.options = options
+        self.space = space
         self.test_fraction = test_fraction
         self.keep_dataset = keep_dataset
         self.url = url
@@ -102,12 +110,16 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             dataset = client.datasets.upload(path, name, "jsonl").wait(self.timeout)
             try:
                 request = {"test_fraction": self.test_fraction, **(self.options or {})}
-                job = client.train(name, self.model, self.solver, self.params, **request).wait(self.timeout)
+                if self.space is None:
+                    job = client.train(name, self.model, self.solver, self.params, **request).wait(self.timeout)
+                else:
+                    job = client.tune(name, self.model, self.space, **request).wait(self.timeout)
             finally:
                 if not self.keep_dataset:
                     client.datasets.delete(dataset.id, force=True)
             assert job.result is not None
             assert job.result.version is not None
+            self.job_ = job
             self.version_ = client.models.version(self.model, job.result.version)
         return self
 

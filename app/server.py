@@ -10,17 +10,17 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from functools import partial
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
-from app import logs
+from app import logs, stop_signals
 from app.api.connections import Guard, GuardedProtocol
 from app.config import Settings, settings
 from app.main import create_app
+from app.services.first_answers import load_loops
 
 # descriptors for the database, models, files and what is accepted just now
 _RESERVED_DESCRIPTORS = 256
@@ -75,9 +75,7 @@ def together(host: str, port: int, graceful_seconds: int, processes: int) -> Non
     command = [sys.executable, "-m", "app.server", "--host", host, "--port", str(port), "--shared"]
     command += ["--graceful-seconds", str(graceful_seconds)]
     children = [subprocess.Popen(command) for _ in range(processes)]
-    ending = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ending.set())
+    ending = stop_signals.event_of(signal.SIGTERM, signal.SIGINT)
     while not ending.wait(_POLL_SECONDS) and all(child.poll() is None for child in children):
         pass
     for child in children:
@@ -100,6 +98,7 @@ def shared_socket(host: str, port: int) -> socket.socket:
 def application() -> FastAPI:
     """The application, apart from what the collector of garbage looks through: that would hold up every request."""
     app = create_app()
+    load_loops()  # before the process listens: its first request would wait for them
     gc.collect()
     gc.freeze()
     return app

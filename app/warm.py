@@ -1,25 +1,49 @@
-"""``python -m app.warm``: compile every solver's kernels into numba's cache by training on a tiny problem."""
+"""``python -m app.warm``: compile the loops of every solver and of answers into numba's cache, on tiny problems."""
+
+import tempfile
+from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 
+from app.services.first_answers import load_loops, load_loops_of
+from solvers.core.model import Model
 from solvers.core.problem import Problem
+from solvers.core.stored_models import load_model
 from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS
 
 
 def main() -> None:
-    """Train each solver on twelve points of three classes, go on to another C, and predict with its model."""
+    """Train each solver on sparse and on dense rows, go on to another C, and answer with its stored model."""
+    load_loops()
+    for name, kind in SOLVERS.items():
+        for problem in problems():
+            solver = kind(kind.Params())
+            *_, last = solver.steps(problem)
+            if solver.has_path and solver.params.C is not None:
+                solver.at(2.0 * solver.params.C).rescaled(problem, last.state, solver.params.C)
+            with tempfile.TemporaryDirectory() as folder:
+                answer(solver.model(problem, last.state), Path(folder) / "model")
+        print(f"compiled {name}")
+
+
+def problems() -> list[Problem]:
+    """Twelve points of three classes, sparse and dense: many machines have loops of their own for each."""
     rng = np.random.default_rng(0)
     y, names = np.arange(12) % 3, ("a", "b", "c")
     taxonomy = Taxonomy.from_edges([("root", name) for name in names])
-    problem = Problem.check(np.eye(3)[y] + 0.1 * rng.standard_normal((12, 3)), y, names, taxonomy=taxonomy)
-    for name, kind in SOLVERS.items():
-        solver = kind(kind.Params())
-        *_, last = solver.steps(problem)
-        if solver.has_path and solver.params.C is not None:
-            solver.at(2.0 * solver.params.C).rescaled(problem, last.state, solver.params.C)
-        solver.model(problem, last.state).top(np.array([0], np.int32), np.array([1.0]), 1)
-        print(f"compiled {name}")
+    dense = np.eye(3)[y] + 0.1 * rng.standard_normal((12, 3))
+    sparse = sp.hstack([sp.csr_matrix(np.eye(3)[y]), sp.eye_array(12)], format="csr")
+    return [Problem.check(X, y, names, taxonomy=taxonomy) for X in (sparse, dense)]
+
+
+def answer(model: Model, folder: Path) -> None:
+    """Answer one instance and two of them, as a service does: with the arrays of files, mapped into memory."""
+    model.save(folder)
+    stored, _ = load_model(folder, mmap=True)
+    load_loops_of(stored)
+    stored.top_rows(sp.csr_matrix(np.ones((2, stored.n_features))), 1)
 
 
 if __name__ == "__main__":

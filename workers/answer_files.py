@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,16 @@ from numpy.typing import NDArray
 
 from app.schemas.batch_predictions import PredictionFormat
 from solvers.metrics.ranking import Ranking
+from solvers.numerics.best import best
 
 
-def answers(rows: NDArray[np.int64], ranking: Ranking, classes: NDArray[Any], top_k: int) -> pa.Table:
+def answers(
+    rows: NDArray[np.int64],
+    ranking: Ranking,
+    classes: NDArray[Any],
+    top_k: int,
+    ids: Sequence[str] | None = None,
+) -> pa.Table:
     """The answers to some rows.
 
     Parameters
@@ -28,14 +35,18 @@ def answers(rows: NDArray[np.int64], ranking: Ranking, classes: NDArray[Any], to
         Of the model, for these rows.
     classes : array of str, shape (n_classes,)
     top_k : int
+    ids : sequence of str, optional
+        What the file calls these rows.
 
     Returns
     -------
     Table
-        ``row``; ``labels`` of models that name sets, else ``label``, ``score`` and, of models that tell them,
-        ``probability``, and the same with ``_2`` and so on for the next best.
+        ``row`` and, where there are any, ``id``; ``labels`` of models that name sets, else ``label``, ``score`` and, of
+        models that tell them, ``probability``, and the same with ``_2`` and so on for the next best.
     """
     columns: dict[str, Any] = {"row": pa.array(rows)}
+    if ids is not None:
+        columns["id"] = pa.array(ids, pa.string())
     if ranking.sets is not None:
         sets = ranking.sets.tocsr()
         named = pa.array(classes[sets.indices], pa.string())
@@ -59,13 +70,15 @@ def _order(ranking: Ranking, top_k: int) -> NDArray[np.int64]:
     if top_k == 1:
         return first
     if ranking.ties is None:
-        order = np.argsort(-ranking.values, axis=1, kind="stable")
+        order, _ = best(ranking.values, top_k + 1)
     else:
         order = np.lexsort((-ranking.ties, -ranking.values), axis=1)
-    best = order[:, : top_k + 1]
+    listed = order[:, : top_k + 1]
     # the prediction may be found by another way than the order, and come first all the same
-    others = np.sort(np.where(best == first, best.shape[1], np.arange(best.shape[1])), axis=1)[:, : best.shape[1] - 1]
-    rest = np.take_along_axis(best, others.clip(max=best.shape[1] - 1), axis=1)
+    others = np.sort(np.where(listed == first, listed.shape[1], np.arange(listed.shape[1])), axis=1)[
+        :, : listed.shape[1] - 1
+    ]
+    rest = np.take_along_axis(listed, others.clip(max=listed.shape[1] - 1), axis=1)
     return np.hstack([first, rest])[:, : min(top_k, ranking.values.shape[1])]
 
 
@@ -107,7 +120,7 @@ def _csv(tables: Iterable[pa.Table], file: Any) -> None:
         plain = table
         if "labels" in table.column_names:  # CSV has no lists
             sets = [json.dumps(labels, ensure_ascii=False) for labels in table["labels"].to_pylist()]
-            plain = table.set_column(1, "labels", pa.array(sets, pa.string()))
+            plain = table.set_column(table.column_names.index("labels"), "labels", pa.array(sets, pa.string()))
         pacsv.write_csv(plain, file, pacsv.WriteOptions(include_header=number == 0))
 
 

@@ -12,12 +12,14 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput
 from app.formats.labels import PARTS
+from app.plurals import counted
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import stored_request
 from app.schemas.models import ModelVersion
 from app.services import dataset_versions, hierarchies, models
 from app.services.label_checks import named
 from app.services.model_cache import LoadedModel, load_version
+from app.services.model_rows import matrix
 from app.services.version_labels import VersionLabels
 from app.store import tables
 from app.store.cache import local_copy
@@ -29,8 +31,8 @@ from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.evaluation import Labels, Truth
 from solvers.metrics.ranking import propensities
 from workers.job_context import JobContext
-from workers.model_rows import matrix
-from workers.preparation import Rows, hierarchy_id, node_numbers, split_rows
+from workers.preparation import hierarchy_id
+from workers.splitting import Rows, node_numbers, split_rows
 from workers.warm_starts import saved_split
 
 
@@ -89,7 +91,7 @@ def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) 
     corpus, _ = loaded.labels.mapped(open_corpus(local_copy(store, dataset.path), dataset.path))
     trained = _trained_on(context, store, version, loaded)
     rows = _part(request, corpus, trained.split if trained and _same(version, dataset) else None)
-    labels = _labels(context, loaded.model)
+    labels = labels_of(loaded.model, context.read(lambda session: _tree(session, lease.job_id)))
     labels, truth, n_unknown = labelled(corpus, rows, labels, loaded.labels)
     inverse = None
     if trained is not None:
@@ -100,7 +102,7 @@ def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) 
 
 
 def labelled(
-    corpus: Corpus, rows: NDArray[np.int64], labels: Labels, told: VersionLabels | None = None
+    corpus: Corpus, rows: NDArray[np.int64], labels: Labels, reported: VersionLabels | None = None
 ) -> tuple[Labels, Truth, int]:
     """The labels of some rows of a dataset in those of a model, which are told with all that it does not have.
 
@@ -131,7 +133,7 @@ def labelled(
     if labels.tree is not None:
         own = sets[:, : labels.n_known]
         complete, _ = closed(labels.tree, own.indptr, own.indices)
-        complete = complete if told is None else told.closed(labels.tree, complete)
+        complete = complete if reported is None else reported.closed(labels.tree, complete)
         sets = sp.csr_matrix(sp.hstack([complete, sets[:, labels.n_known :]], format="csr"), dtype=bool)
     sets.sum_duplicates()
     return more, Truth(sets), n_unknown
@@ -191,9 +193,11 @@ def _part(request: EvaluateRequest, corpus: Corpus, own: Rows | None) -> NDArray
     return rows
 
 
-def _labels(context: JobContext, model: Model) -> Labels:
-    """What the model can name, in the tree that is measured along where there is one."""
-    tree = context.read(lambda session: _tree(session, context.lease.job_id))
+def labels_of(model: Model, tree: Taxonomy | None) -> Labels:
+    """What the model can name, in the tree that is measured along where there is one.
+
+    Raises InvalidInput where the two do not fit.
+    """
     if model.tree is not None:
         if tree is not None and tree != model.tree:
             raise InvalidInput("the model goes along another label tree than the one to measure along")
@@ -203,7 +207,9 @@ def _labels(context: JobContext, model: Model) -> Labels:
     nodes = node_numbers(tree, model.classes)
     if (nodes < 0).any():
         strange = named(model.classes[at] for at in np.flatnonzero(nodes < 0))
-        raise InvalidInput(f"the label tree has no node for {int((nodes < 0).sum())} label(s) of the model: {strange}")
+        raise InvalidInput(
+            f"the label tree has no node for {counted(int((nodes < 0).sum()), 'label')} of the model: {strange}"
+        )
     return Labels(tree.names, tree.n_nodes, nodes.astype(np.int64), tree)
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import structlog
 from sqlalchemy.orm import Session
 from threadpoolctl import threadpool_limits
@@ -23,7 +24,10 @@ from workers.job_context import Drained, JobContext
 
 CHUNK_BYTES, MOST_ROWS = 64 << 20, 4096
 # confused pairs that are kept of each level
-MOST_PAIRS = 100
+MOST_PAIRS = 1000
+_TIMED_ROWS, _TIMED_BATCHES = 256, 3
+# rows that it is most wrong about
+MOST_MISTAKES = 1000
 # of the time of an evaluation; the rest is for intervals
 _SCORING = 0.8
 _NAMED = 5
@@ -45,9 +49,11 @@ def evaluate(context: JobContext) -> None:
             context.check(drain=False)
             context.note(fraction=_SCORING + (1 - _SCORING) * share)
 
-        told = outcomes.measures(request.resamples, request.confidence, request.seed, between)
+        reported = outcomes.measures(request.resamples, request.confidence, request.seed, between)
         context.phase("saving", at_once=False)
-        context.succeed(_keep(context, store, request, data, outcomes, [Measure(**each._asdict()) for each in told]))
+        context.succeed(
+            _keep(context, store, request, data, outcomes, [Measure(**each._asdict()) for each in reported])
+        )
     store.delete(f"jobs/{context.lease.job_id}")
 
 
@@ -117,13 +123,18 @@ def _keep(
     request: EvaluateRequest,
     data: EvaluatedRows,
     outcomes: Outcomes,
-    told: list[Measure],
+    reported: list[Measure],
 ) -> Callable[[Session], dict[str, Any]]:
     """Write the measures by row; what adds all else to the transaction that ends the job."""
     lease, labels, version = context.lease, data.labels, data.loaded.version
     path = f"evaluations/{lease.job_id}.{lease.attempt}"
     store.delete(path)
-    manifest = {"dataset_sha256": data.dataset.sha256, "version_sha256": version.sha256, "request": lease.request}
+    manifest: dict[str, Any] = {
+        "dataset_sha256": data.dataset.sha256,
+        "version_sha256": version.sha256,
+        "request": lease.request,
+    }
+    manifest[evaluations.MISTAKES] = _mistakes(data, outcomes)
     rows_sha256 = store.save_arrays(path, {"rows": data.rows, **outcomes.by_row()}, manifest)
     unknown = labels.names[labels.n_known :]
     propensities = {"a": request.propensity_a, "b": request.propensity_b, "n_rows": data.n_train}
@@ -147,11 +158,12 @@ def _keep(
         path=path,
         rows_sha256=rows_sha256,
         code_version=VERSION,
+        microseconds_per_row=_microseconds_per_row(data),
     )
     table, pairs = _label_rows(outcomes), _pair_rows(outcomes)
 
     def finish(session: Session) -> dict[str, Any]:
-        evaluations.add(session, facts, told, table, pairs)
+        evaluations.add(session, facts, reported, table, pairs)
         return {
             "model": version.model,
             "version": version.version,
@@ -162,13 +174,51 @@ def _keep(
     return finish
 
 
+def _microseconds_per_row(data: EvaluatedRows) -> float | None:
+    """How long a row's answer takes, without its features: the best of a few batches, as others use the machine."""
+    X = data.matrix(0, min(len(data.rows), _TIMED_ROWS))
+    if X.shape[0] == 0:
+        return None
+    seconds = []
+    for _ in range(_TIMED_BATCHES):
+        began = time.perf_counter()
+        data.loaded.model.top_rows(X)
+        seconds.append(time.perf_counter() - began)
+    return 1e6 * min(seconds) / X.shape[0]
+
+
+def _mistakes(data: EvaluatedRows, outcomes: Outcomes) -> list[dict[str, Any]]:
+    """The rows that the version is most wrong about, as the manifest of the measures by row keeps them."""
+    evaluation, names = outcomes.evaluation, outcomes.labels.names
+    reported, one = evaluation.probabilities, outcomes.answers_one
+    named = None if one else evaluation.named()
+    found = []
+    for at in outcomes.mistakes(MOST_MISTAKES).tolist():
+        answered = [int(evaluation.predicted[at])] if named is None else named[at].indices.tolist()
+        each: dict[str, Any] = {"row": int(data.rows[at]), "answered": [names[label] for label in answered]}
+        if reported is not None:
+            each |= {
+                "probability": float(reported.of_predicted[at]),
+                "probability_of_true": float(reported.of_true[at]),
+            }
+        elif one and np.isfinite(evaluation.leads[at]):
+            each["lead"] = float(evaluation.leads[at])
+        found.append(each)
+    return found
+
+
 def _bins(outcomes: Outcomes) -> list[dict[str, Any]] | None:
     found = outcomes.calibration()
     if found is None:
         return None
-    edges, told = found[1].edges.tolist(), found[1]
+    edges, reported = found[1].edges.tolist(), found[1]
     columns = zip(
-        edges, edges[1:], told.n_rows.tolist(), told.confidence.tolist(), told.accuracy.tolist(), strict=False
+        edges,
+        edges[1:],
+        reported.n_rows.tolist(),
+        reported.confidence.tolist(),
+        reported.accuracy.tolist(),
+        strict=False,
     )
     return [
         {

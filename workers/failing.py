@@ -40,6 +40,12 @@ def out_of_time() -> dict[str, Any]:
     return {**_document("time_limit", "The time limit is over", detail), "status": 409}
 
 
+def budget_over() -> dict[str, Any]:
+    """The error of a trial for which the budget of its tuning has left no time."""
+    detail = "the budget of the tuning was over before the trial was measured"
+    return {**_document("budget_over", "The budget is over", detail), "status": 409}
+
+
 def _document(code: str, title: str, detail: str) -> dict[str, Any]:
     return {
         "type": f"urn:polymargin:problem:{code}",

@@ -48,7 +48,7 @@ def pack(arrays: Sequence[NDArray[Any]]) -> bytes:
 
 
 def unpack(frame: bytes | memoryview) -> list[NDArray[Any]]:
-    """The arrays of a frame, in memory of their own: kernels are compiled for arrays that can be written to.
+    """The arrays of a frame, in memory of their own: loops are compiled for arrays that can be written to.
 
     Raises
     ------

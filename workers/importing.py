@@ -15,15 +15,18 @@ from app.errors import InvalidInput, Item
 from app.formats.plain_file import MostUnpacked
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
+from app.plurals import counted
 from app.schemas.datasets import DatasetStatistics, ImportOptions
 from app.services.datasets import ERROR_REPORT
 from app.store import tables
-from app.store.corpus import save_corpus, statistics_of
+from app.store.corpus import save_corpus
 from app.store.db import db_now
 from app.store.files import Files, files
+from app.store.row_statistics import statistics_of
 from workers.job_context import JobContext
 
 # arrays-<attempt>, and its name while it is written; an append's has its job's id before the attempt
+_NO_NUMBER = re.compile("'.*' is not a number$", re.DOTALL)
 _OF_IMPORT = re.compile(r"\.?arrays-\d+(\.|$)")
 
 
@@ -98,7 +101,10 @@ def not_readable(store: Files, folder: str, error: FormatError) -> InvalidInput:
     store.save_bytes(f"{folder}/{ERROR_REPORT}", report.getvalue().encode())
     items = [Item(fault.detail, row=fault.row, column=fault.column) for fault in error.errors]
     shown = f"; the first {len(items)} are listed, the others in the report" if error.n_errors > len(items) else ""
-    return InvalidInput(f"the file has {error.n_errors} error(s){shown}", items)
+    # who uploads texts as numbers has a fault in every row, none of which says what to do
+    texts = any(fault.column is not None and _NO_NUMBER.match(fault.detail) for fault in error.errors)
+    hint = "; columns of texts or categories are declared, or told by infer_columns" if texts else ""
+    return InvalidInput(f"the file has {counted(error.n_errors, 'error')}{shown}{hint}", items)
 
 
 def _harmless(cell: str) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -12,8 +12,9 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app import logs
-from app.services import job_logs, job_queue, leases
+from app import logs, tracing
+from app.schemas.tuning import TrialRequest
+from app.services import job_logs, job_queue, leases, tunings
 from app.services.leases import Checkpoint, HeldState, Lease
 from app.store import tables
 from app.store.db import sessions, writing
@@ -32,6 +33,10 @@ class Cancelled(Exception):  # asked for, not an error
 
 class TimeUp(Exception):  # asked for, not an error
     """The job's time limit is over."""
+
+
+class LeftToTrials(Exception):  # no error
+    """The job is a tuning that waits for its trials."""
 
 
 class Drained(Exception):  # asked for, not an error
@@ -58,6 +63,7 @@ class JobContext(LeaseHeartbeat):
         self._steps: list[dict[str, Any]] = []
         self._progress: dict[str, Any] | None = None
         self._flushed_at = -math.inf
+        self._phase_span: Any = None
 
     def check(self, *, drain: bool = True) -> None:
         """Between two pieces of work: raise Fenced, Cancelled, TimeUp or, if ``drain``, Drained, if it is time."""
@@ -77,6 +83,7 @@ class JobContext(LeaseHeartbeat):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         super().__exit__(kind, error, trace)
+        self._end_phase_span()
         logs.end_log(self.lease.job_id)
         # The last lines come after the end, or from a worker that has lost the job: they say by which attempt.
         with contextlib.suppress(SQLAlchemyError), sessions()() as session, writing(session):
@@ -98,6 +105,8 @@ class JobContext(LeaseHeartbeat):
             self._at_once = at_once
         if name != (self._progress or {}).get("phase"):
             _log.info("phase", job_id=self.lease.job_id, attempt=self.lease.attempt, phase=name)
+            self._end_phase_span()
+            self._phase_span = tracing.phase(name)
         self._progress = {"epoch": 0, "fraction": 0.0, **(self._progress or {}), **progress, "phase": name}
         self.flush()
 
@@ -169,6 +178,16 @@ class JobContext(LeaseHeartbeat):
         self.flush()
         self._give_back(at_once)
 
+    def leave_to(self, trials: Sequence[TrialRequest]) -> None:
+        """Leave the work of a tuning to trials; it is claimed again once they are over."""
+        self.flush()
+        ids = self.write(lambda session: tunings.park(session, self.lease, trials))
+        self._fenced.set()
+        with sessions()() as session:
+            job = session.get(tables.Job, self.lease.job_id)
+            for id in ids:
+                job_queue.notify(session, id, job.queue if job else GENERAL)
+
     def lose(self) -> None:
         """Let others go on, as a part of the workers is lost; a job that loses too many fails."""
         self.flush()
@@ -188,6 +207,11 @@ class JobContext(LeaseHeartbeat):
         elif at_once and draining.requested():
             self._give_back()
             self._fenced.set()
+
+    def _end_phase_span(self) -> None:
+        if self._phase_span is not None:
+            self._phase_span.end()
+        self._phase_span = None
 
     def _note_state(self, state: HeldState) -> None:
         if state == "cancelling":

@@ -10,7 +10,7 @@ from celery import signals
 from celery.apps.worker import Worker
 from celery.exceptions import SecurityWarning
 
-from app import logs
+from app import logs, tracing
 from app.config import settings
 from app.store import migrate
 from app.store.privacy import keep_private
@@ -41,6 +41,7 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
     celery.task(name=SHARD_TASK, ignore_result=True)(run_shard)
     signals.setup_logging.connect(_keep_logging, weak=False)
     signals.worker_process_init.connect(_give_way, weak=False)
+    signals.worker_process_shutdown.connect(_end_tracing, weak=False)
     signals.worker_shutting_down.connect(_on_shutting_down, weak=False)
     name = f"{socket.gethostname()}:{os.getpid()}"
     worker = Worker(
@@ -70,6 +71,12 @@ def _keep_logging(**_: Any) -> None:
 def _give_way(**_: Any) -> None:
     """In a process that runs jobs: the API, and the sweep in the main process, come first."""
     os.nice(settings().worker_niceness)
+    # not before the fork: the thread that sends spans would stay behind
+    tracing.configure(settings().trace_endpoint, "polymargin-worker")
+
+
+def _end_tracing(**_: Any) -> None:
+    tracing.end()
 
 
 def _on_shutting_down(**_: Any) -> None:

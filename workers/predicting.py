@@ -14,12 +14,12 @@ from app.formats.labels import PARTS
 from app.schemas.batch_predictions import BatchPredictRequest
 from app.services import batch_predictions, dataset_versions, models
 from app.services.model_cache import LoadedModel, load_version
+from app.services.model_rows import matrix
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
 from app.store.files import Files, files
 from workers.answer_files import answers, join, write_part
 from workers.job_context import JobContext
-from workers.model_rows import matrix
 
 PART_ROWS, BLOCK_BYTES, MOST_ROWS = 1 << 16, 32 << 20, 4096
 _JOINING = 0.05
@@ -109,5 +109,6 @@ def _write(
         X = matrix(corpus, loaded.features, some)
         if X.shape[1] != loaded.model.n_features:
             raise InvalidInput(f"the rows have {X.shape[1]} features; the model has {loaded.model.n_features}")
-        found.append(answers(some, loaded.model.ranking(X), classes, request.top_k))
+        ids = None if corpus.ids is None else [corpus.ids[row] for row in some.tolist()]
+        found.append(answers(some, loaded.model.ranking(X), classes, request.top_k, ids))
     write_part(part, pa.concat_tables(found))

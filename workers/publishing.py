@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from sqlalchemy.orm import Session
 
+from app.schemas.job_options import OPTIONS
 from app.schemas.jobs import TrainRequest
-from app.services import versions
+from app.services import answer_reference, versions
 from app.services.version_labels import KEPT
 from app.store.files import Files
 from app.version import VERSION
@@ -27,14 +28,33 @@ from workers.scoring import measures
 Save = Callable[[Path, Mapping[str, Any]], str]
 
 
+@dataclass(frozen=True)
+class Tuned:
+    """The trial whose settings a version has: what the job's result and the version's manifest tell of it."""
+
+    result: Mapping[str, Any]
+    lineage: Mapping[str, Any]
+
+
 @dataclass(frozen=True, eq=False)
 class Publisher:
-    """Measures and saves what was trained, and makes versions of it."""
+    """Measures and saves what was trained, and makes versions of it.
+
+    Attributes
+    ----------
+    context : JobContext
+    store : Files
+    request : TrainRequest
+    prepared : Prepared
+    tuned : Tuned or None
+        Where a tuning has chosen the settings.
+    """
 
     context: JobContext
     store: Files
     request: TrainRequest
     prepared: Prepared
+    tuned: Tuned | None = None
 
     def folder(self, reached: Reached) -> str:
         """Where the version of that point of the job's path is kept."""
@@ -86,12 +106,14 @@ class Publisher:
         _require_finite(model)
         metrics = measures(model, rows, problem.X, self.prepared.data.X_test)
         self.context.phase("saving", at_once=False)
-        facts = self._save(params, reached, model, save or model.save, {**(lineage or {}), **end}, state)
+        tuned = {} if self.tuned is None else {"tuning": dict(self.tuned.lineage)}
+        facts = self._save(params, reached, model, save or model.save, {**(lineage or {}), **tuned, **end}, state)
 
         def add(session: Session) -> dict[str, Any]:
             number = versions.add(session, self.request.model, facts, metrics)
             every = versions.of_job(session, facts.job_id).values()
-            return {"model": self.request.model, "version": number, "versions": list(every), **end}
+            found = {} if self.tuned is None else dict(self.tuned.result)
+            return {"model": self.request.model, "version": number, "versions": list(every), **end, **found}
 
         return add
 
@@ -100,6 +122,7 @@ class Publisher:
     ) -> versions.Facts:
         lease, dataset, data = self.context.lease, self.prepared.dataset, self.prepared.data
         problem, tree, path = self.prepared.problem, self.prepared.rows.tree, self.folder(reached)
+        expected = answer_reference.answer_reference(model, data.X_test)
         self.store.delete(f"{path}/features")
         manifest = {"kind": data.features.kind, "params": data.features.params_json()}
         features_sha256 = self.store.save_arrays(f"{path}/features", data.features.arrays(), manifest)
@@ -111,7 +134,7 @@ class Publisher:
             "solver": self.request.solver,
             "params": params.model_dump(mode="json"),
             "seed": self.request.seed,
-            "request": lease.request,
+            "request": self._asked(),
             "point": reached.point,
             "code_version": VERSION,
             "epochs": reached.epoch,
@@ -121,6 +144,7 @@ class Publisher:
             "gap": reached.gap,
             "features_sha256": features_sha256,
             KEPT: self._labels(model),
+            answer_reference.KEPT: None if expected is None else expected.kept(),
             **more,
         }
         sha256 = save(self.store.path(f"{path}/model"), lineage)
@@ -131,7 +155,7 @@ class Publisher:
             solver=self.request.solver,
             params=lineage["params"],
             seed=self.request.seed,
-            request=lease.request,
+            request=lineage["request"],
             code_version=VERSION,
             n_classes=len(model.classes),
             n_features=data.features.n_given,
@@ -154,17 +178,23 @@ class Publisher:
             size_bytes=sum(file.stat().st_size for file in self.store.path(path).rglob("*") if file.is_file()),
         )
 
+    def _asked(self) -> dict[str, Any]:
+        """The request that leads to this version; of a tuning the training of what it has chosen."""
+        if self.tuned is None:
+            return self.context.lease.request
+        return self.request.model_dump(mode="json", exclude=set(OPTIONS))
+
     def _duals(self, path: str, state: State | None) -> Mapping[str, Any]:
         """Keep what later trainings can begin from; what the lineage tells of that and of where this one began."""
         prepared, request = self.prepared, self.request
         if prepared.split is not None:
             warm_starts.save_split(self.store, path, prepared.split)
         if not request.keep_duals or state is None:
-            return warm_starts.told(request, None)
+            return warm_starts.reported(request, None)
         solver = make(request.solver, request.params, seed=request.seed)
         rows = prepared.rows.train
         sha256 = warm_starts.save(self.store, path, solver, prepared.problem, state, rows, prepared.n_rows)
-        return warm_starts.told(request, sha256)
+        return warm_starts.reported(request, sha256)
 
     def _labels(self, model: Model) -> dict[str, Any]:
         """What the version keeps of the hierarchy's labels: those of all nodes, if its answers may name any."""

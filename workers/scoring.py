@@ -10,7 +10,7 @@ from solvers.metrics.flat import flat
 from solvers.metrics.hierarchical import hierarchical
 from solvers.metrics.multilabel import multilabel
 from solvers.metrics.ranking import RankAccumulator
-from workers.preparation import Rows, Truth
+from workers.splitting import Rows, Truth
 
 CHUNK_BYTES = 64 << 20
 KS = (3, 5)
@@ -63,6 +63,6 @@ def _listed(model: Model, X: csr_matrix, truth: NDArray[np.int32]) -> dict[str, 
         ranking, rows = model.ranking(X[begin : begin + step]), slice(begin, begin + step)
         predicted[rows] = ranking.first()
         ranks.add(ranking.values, truth[rows], ranking.ties)
-    told = ranks.measures(tuple(k for k in KS if k < len(model.classes)))
-    kept = {name: value for name, value in told.items() if name == "mrr" or name.startswith("accuracy@")}
+    reported = ranks.measures(tuple(k for k in KS if k < len(model.classes)))
+    kept = {name: value for name, value in reported.items() if name == "mrr" or name.startswith("accuracy@")}
     return flat(truth, predicted, len(model.classes)) | kept

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy.exc import SQLAlchemyError
 from threadpoolctl import threadpool_limits
 
+from app import tracing
 from app.config import settings
 from app.schemas.jobs import stored_request
 from app.services import slots
@@ -109,7 +110,7 @@ class _Shard:
 
     def run(self) -> None:
         """From the first message to the coordinator to the last one."""
-        lease, request = self._lease, self.request
+        lease, request, began = self._lease, self.request, time.time_ns()
         solver = shardable(make(request.solver, request.params, seed=request.seed, threads=request.threads))
         problem = prepare(self._heartbeat, lease.job_id, lease.dataset_id, self._store, request).problem
         self._ready()
@@ -120,15 +121,17 @@ class _Shard:
         try:
             own = np.flatnonzero(solver.partition(problem, lease.size) == lease.rank).astype(np.int32)
             first = gather(control, [digest(problem), gang.encode(gang.VERSIONS), gang.encode(cpu_affinity.current())])
-            state = self._start(control, gang.decode(first[-1][0]), solver, own)
+            order = gang.decode(first[-1][0])
+            state = self._start(control, order, solver, own)
             exchange = RedisExchange(
                 self._url, self._exchange, lease.rank, lease.size, timeout=wait, check=self._heartbeat.check
             )
             try:
-                with cpu_affinity.separated([gang.decode(part[2]) for part in first[:-1]], lease.rank):
-                    last = self._train(control, exchange, solver, problem, state)
-                if last is not None:
-                    self._finish(control, solver, problem, last)
+                with tracing.shard(lease.job_id, lease.attempt, lease.rank, order["trace"], began):
+                    with cpu_affinity.separated([gang.decode(part[2]) for part in first[:-1]], lease.rank):
+                        last = self._train(control, exchange, solver, problem, state)
+                    if last is not None:
+                        self._finish(control, solver, problem, last)
             finally:
                 exchange.close()
         finally:

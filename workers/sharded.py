@@ -8,6 +8,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
+from app import tracing
 from app.config import settings
 from app.errors import InvalidInput
 from app.schemas.jobs import TrainRequest
@@ -30,6 +31,8 @@ from workers.publishing import Publisher
 from workers.shard import model_part
 
 _START_LEASES = 2.0
+# shards of which a step tells each; of more it would tell too much
+MOST_LANES = 64
 _log = structlog.get_logger("polymargin.worker")
 
 
@@ -114,6 +117,7 @@ class Coordinator:
         checkpoint = self._run.checkpoint
         if resumed is not None and checkpoint is not None:
             start = {"checkpoint": checkpoint.path, "sha256": checkpoint.sha256}
+        start["trace"] = tracing.traceparent()
         made = digest(prepared.problem)
         for rank, (other, version, _) in enumerate(self.collect([gang.encode(start)])):
             if gang.decode(version) != gang.VERSIONS:
@@ -167,6 +171,10 @@ class Coordinator:
             "exchange_bytes": float(sent.sum()),
             "exchange_wait_seconds": float(waited.max()),
         }
+        if len(reports) <= MOST_LANES:
+            for rank in range(len(reports)):
+                measures[f"shard_{rank}_bytes"] = float(sent[rank])
+                measures[f"shard_{rank}_wait_seconds"] = float(waited[rank])
         first = reports[0]
         return Step(int(first.epoch), first.primal, first.dual, first.violation, bool(first.converged), {}, measures)
 

@@ -11,9 +11,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.services import deletions, live_workers
+from app.services import audit_pruning, deletions, live_workers, rule_stages
 from app.services.sweeping import sweep, tidy
-from app.store.db import sessions
+from app.store.db import sessions, shrink
 from app.store.files import files
 
 _TIDY_SECONDS = 600.0
@@ -54,6 +54,7 @@ def _round(worker: str, queue: str, processes: int, tidy_now: bool) -> None:
     for act in (
         lambda session: live_workers.report(session, worker, queue, processes),
         _sweep,
+        _follow_rules,
         *([_tidy] if tidy_now else []),
     ):
         try:
@@ -71,11 +72,21 @@ def _sweep(session: Session) -> None:
         _log.warning("swept", requeued=swept.requeued, failed=swept.failed, cancelled=swept.cancelled)
 
 
+def _follow_rules(session: Session) -> None:
+    started = rule_stages.turn(session)
+    if started:
+        _log.info("rules_started", runs=started)
+
+
 def _tidy(session: Session) -> None:
     deleted, purged = deletions.apply_retention(session), deletions.purge(session)
     if deleted or purged:
         _log.info("versions_removed", deleted_by_retention=deleted, purged=purged)
+    forgotten = audit_pruning.prune(session)
+    if forgotten:
+        _log.info("audit_pruned", entries=forgotten)
     tidy(session, files())
+    shrink(session)
 
 
 os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)

@@ -9,25 +9,32 @@ import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.services import leases, queue_order
+from app import tracing
+from app.services import job_queue, leases, queue_order, trial_jobs
 from app.services.leases import Fenced
 from app.store import tables
 from app.store.db import DATABASE_AWAY, reading, sessions
 from app.store.queue import GENERAL
-from workers import draining, job_memory
+from workers import draining, job_memory, trial_rows
 from workers.appending import append_rows
+from workers.correcting import correct_labels
 from workers.evaluating import evaluate
 from workers.failing import explain, out_of_time
 from workers.gang import Failed, Lost, Waiting
 from workers.importing import import_dataset
-from workers.job_context import Cancelled, Drained, JobContext, TimeUp
+from workers.job_context import Cancelled, Drained, JobContext, LeftToTrials, TimeUp
 from workers.predicting import predict
 from workers.training import train
+from workers.trial import run_trial
+from workers.tuning import tune
 
 WORK: Mapping[str, Callable[[JobContext], None]] = {
     "import": import_dataset,
     "append": append_rows,
+    "correct": correct_labels,
     "train": train,
+    "tune": tune,
+    "trial": run_trial,
     "evaluate": evaluate,
     "predict": predict,
 }
@@ -53,26 +60,45 @@ def run(job_id: str) -> None:
         _log.info("nothing_queued", job_id=job_id)
         return
     log = _log.bind(job_id=lease.job_id, attempt=lease.attempt)
-    with JobContext(lease, claimed_at) as context:
+    with (
+        tracing.job(lease.job_id, lease.kind, lease.attempt, lease.trace) as span,
+        JobContext(lease, claimed_at) as context,
+    ):
         log.info("job_started", kind=lease.kind)
         try:
-            log.info("job_ended", outcome=_work(context))
+            outcome = _work(context)
+            log.info("job_ended", outcome=outcome)
         except Fenced:
+            outcome = "lost"
             log.warning("job_lost")
+        tracing.ended(span, outcome)
+    if lease.parent_id is not None:
+        _announce_end(lease.parent_id)
 
 
 def _claim_next(session: Session, job_id: str) -> leases.Lease | None:
-    """The first job, in the queue's order, that is still to be had: others may be faster, or slots lack."""
     with reading(session):
         queue = session.scalars(select(tables.Job.queue).where(tables.Job.id == job_id)).one_or_none()
-    for id in queue_order.in_order(session, queue or GENERAL):
-        lease = leases.claim(session, id, f"{socket.gethostname()}:{os.getpid()}")
-        if lease is not None:
-            return lease
-    return None
+    order = queue_order.upcoming(session, queue or GENERAL)
+    return leases.claim_first(session, order, f"{socket.gethostname()}:{os.getpid()}")
+
+
+def _announce_end(parent_id: str) -> None:
+    """Notify a worker of a tuning whose last trial this was; where that fails, a sweep does."""
+    try:
+        with sessions()() as session:
+            with reading(session):
+                job = session.get(tables.Job, parent_id)
+                due = job is not None and job.state == "queued" and not trial_jobs.has_unfinished(session, parent_id)
+            if job is not None and due:
+                job_queue.notify(session, parent_id, job.queue)
+    except DATABASE_AWAY as error:
+        _log.warning("trial_not_announced", job_id=parent_id, error=type(error).__name__)
 
 
 def _work(context: JobContext) -> str:
+    if context.lease.kind != "trial":
+        trial_rows.forget()
     try:
         with job_memory.bounded():
             WORK[context.lease.kind](context)
@@ -81,6 +107,8 @@ def _work(context: JobContext) -> str:
     except Drained:
         context.give_back()
         return "given back"
+    except LeftToTrials:
+        return "left to trials"
     except Waiting:
         context.give_back(at_once=False)
         return "waiting"

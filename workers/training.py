@@ -6,7 +6,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from app.schemas.jobs import stored_request
+from app.schemas.jobs import TrainRequest, stored_request
 from app.services import versions
 from app.store.files import files
 from solvers.core.base import Solver, State
@@ -15,14 +15,18 @@ from solvers.registry import make
 from workers.driving import Run, drive
 from workers.job_context import JobContext
 from workers.preparation import prepare
-from workers.publishing import Publisher
+from workers.publishing import Publisher, Tuned
 from workers.sharded import train_sharded
 
 
 def train(context: JobContext) -> None:
     """Train, measure, save, and end the job together with the model's new version, the last one of a path."""
+    train_as(context, stored_request(context.lease.request))
+
+
+def train_as(context: JobContext, request: TrainRequest, tuned: Tuned | None = None) -> None:
+    """As :func:`train`, by a request that is not the job's own where a tuning has chosen it."""
     lease, store = context.lease, files()
-    request = stored_request(lease.request)
     solver = make(request.solver, request.params, seed=request.seed, threads=request.threads)
     # linear algebra would otherwise take all processors, and spin where another job has them
     with threadpool_limits(request.threads):
@@ -30,7 +34,7 @@ def train(context: JobContext) -> None:
             train_sharded(context, store, request, solver)
         else:
             prepared = prepare(context, lease.job_id, lease.dataset_id, store, request)
-            publisher = Publisher(context, store, request, prepared)
+            publisher = Publisher(context, store, request, prepared, tuned)
             machines = [solver] if request.path is None else ascending(solver, request.path)
             _follow(machines, publisher)
     store.delete(f"jobs/{lease.job_id}")

@@ -94,7 +94,7 @@ def saved_split(folder: Path) -> NDArray[np.int8] | None:
     return found
 
 
-def told(request: TrainRequest, duals_sha256: str | None) -> Mapping[str, Any]:
+def reported(request: TrainRequest, duals_sha256: str | None) -> Mapping[str, Any]:
     """What the lineage tells of it."""
     given = {"warm_start": request.warm_start, "duals_sha256": duals_sha256}
     return {name: value for name, value in given.items() if value is not None}

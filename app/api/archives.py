@@ -12,13 +12,14 @@ from app.api.parameters import INSTALLATION, Db, Number, Once, Ref, point_to
 from app.api.paths import ARCHIVES, V1
 from app.api.problems import responses
 from app.api.uploads import Check
-from app.schemas.archives import MEDIA_TYPE, ONNX_TYPE, ExportFormat
+from app.schemas.archives import BYTES_TYPE, MEDIA_TYPE, ExportFormat
 from app.schemas.models import ModelVersion
 from app.schemas.names import NAME_PATTERN
 from app.services import archive_imports, archives, models
 from app.services.idempotency import answered_before, fingerprint, once
 from app.services.model_cache import load_version
 from app.services.onnx_models import onnx_model
+from app.services.skops_models import skops_model
 from app.store import tables
 from app.store.files import Upload
 
@@ -32,7 +33,7 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
     dependencies=[VIEWER],
     response_class=StreamingResponse,
     responses={
-        200: {"content": dict.fromkeys((MEDIA_TYPE, ONNX_TYPE), _BINARY)},
+        200: {"content": dict.fromkeys((MEDIA_TYPE, BYTES_TYPE), _BINARY)},
         **responses(401, 404, 422),
     },
 )
@@ -42,15 +43,21 @@ def export_version(
     number: Number,
     format: Annotated[
         ExportFormat,
-        Query(description="archive: all of it, to be imported elsewhere; onnx: a linear machine on given features."),
+        Query(
+            description="archive: all of it, to be imported elsewhere; onnx and skops: a linear machine on given "
+            "features, the latter as an estimator of scikit-learn."
+        ),
     ] = "archive",
 ) -> Response:
     """A version with all its files: a zip of arrays that numpy reads, a model card, and the SHA-256 of each member."""
-    if format == "onnx":
+    if format != "archive":
         loaded = load_version(session, models.version(session, ref, number))
-        headers = {"Content-Disposition": f'attachment; filename="{loaded.version.model}-{number}.onnx"'}
-        content = onnx_model(loaded.version, loaded.model, loaded.features)
-        return Response(content, media_type=ONNX_TYPE, headers=headers)
+        headers = {"Content-Disposition": f'attachment; filename="{loaded.version.model}-{number}.{format}"'}
+        if format == "onnx":
+            content = onnx_model(loaded.version, loaded.model, loaded.features)
+        else:
+            content = skops_model(loaded.model, loaded.features)
+        return Response(content, media_type=BYTES_TYPE, headers=headers)
     archive = archives.make(session, ref, number)
     headers = {"Content-Disposition": f'attachment; filename="{archive.name}"'}
     return StreamingResponse(archive.blocks(), media_type=MEDIA_TYPE, headers=headers)

@@ -3,13 +3,13 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime
 
 from app.api.auth import ADMIN
 from app.api.parameters import Db, PageSize, PageToken
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.audit import AuditEntry
+from app.schemas.moments import Moment
 from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
 from app.services import audit
@@ -25,8 +25,8 @@ def list_audit(
     session: Db,
     key: _Named = None,
     thing: _Named = None,
-    since: Annotated[AwareDatetime | None, _SINCE] = None,
-    until: Annotated[AwareDatetime | None, _SINCE] = None,
+    since: Annotated[Moment | None, _SINCE] = None,
+    until: Annotated[Moment | None, _SINCE] = None,
     page_size: PageSize = 100,
     page_token: PageToken = None,
 ) -> Page[AuditEntry]:

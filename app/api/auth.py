@@ -69,14 +69,20 @@ class KeyRing:
         TooMany
             The address has shown too many unknown keys, and this one is new.
         """
-        scheme, _, secret = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not secret.strip():
-            raise Unauthenticated("Send the API key as 'Authorization: Bearer <key>'.")
-        digest = keys.digest(secret.strip())
-        known = self.known.ready(digest)
+        known = self.ready(authorization)
         if known is None:
-            known = await self._look_up(self.known, digest, address)
-        self._used[known.key_id] = time.monotonic()
+            secret = _secret(authorization)
+            if not secret:
+                raise Unauthenticated("Send the API key as 'Authorization: Bearer <key>'.")
+            known = await self._look_up(self.known, keys.digest(secret), address)
+            self._used[known.key_id] = time.monotonic()
+        return known
+
+    def ready(self, authorization: str) -> Principal | None:
+        """Whose ``Authorization`` header this is, if that is known without SQL; never waits."""
+        known = self.known.ready(keys.digest(_secret(authorization)))
+        if known is not None:
+            self._used[known.key_id] = time.monotonic()
         return known
 
     async def of_session(self, secret: str, address: str = "") -> Principal:
@@ -141,6 +147,12 @@ class KeyRing:
             return sign_ins.principal(session, digest)
 
 
+def _secret(authorization: str) -> str:
+    """The key in an ``Authorization`` header; empty where there is none."""
+    scheme, _, secret = authorization.partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
 def _needs(role: Role) -> Callable[..., object]:
     async def check(
         request: Request, _shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -164,10 +176,12 @@ async def admit(state: State, scope: Scope, authorization: str, role: Role) -> P
     """As :func:`authorize`, for a request whose ``Authorization`` header is known; without one its cookie counts."""
     keyring: KeyRing = state.keyring
     principal, cookie = await _whose(state, scope, authorization)
-    scope.setdefault("state", {})["key"] = principal  # for the log
-    wait = keyring.rates.take(principal.key_id)  # what is refused below counts, too
-    if wait:
-        raise TooMany("The key has asked too often just now.", wait)
+    noted = scope.setdefault("state", {})
+    if "key" not in noted:  # else it has been counted
+        noted["key"] = principal  # for the log, too
+        wait = keyring.rates.take(principal.key_id)  # what is refused below counts, too
+        if wait:
+            raise TooMany("The key has asked too often just now.", wait)
     if cookie is not None:
         token = Request(scope).headers.get("x-csrf-token", "")
         if scope["method"] not in _SAFE and not is_csrf_token(cookie, token):

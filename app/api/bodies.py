@@ -15,6 +15,8 @@ from app.errors import MAX_ITEMS, InvalidInput, Item, Malformed, UnsupportedForm
 
 MAX_DEPTH = 64
 INLINE_BYTES = 64 << 10
+# whole numbers of floats are exact below
+MAX_EXACT = 2.0**53
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -45,10 +47,20 @@ class JsonBody(Generic[B]):
         if unknown:
             raise InvalidInput("The body has fields that are not known here.", unknown)
         try:
-            return self._model.model_validate(document, strict=True)
+            return self._validated(document)
         except ValidationError as error:
             faults = error.errors(include_url=False, include_input=False)
-            raise InvalidInput("The body does not fit its schema.", items(faults)) from None
+        if any(fault["type"] == "int_type" for fault in faults):
+            # 1.0 is an integer by JSON Schema, and many programs write those so
+            try:
+                return self._validated(_with_integers(document))
+            except ValidationError as error:
+                faults = error.errors(include_url=False, include_input=False)
+        raise InvalidInput("The body does not fit its schema.", items(faults))
+
+    def _validated(self, document: dict[str, Any]) -> B:
+        # as JSON, whose lists stand for tuples; as Python's objects they would be refused
+        return self._model.model_validate_json(orjson.dumps(document), strict=True)
 
 
 class KindBody:
@@ -123,6 +135,15 @@ def _deeper_than(document: Any, limit: int) -> bool:
         if not level:
             return False
     return True
+
+
+def _with_integers(node: Any) -> Any:
+    """The same with integers in place of the numbers that are whole; no deeper than ``MAX_DEPTH``."""
+    if isinstance(node, dict):
+        return {name: _with_integers(child) for name, child in node.items()}
+    if isinstance(node, list):
+        return [_with_integers(child) for child in node]
+    return int(node) if isinstance(node, float) and node.is_integer() and abs(node) < MAX_EXACT else node
 
 
 def _children(node: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.problems import problem
-from app.errors import Forbidden, Misdirected, PolymarginError
+from app.errors import Forbidden, Malformed, Misdirected, PolymarginError
 
 _MOST_SERVED = 1000
 _SAFE = {"GET", "HEAD", "OPTIONS"}
@@ -26,26 +26,70 @@ _ALWAYS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+_OWN = {name for name, _ in _ALWAYS} | {b"content-security-policy", b"cache-control", b"strict-transport-security"}
 Headers = list[tuple[bytes, bytes]]
 
 
 def secured(headers: Iterable[tuple[bytes, bytes]], scheme: str) -> Headers:
     """The headers of an answer with those that keep browsers from doing more with it than showing it."""
     given = [(name.lower(), value) for name, value in headers]
-    media_type = next((value for name, value in given if name == b"content-type"), b"")
+    of_names = dict(given)
+    media_type = of_names.get(b"content-type", b"")
     policy = _CLOSED
     if media_type.startswith(b"text/html"):
         policy = _PAGE
     elif media_type.startswith(b"image/svg"):
         policy = _PICTURE
-    known = {name for name, _ in given}
-    return given + [pair for pair in _added(policy, scheme == "https") if pair[0] not in known]
+    added = _added(policy, scheme == "https")
+    if of_names.keys().isdisjoint(_OWN):
+        return given + added
+    return given + [pair for pair in added if pair[0] not in of_names]
 
 
 @lru_cache
 def _added(policy: bytes, secure: bool) -> Headers:
     more = [*_ALWAYS, (b"content-security-policy", policy), (b"cache-control", b"no-store")]
     return [*more, (b"strict-transport-security", b"max-age=31536000")] if secure else more
+
+
+class Hosts:
+    """The names by which the service may be asked.
+
+    Parameters
+    ----------
+    names : str
+        With commas between, ``.example.org`` for all below it, ``*`` for any. Addresses and localhost always are.
+    """
+
+    def __init__(self, names: str) -> None:
+        self._names = {name.strip().lower() for name in names.split(",") if name.strip()}
+        self._known: set[bytes] = set()  # as requests spell them
+
+    def known(self, host: bytes) -> bool:
+        """Whether a ``Host`` was found to be served before."""
+        return host in self._known
+
+    def serves(self, host: bytes) -> bool:
+        """Whether a ``Host`` is served."""
+        if host in self._known:
+            return True
+        served = self._is_own(host.decode("latin-1").strip().lower())
+        if served and len(self._known) < _MOST_SERVED:
+            self._known.add(host)
+        return served
+
+    def _is_own(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        if name == "localhost" or name.endswith(".localhost") or "*" in self._names or name in self._names:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return any(known.startswith(".") and name.endswith(known) for known in self._names)
+        return True
 
 
 class HostCheck:
@@ -57,16 +101,14 @@ class HostCheck:
     Parameters
     ----------
     app : ASGI application
-    hosts : str
-        Names with commas between, ``.example.org`` for all below it, ``*`` for any.
+    hosts : Hosts
     origins : str
         Origins with commas between, as ``https://example.org``, whose pages may ask for changes; its own always may.
     """
 
-    def __init__(self, app: ASGIApp, hosts: str, origins: str) -> None:
+    def __init__(self, app: ASGIApp, hosts: Hosts, origins: str) -> None:
         self._app = app
-        self._served: set[str] = set()  # hosts that were found to be served before
-        self._hosts = {name.strip().lower() for name in hosts.split(",") if name.strip()}
+        self._hosts = hosts
         self._origins = {origin.strip().lower().rstrip("/") for origin in origins.split(",") if origin.strip()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,33 +122,17 @@ class HostCheck:
         host = origin = None
         for name, value in scope["headers"]:
             if name == b"host":
-                host = value.decode("latin-1").strip().lower()
+                if host is not None:
+                    return Malformed("The request has several Hosts.")
+                host = value
             elif name == b"origin":
                 origin = value.decode("latin-1").strip().lower()
-        if host is not None and not (host in self._served or self._serves(host)):
+        if host is not None and not self._hosts.serves(host):
             return Misdirected("The Host is no name of this service; POLYMARGIN_ALLOWED_HOSTS says which ones are.")
         if origin is not None and scope["method"] not in _SAFE and not self._may_change(origin, host):
             return Forbidden("Pages of this Origin may change nothing; POLYMARGIN_ALLOWED_ORIGINS says which ones may.")
         return None
 
-    def _serves(self, host: str) -> bool:
-        served = self._is_own(host)
-        if served and len(self._served) < _MOST_SERVED:
-            self._served.add(host)
-        return served
-
-    def _is_own(self, host: str) -> bool:
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
-            return False
-        if name == "localhost" or name.endswith(".localhost") or "*" in self._hosts or name in self._hosts:
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return any(known.startswith(".") and name.endswith(known) for known in self._hosts)
-        return True
-
-    def _may_change(self, origin: str, host: str | None) -> bool:
-        return origin in self._origins or (host is not None and origin.partition("://")[2] == host)
+    def _may_change(self, origin: str, host: bytes | None) -> bool:
+        own = None if host is None else host.decode("latin-1").strip().lower()
+        return origin in self._origins or (own is not None and origin.partition("://")[2] == own)

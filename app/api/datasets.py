@@ -2,25 +2,43 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from app.api import uploads
 from app.api.auth import EDITOR, VIEWER
+from app.api.bodies import JsonBody
 from app.api.parameters import Db, Once, PageSize, PageToken, Ref, point_to
 from app.api.paths import DATASETS, V1
 from app.api.problems import responses
+from app.api.queued import queue_once
 from app.api.uploads import Check
-from app.schemas.datasets import Dataset, DatasetRows, DatasetStatistics, DatasetVersion, NewDataset, NewRows
+from app.schemas.datasets import (
+    CorrectionsRequest,
+    Dataset,
+    DatasetRows,
+    DatasetStatistics,
+    DatasetVersion,
+    NewDataset,
+    NewRows,
+)
 from app.schemas.jobs import Job
 from app.schemas.pages import Page
-from app.services import dataset_versions, datasets, examples, jobs
+from app.schemas.previews import FeaturePreview, PreviewRequest
+from app.schemas.uploads import FromUpload
+from app.services import dataset_versions, datasets, examples, jobs, previews
 from app.services.appending import append, check_append
+from app.services.corrections import correct_labels
 from app.services.idempotency import fingerprint, once
 from app.store import tables
 from app.store.files import Upload
 
 router = APIRouter(prefix=DATASETS, tags=["datasets"])
+
+# how a file came says nothing of what is asked
+_WAYS = set(FromUpload.model_fields)
+_corrections = JsonBody(CorrectionsRequest)
+_preview = JsonBody(PreviewRequest)
 
 
 @router.post(
@@ -28,7 +46,7 @@ router = APIRouter(prefix=DATASETS, tags=["datasets"])
     status_code=202,
     dependencies=[EDITOR],
     openapi_extra=uploads.SCHEMA,
-    responses=responses(400, 401, 403, 409, 413, 415, 422, 507),
+    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
 async def upload_dataset(
     request: Request, response: Response, token: Once, new: Annotated[NewDataset, Query()]
@@ -36,12 +54,12 @@ async def upload_dataset(
     """Upload a dataset; a job imports it, and finds the faults of its rows."""
 
     def keep(session: Session, upload: Upload, _check: Check) -> tuple[Dataset, bool]:
-        print_ = fingerprint("datasets", new.model_dump_json(), upload.sha256)
+        print_ = fingerprint("datasets", new.model_dump_json(exclude=_WAYS), upload.sha256)
         return once(
             session, token, print_, tables.Dataset, lambda: datasets.register(session, new, upload), datasets.get
         )
 
-    dataset, replayed = await uploads.take(request, token, lambda session: datasets.check_new(session, new), keep)
+    dataset, replayed = await uploads.take(request, token, lambda session: datasets.check_new(session, new), keep, new)
     point_to(response, f"{DATASETS}/{dataset.id}", replayed)
     return dataset
 
@@ -59,12 +77,31 @@ async def append_rows(
     """Append a file's rows to a dataset; the job makes its next version, and the one before stays what it was."""
 
     def keep(session: Session, upload: Upload, _check: Check) -> tuple[Job, bool]:
-        print_ = fingerprint("rows", ref, new.model_dump_json(), upload.sha256)
+        print_ = fingerprint("rows", ref, new.model_dump_json(exclude=_WAYS), upload.sha256)
         return once(session, token, print_, tables.Job, lambda: append(session, ref, new, upload), jobs.get)
 
-    job, replayed = await uploads.take(request, token, lambda session: check_append(session, ref, new), keep)
+    job, replayed = await uploads.take(request, token, lambda session: check_append(session, ref, new), keep, new)
     point_to(response, f"{V1}/jobs/{job.id}", replayed)
     return job
+
+
+@router.post(
+    "/{ref}/corrections",
+    status_code=202,
+    dependencies=[EDITOR],
+    openapi_extra=_corrections.schema,
+    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
+)
+def correct_dataset_labels(
+    session: Db,
+    response: Response,
+    token: Once,
+    ref: Ref,
+    body: Annotated[CorrectionsRequest, Depends(_corrections)],
+) -> Job:
+    """Give rows the labels that are right; the job makes the next version, and the one before stays what it was."""
+    asked = "corrections", ref, body.model_dump_json()
+    return queue_once(session, response, token, asked, lambda: correct_labels(session, ref, body))
 
 
 @router.get("/{ref}/versions", dependencies=[VIEWER], responses=responses(401, 404, 422))
@@ -111,6 +148,17 @@ def get_rows(
 ) -> DatasetRows:
     """Rows of an imported dataset, shortened for reading."""
     return datasets.rows(session, ref, offset, limit)
+
+
+@router.post(
+    "/{ref}/preview",
+    dependencies=[VIEWER],
+    openapi_extra=_preview.schema,
+    responses=responses(400, 401, 404, 409, 413, 415, 422, 503),
+)
+def preview_features(session: Db, ref: Ref, body: Annotated[PreviewRequest, Depends(_preview)]) -> FeaturePreview:
+    """The features that a job's recipe makes of one row, fitted on a sample of the training rows."""
+    return previews.preview(session, ref, body)
 
 
 @router.get(

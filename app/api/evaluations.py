@@ -8,10 +8,10 @@ from app.api.auth import VIEWER
 from app.api.parameters import Db, Id, PageSize, PageToken, Ref
 from app.api.paths import V1
 from app.api.problems import responses
-from app.schemas.evaluations import Comparison, ConfusedPairs, EvaluatedLabels, Evaluation, Part
+from app.schemas.evaluations import Comparison, ConfusedPairs, EvaluatedLabels, Evaluation, Mistakes, Part
 from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
-from app.services import comparisons, evaluations
+from app.services import comparisons, evaluations, mistakes
 from app.services.comparisons import Side
 from app.services.evaluations import LabelOrder
 
@@ -63,6 +63,17 @@ def get_confusions(
 ) -> ConfusedPairs:
     """The pairs of labels that are confused most often, level by level."""
     return evaluations.confusions(session, id, level, limit)
+
+
+@router.get("/evaluations/{id}/mistakes", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_mistakes(
+    session: Db,
+    id: Id,
+    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> Mistakes:
+    """The rows that the version is most wrong about; often it is the label that is wrong, and can be corrected."""
+    return mistakes.mistakes(session, id, offset, limit)
 
 
 @router.get("/models/{ref}/compare", dependencies=[VIEWER], responses=responses(401, 404, 422, 503))

@@ -9,10 +9,11 @@ from app.api.bodies import JsonBody
 from app.api.parameters import Db, Id, Once, PageSize, PageToken, Ref, point_to
 from app.api.paths import V1
 from app.api.problems import responses
+from app.api.queued import queue_once
 from app.schemas.feedback import Feedback, FeedbackRequest, FeedbackRowsRequest
 from app.schemas.jobs import Job
 from app.schemas.pages import Page
-from app.services import feedback, jobs
+from app.services import feedback
 from app.services.feedback_rows import append_feedback
 from app.services.idempotency import fingerprint, once
 from app.services.model_cache import ModelCache
@@ -41,7 +42,7 @@ def report_feedback(
     """Tell the right labels of an instance; they are kept until rows are made of them, and afterwards."""
     cache: ModelCache = request.app.state.models
     loaded = cache.get((request.state.key.workspace, ref, body.version, None))
-    told, replayed = once(
+    reported, replayed = once(
         session,
         token,
         fingerprint("feedback", ref, body.model_dump_json(warnings=False)),
@@ -49,8 +50,8 @@ def report_feedback(
         lambda: feedback.report(session, loaded, body),
         lambda session, id: feedback.get(session, ref, id),
     )
-    point_to(response, f"{V1}/models/{ref}/feedback/{told.id}", replayed)
-    return told
+    point_to(response, f"{V1}/models/{ref}/feedback/{reported.id}", replayed)
+    return reported
 
 
 @router.post(
@@ -64,10 +65,8 @@ def append_feedback_rows(
     response: Response, session: Db, token: Once, ref: Ref, body: Annotated[FeedbackRowsRequest, Depends(_rows)]
 ) -> Job:
     """Append what waits of the feedback to a dataset; the job makes its next version."""
-    print_ = fingerprint("feedback rows", ref, body.model_dump_json())
-    job, replayed = once(session, token, print_, tables.Job, lambda: append_feedback(session, ref, body), jobs.get)
-    point_to(response, f"{V1}/jobs/{job.id}", replayed)
-    return job
+    asked = "feedback rows", ref, body.model_dump_json()
+    return queue_once(session, response, token, asked, lambda: append_feedback(session, ref, body))
 
 
 @router.get("", dependencies=[VIEWER], responses=responses(401, 404, 422))

@@ -15,7 +15,7 @@ from app.schemas.editions import Change, Changes
 from app.schemas.hierarchies import Hierarchy, HierarchyNodes, NewHierarchy, RetiredLabels
 from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
-from app.services import editions, hierarchies
+from app.services import editions, hierarchies, hierarchy_nodes
 from app.services.idempotency import fingerprint, once
 from app.store import tables
 from app.store.files import Upload
@@ -65,7 +65,7 @@ def get_hierarchy(session: Db, ref: Ref) -> Hierarchy:
     return hierarchies.get(session, ref)
 
 
-@router.get("/{ref}/nodes", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}/nodes", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
 def get_nodes(
     session: Db,
     ref: Ref,
@@ -77,11 +77,14 @@ def get_nodes(
     limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
     search: Annotated[
         str | None,
-        Query(min_length=1, max_length=1000, description="Only nodes with this in their names, in any case."),
+        Query(min_length=1, max_length=1000, description="Only nodes with this in a name, in any language and case."),
+    ] = None,
+    dataset: Annotated[
+        str | None, Query(pattern=NAME_PATTERN, description="Id or name: count its rows, node by node.")
     ] = None,
 ) -> HierarchyNodes:
     """Nodes of a hierarchy, level by level, with what is said of their labels."""
-    return hierarchies.nodes(session, ref, parent, offset, limit, search)
+    return hierarchy_nodes.nodes(session, ref, parent, offset, limit, search, dataset)
 
 
 @router.get("/{ref}/retired", dependencies=[VIEWER], responses=responses(401, 404, 422))

@@ -10,23 +10,23 @@ from starlette.responses import StreamingResponse
 from app.api.auth import EDITOR, VIEWER
 from app.api.bodies import JsonBody, KindBody
 from app.api.events import MEDIA_TYPE, follow
-from app.api.parameters import Db, Id, Once, PageSize, PageToken, opened, point_to
+from app.api.parameters import Db, Id, Once, PageSize, PageToken, opened
 from app.api.paths import V1
 from app.api.problems import responses
+from app.api.queued import queue_once
 from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs import Job, JobLog, JobPatch, JobRequest, JobState, JobSteps, TrainRequest
+from app.schemas.jobs import Job, JobKind, JobLog, JobPatch, JobRequest, JobState, JobSteps, TrainRequest
 from app.schemas.pages import Page
 from app.schemas.plans import JobPlan
-from app.services import job_logs, job_steps, jobs, plans
-from app.services.idempotency import fingerprint, once
-from app.store import tables
+from app.schemas.tuning import Trial, TuneRequest
+from app.services import job_logs, job_steps, jobs, plans, tunings
 
 router = APIRouter(prefix=f"{V1}/jobs", tags=["jobs"])
 
 _train = JsonBody(TrainRequest)
 _patch = JsonBody(JobPatch)
-_any = KindBody(TrainRequest, {"evaluate": EvaluateRequest, "predict": BatchPredictRequest})
+_any = KindBody(TrainRequest, {"tune": TuneRequest, "evaluate": EvaluateRequest, "predict": BatchPredictRequest})
 
 
 @router.post(
@@ -37,12 +37,10 @@ _any = KindBody(TrainRequest, {"evaluate": EvaluateRequest, "predict": BatchPred
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
 def submit_job(session: Db, response: Response, token: Once, body: Annotated[JobRequest, Depends(_any)]) -> Job:
-    """Submit a job: `train` gives its model a new version when it has succeeded, `evaluate` measures a version, and
-    `predict` lets one answer to a dataset."""
-    print_ = fingerprint("jobs", body.model_dump_json())
-    job, replayed = once(session, token, print_, tables.Job, lambda: jobs.submit(session, body), jobs.get)
-    point_to(response, f"{V1}/jobs/{job.id}", replayed)
-    return job
+    """Submit a job: `train` gives its model a new version when it has succeeded, `tune` the best of many, `evaluate`
+    measures a version, and `predict` lets one answer to a dataset."""
+    asked = "jobs", body.model_dump_json()
+    return queue_once(session, response, token, asked, lambda: jobs.submit(session, body))
 
 
 @router.post(
@@ -52,7 +50,7 @@ def submit_job(session: Db, response: Response, token: Once, body: Annotated[Job
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
 def plan_job(session: Db, body: Annotated[TrainRequest, Depends(_train)]) -> JobPlan:
-    """What a training job in class shards would take; nothing is queued."""
+    """What a training job would take: its shards, its memory, and how long earlier ones took; nothing is queued."""
     return plans.plan(session, body)
 
 
@@ -65,9 +63,10 @@ def list_jobs(
     tag: Annotated[
         str | None, Query(max_length=400, description="Only jobs with this tag: its name, or NAME=VALUE.")
     ] = None,
+    kind: Annotated[JobKind | None, Query(description="Only jobs of this kind.")] = None,
 ) -> Page[Job]:
-    """Jobs, newest first."""
-    return jobs.page(session, page_size, page_token, state, tag)
+    """Jobs but trials, newest first."""
+    return jobs.page(session, page_size, page_token, state, tag, kind)
 
 
 @router.get("/{id}", dependencies=[VIEWER], responses=responses(401, 404, 422))
@@ -108,6 +107,12 @@ def get_steps(
 ) -> JobSteps:
     """The convergence curve of a job."""
     return job_steps.steps(session, id, after, limit)
+
+
+@router.get("/{id}/trials", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
+def list_trials(session: Db, id: Id, page_size: PageSize = 100, page_token: PageToken = None) -> Page[Trial]:
+    """The leaderboard of a tuning: the best trials first, then those without a measure, then earlier rounds."""
+    return tunings.trials(session, id, page_size, page_token)
 
 
 @router.get("/{id}/log", dependencies=[VIEWER], responses=responses(401, 404, 422))

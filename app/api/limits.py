@@ -60,8 +60,10 @@ class BodyLimits:
     def _limit(self, path: str) -> int:
         if path in self._uploads:
             return self._uploads[path]
-        fitting = (most for pattern, most in self._patterns.items() if fnmatchcase(path, pattern))
-        return next(fitting, self._max_body_bytes)
+        for pattern, most in self._patterns.items():
+            if path.endswith(pattern.rpartition("*")[2]) and fnmatchcase(path, pattern):
+                return most
+        return self._max_body_bytes
 
 
 class _Body:

@@ -1,11 +1,15 @@
 """What Prometheus may ask: requests and predictions as they pass, jobs and loaded models as they are now."""
 
-from collections.abc import Callable, Iterable
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from app.services.drift import VersionDrift
 from app.services.readiness import Load
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -22,54 +26,99 @@ class Metrics:
         Gives what goes on in the installation.
     cache_bytes : callable
         Gives the bytes of the models that are loaded.
+    drift : callable
+        Gives the drift of those of them that have answered lately.
     """
 
-    def __init__(self, load: Callable[[], Load], cache_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self, load: Callable[[], Load], cache_bytes: Callable[[], int], drift: Callable[[], Sequence[VersionDrift]]
+    ) -> None:
+        self._lock = threading.Lock()
+        self._requests: dict[tuple[str, str, int], int] = {}
+        self._seconds: dict[tuple[str, str], _Durations] = {}
+        self._predictions = _Durations()
+        self._n_instances = 0
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "polymargin_requests", "Requests answered.", ("method", "route", "status"), registry=self._registry
-        )
-        self._seconds = Histogram(
-            "polymargin_request_seconds",
-            "Time from a request to the end of its answer.",
-            ("method", "route"),
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
-        self._predictions = Histogram(
-            "polymargin_prediction_seconds",
-            "Time to check the instances of one request and to score them.",
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
-        self._instances = Counter("polymargin_instances", "Instances predicted.", registry=self._registry)
-        self._counted: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._registry.register(_Now(load, cache_bytes))
+        self._registry.register(_Passed(self))
+        self._registry.register(_Now(load, cache_bytes, drift))
 
     def answered(self, method: str, route: str, status: int, seconds: float, *, streamed: bool) -> None:
         """Count one answered request; how long a stream of events was followed says nothing about latency."""
-        counted = self._counted.get((method, route, status))
-        if counted is None:  # to find the counter by its labels takes longer than to count
-            counted = self._requests.labels(method, route, str(status)), self._seconds.labels(method, route)
-            self._counted[method, route, status] = counted
-        counted[0].inc()
-        if not streamed:
-            counted[1].observe(seconds)
+        key = method, route, status
+        with self._lock:
+            self._requests[key] = self._requests.get(key, 0) + 1
+            if not streamed:
+                durations = self._seconds.get((method, route))
+                if durations is None:
+                    durations = self._seconds[method, route] = _Durations()
+                durations.add(seconds)
 
     def predicted(self, n_instances: int, seconds: float) -> None:
         """Count one answered prediction request."""
-        self._predictions.observe(seconds)
-        self._instances.inc(n_instances)
+        with self._lock:
+            self._predictions.add(seconds)
+            self._n_instances += n_instances
+
+    def passed(self) -> Iterable[Metric]:
+        """What was counted."""
+        requests = CounterMetricFamily(
+            "polymargin_requests", "Requests answered.", labels=("method", "route", "status")
+        )
+        spans = HistogramMetricFamily(
+            "polymargin_request_seconds", "Time from a request to the end of its answer.", labels=("method", "route")
+        )
+        predictions = HistogramMetricFamily(
+            "polymargin_prediction_seconds", "Time to check the instances of one request and to score them.", labels=()
+        )
+        instances = CounterMetricFamily("polymargin_instances", "Instances predicted.", labels=())
+        with self._lock:
+            for (method, route, status), n in self._requests.items():
+                requests.add_metric((method, route, str(status)), n)
+            for key, durations in self._seconds.items():
+                spans.add_metric(key, durations.buckets(), durations.seconds)
+            predictions.add_metric((), self._predictions.buckets(), self._predictions.seconds)
+            instances.add_metric((), self._n_instances)
+        return requests, spans, predictions, instances
 
     def text(self) -> bytes:
         """All values in the text format of Prometheus."""
         return generate_latest(self._registry)
 
 
+class _Durations:
+    """A histogram: the client's own takes as long for one observation as the rest of a request's counting."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(_BUCKETS) + 1)
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect_left(_BUCKETS, seconds)] += 1
+        self.seconds += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """The upper end of each bucket, and how many took no longer."""
+        return list(zip([*map(str, _BUCKETS), "+Inf"], accumulate(self.counts), strict=True))
+
+
+class _Passed(Collector):
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def describe(self) -> Iterable[Metric]:
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics.passed()
+
+
 class _Now(Collector):
-    def __init__(self, load: Callable[[], Load], cache_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self, load: Callable[[], Load], cache_bytes: Callable[[], int], drift: Callable[[], Sequence[VersionDrift]]
+    ) -> None:
         self._load = load
         self._cache_bytes = cache_bytes
+        self._drift = drift
 
     def describe(self) -> Iterable[Metric]:
         return []
@@ -89,3 +138,20 @@ class _Now(Collector):
         yield workers
         yield GaugeMetricFamily("polymargin_free_bytes", "Free on the disk of the data folder.", value=found.free_bytes)
         yield GaugeMetricFamily("polymargin_model_cache_bytes", "Bytes of loaded models.", value=self._cache_bytes())
+        yield from self._drifts()
+
+    def _drifts(self) -> Iterable[Metric]:
+        of_version = ("workspace", "model", "version")
+        answers = GaugeMetricFamily("polymargin_recent_answers", "Answers of the last seven days.", labels=of_version)
+        psi = GaugeMetricFamily(
+            "polymargin_score_psi", "Population stability index of their scores.", labels=of_version
+        )
+        variation = GaugeMetricFamily(
+            "polymargin_label_total_variation", "How far their labels are from held-out ones.", labels=of_version
+        )
+        for each in self._drift():
+            labels = (each.workspace, each.model, str(each.version))
+            answers.add_metric(labels, each.n_answers)
+            psi.add_metric(labels, each.psi)
+            variation.add_metric(labels, each.total_variation)
+        yield from (answers, psi, variation)

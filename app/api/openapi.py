@@ -8,17 +8,24 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.schemas.batch_predictions import BatchPredictRequest
+from app.schemas.datasets import CorrectionsRequest
 from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.feedback import FeedbackRequest, FeedbackRowsRequest
 from app.schemas.jobs import JobPatch, TrainRequest
 from app.schemas.keys import KeyRequest
 from app.schemas.models import AliasTarget
+from app.schemas.nearest import NearestRequest
 from app.schemas.predictions import PredictRequest
+from app.schemas.previews import PreviewRequest
 from app.schemas.problems import ProblemDocument
+from app.schemas.rules import RulePatch, RuleRequest
+from app.schemas.tuning import TuneRequest
+from app.schemas.uploads import NewUpload
 
 _BODIES: tuple[type[BaseModel], ...] = (
     TrainRequest,
+    TuneRequest,
     EvaluateRequest,
     BatchPredictRequest,
     KeyRequest,
@@ -26,9 +33,15 @@ _BODIES: tuple[type[BaseModel], ...] = (
     VersionPatch,
     JobPatch,
     RetentionRule,
+    RuleRequest,
+    RulePatch,
     PredictRequest,
     FeedbackRequest,
+    NearestRequest,
+    PreviewRequest,
     FeedbackRowsRequest,
+    CorrectionsRequest,
+    NewUpload,
 )
 
 
@@ -45,5 +58,19 @@ def describe(app: FastAPI) -> dict[str, Any]:
             schemas.setdefault(name, schema)
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
+        for schema in schemas.values():
+            _close(schema)
+        for route in (route for path in document["paths"].values() for route in path.values()):
+            for answer in route["responses"].values():
+                # made of the route's path: it says nothing that the route's name does not
+                answer.get("content", {}).get("application/json", {}).get("schema", {}).pop("title", None)
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def _close(schema: Any) -> None:
+    # Names that don't fit their pattern are refused, which the pattern alone does not say.
+    if isinstance(schema, dict) and "patternProperties" in schema:
+        schema.setdefault("additionalProperties", False)
+    for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        _close(inner)

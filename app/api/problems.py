@@ -155,7 +155,7 @@ def refused_parameters(error: RequestValidationError) -> InvalidInput:
 def _message(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "string_pattern_mismatch" and fault.get("ctx", {}).get("pattern") == NAME_PATTERN:
         return NAME_RULE
-    return str(fault["msg"])
+    return str(fault["msg"]).removeprefix("Value error, ")
 
 
 def _response(document: dict[str, Any], request_id: str | None, headers: Mapping[str, str] | None) -> Response:

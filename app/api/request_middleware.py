@@ -8,6 +8,7 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app import tracing
 from app.api.browsers import secured
 from app.api.metrics import Metrics
 from app.api.problems import problem
@@ -15,7 +16,7 @@ from app.errors import Malformed, PolymarginError
 from app.services.keys import Principal
 from app.store.failures import explained
 
-_SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
+SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 _GONE = 499
 _QUIET = (
     "/predict",
@@ -50,6 +51,16 @@ class RequestMiddleware:
             return
         name = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = name
+        if not tracing.is_on():
+            await self._answer(scope, receive, send, name)
+            return
+        headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
+        with tracing.request(scope["method"], headers) as span:
+            status = await self._answer(scope, receive, send, name)
+            tracing.answered(span, scope["method"], _route(scope), status, name)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, name: str) -> int:
+        """Answer a request, log it and count it; its status."""
         header = (b"x-request-id", name.encode())
         started = time.perf_counter()
         status = 0
@@ -80,9 +91,10 @@ class RequestMiddleware:
             await problem(failure, name)(scope, receive, answer)
         finally:
             self._note(scope, name, status, time.perf_counter() - started)
+        return status
 
     def _note(self, scope: Scope, name: str, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "unknown")
+        route = _route(scope)
         method = scope["method"] if route != "unknown" else "any"
         self._metrics.answered(method, route, status, seconds, streamed=route.endswith("/events"))
         if status < 400 and route.endswith(_QUIET) and not self._verbose:
@@ -102,9 +114,13 @@ class RequestMiddleware:
 
 def _request_id(scope: Scope) -> str:
     for key, value in scope["headers"]:
-        if key == b"x-request-id" and _SANE_ID.fullmatch(value):
+        if key == b"x-request-id" and SANE_ID.fullmatch(value):
             return bytes(value).decode()
     return secrets.token_hex(16)
+
+
+def _route(scope: Scope) -> str:
+    return getattr(scope.get("route"), "path", "unknown")
 
 
 def _path(scope: Scope) -> str:

@@ -3,9 +3,11 @@
 import inspect
 import sys
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from fastapi import APIRouter
+from latex2mathml.converter import convert
 
 from app.api.auth import VIEWER
 from app.api.parameters import Ref
@@ -34,11 +36,18 @@ def get_solver(name: Ref) -> SolverInfo:
         raise NotFound(str(error)) from None
 
 
+@lru_cache
+def _mathml(formula: str) -> str:
+    return str(convert(formula, display="block"))
+
+
 def _info(solver: type[Solver[Any]]) -> SolverInfo:
     return SolverInfo(
         name=solver.name,
         title=solver.title,
         summary=inspect.getdoc(sys.modules[solver.__module__]) or solver.title,
+        formula=solver.formula or None,
+        mathml=_mathml(solver.formula) if solver.formula else None,
         paper=solver.paper,
         handles=Handles(**asdict(solver.handles)),
         params_schema=solver.Params.model_json_schema(),

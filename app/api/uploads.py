@@ -12,8 +12,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 
 from app.api.parameters import opened
-from app.errors import InvalidInput, Malformed, UnsupportedFormat
-from app.services import quotas
+from app.config import settings
+from app.errors import Conflict, InvalidInput, Item, Malformed, UnsupportedFormat
+from app.schemas.uploads import FromUpload
+from app.services import partial_uploads, quotas
 from app.services.idempotency import Token, known
 from app.store.files import Upload, files
 
@@ -25,7 +27,7 @@ _LONGEST_HEADER = 8 << 10
 
 SCHEMA = {
     "requestBody": {
-        "required": True,
+        "required": False,
         "description": "The file itself, with any Content-Type, or a form with it as its only part.",
         "content": {
             "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
@@ -46,6 +48,7 @@ async def take(
     token: Token | None,
     check: Callable[[Session], None],
     keep: Callable[[Session, Upload, Check], R],
+    given: FromUpload | None = None,
 ) -> R:
     """Receive the request's file if nothing speaks against it, and keep it.
 
@@ -59,30 +62,52 @@ async def take(
     keep : callable
         Takes the finished upload, which is gone afterwards, and a function to be called now and then, which raises
         ClientDisconnect once nobody waits for the answer any more.
+    given : FromUpload, optional
+        The upload in pieces that stands in place of a body, and what the file's hash shall be.
     """
-
+    given = given or FromUpload()
     gone = threading.Event()
 
     def require_client() -> None:
         if gone.is_set():
             raise ClientDisconnect
 
-    def check_early() -> None:
+    def check_early() -> int | None:
         with opened(request) as session:
-            if token is None or not known(session, token):
-                check(session)
-                claim = request.headers.get("content-length", "")
-                quotas.require_room(session, int(claim) if claim.isdigit() else 1, hold=False)
+            if token is not None and known(session, token):
+                # nothing more will be kept; what comes at once has its bound all the same
+                return settings().max_stored_bytes or None
+            check(session)
+            claim = request.headers.get("content-length", "")
+            quotas.require_room(session, int(claim) if claim.isdigit() else 1, hold=False)
+            return quotas.room(session)
 
     def finish() -> R:
         upload.finish()
+        partial_uploads.require_same(given.sha256, upload.sha256)
         with opened(request) as session:
             return keep(session, upload, require_client)
 
-    await run_in_threadpool(check_early)
-    upload = await run_in_threadpool(files().upload)
+    room = await run_in_threadpool(check_early)
+    workspace = request.state.key.workspace
+    if given.upload is not None:
+        async for chunk in request.stream():
+            if chunk:
+                raise InvalidInput("The request names an upload, and has a body as well.", [Item("no body", "/upload")])
+
+        def keep_pieces(session: Session, upload: Upload) -> R:
+            return keep(session, upload, require_client)
+
+        return await run_in_threadpool(_from_pieces, request, token, given, keep_pieces)
+    upload = await run_in_threadpool(files().upload, workspace)
+
+    def write(block: bytes) -> None:
+        upload.write(block)
+        if room is not None:
+            quotas.require_room_for_incoming(workspace, room)
+
     try:
-        await receive(request, upload)
+        await receive(request, upload, write)
         watching = asyncio.create_task(_watch(request, gone))
         try:
             return await run_in_threadpool(finish)
@@ -92,14 +117,42 @@ async def take(
         upload.abort()
 
 
+def _from_pieces(request: Request, token: Token | None, given: FromUpload, keep: Callable[[Session, Upload], R]) -> R:
+    """Keep an upload in pieces.
+
+    Of one that was used nothing is left but its hash, by which a repeated request finds its answer.
+    """
+    assert given.upload is not None
+    partial = partial_uploads.whole(request.state.key.workspace, given.upload)
+    if partial.sha256 is None:
+        upload = partial.whole(files())
+    elif token is not None and _is_known(request, token):
+        upload = Upload.of_file(partial.folder / "gone", partial.sha256, partial.size_bytes)
+    else:
+        raise Conflict("the upload was used already")
+    try:
+        partial_uploads.require_same(given.sha256, upload.sha256)
+        with opened(request) as session:
+            kept = keep(session, upload)
+    finally:
+        upload.abort()
+    partial.used(upload.sha256)
+    return kept
+
+
+def _is_known(request: Request, token: Token) -> bool:
+    with opened(request) as session:
+        return known(session, token)
+
+
 async def _watch(request: Request, gone: threading.Event) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
     gone.set()
 
 
-async def receive(request: Request, upload: Upload) -> None:
-    """Write the request's file to ``upload`` in blocks, in a worker thread.
+async def receive(request: Request, upload: Upload, write: Callable[[bytes], None]) -> None:
+    """Write the request's file to ``upload`` in blocks, by ``write``, in a worker thread.
 
     Raises
     ------
@@ -111,6 +164,8 @@ async def receive(request: Request, upload: Upload) -> None:
         The body is compressed.
     OSError
         The disk is full.
+    StorageFull
+        The workspace has no room for what is being received for it.
     ClientDisconnect
         The client has gone.
     """
@@ -123,14 +178,14 @@ async def receive(request: Request, upload: Upload) -> None:
         n_bytes += len(chunk)
         block += chunk if form is None else form.file_bytes(chunk)
         if len(block) >= _WRITTEN_AT_ONCE:
-            await run_in_threadpool(upload.write, bytes(block))
+            await run_in_threadpool(write, bytes(block))
             block.clear()
     if form is not None:
         form.close()
     claim = request.headers.get("content-length")
     if claim is not None and int(claim) != n_bytes:
         raise Malformed(f"The body ends after {n_bytes} bytes; its Content-Length says {int(claim)}.")
-    await run_in_threadpool(upload.write, bytes(block))
+    await run_in_threadpool(write, bytes(block))
     if upload.size_bytes == 0:
         raise InvalidInput("The file is empty.")
 

@@ -16,9 +16,9 @@ from app.schemas.archives import ExportFormat
 def export(
     model: Annotated[str, typer.Argument(help="Name or id.")],
     version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
-    output: Annotated[Path | None, typer.Option(help="Default: MODEL-VERSION.npz or .onnx here.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Default: MODEL-VERSION.npz, .onnx or .skops here.")] = None,
     format: Annotated[
-        str, typer.Option(metavar="archive|onnx", help="onnx: a linear machine on given features.")
+        str, typer.Option(metavar="archive|onnx|skops", help="onnx, skops: a linear machine on given features.")
     ] = "archive",
     json: Json = False,
 ) -> None:
@@ -30,7 +30,7 @@ def export(
             if latest is None:
                 raise ClientError(f"The model {model[:80]!r} has no version")
             version = latest.version
-        path = output or Path(f"{model}-{version}.{'onnx' if format == 'onnx' else 'npz'}")
+        path = output or Path(f"{model}-{version}.{'npz' if format == 'archive' else format}")
         size = client.models.export(model, version, path, cast(ExportFormat, format))
     if json:
         print_json({"path": str(path), "size_bytes": size})

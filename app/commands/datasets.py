@@ -3,16 +3,21 @@
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
+import orjson
 import typer
 
 from app.client import Polymargin
 from app.commands.output import Json, console, option, options_of, print_json, table
+from app.commands.output import number as rounded
 from app.remote.datasets import plain_name
-from app.schemas.datasets import Dataset, DatasetFormat, ImportOptions, NewRows
+from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, ImportOptions, NewRows
+from app.schemas.tables import ColumnSummary
+from app.schemas.uploads import FromUpload
 
 datasets = typer.Typer(help="Upload and look after datasets.", no_args_is_help=True)
 
 _FORMAT = f"{', '.join(get_args(DatasetFormat))}; default: by the file's ending, or by its content."
+_RESUME = "Go on with the upload of this file that broke off, by the id that was told."
 
 Ref = Annotated[str, typer.Argument(metavar="DATASET", help="Name or id.")]
 
@@ -24,11 +29,13 @@ def upload(
     name: Annotated[str | None, typer.Option(help="Default: the file's name without its endings.")] = None,
     format: Annotated[str | None, typer.Option(help=_FORMAT)] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has read the file.")] = True,
+    resume: Annotated[str | None, typer.Option(help=_RESUME)] = None,
     json: Json = False,
     **options: str | bool | list[str] | None,
 ) -> None:
     """Upload a file, compressed or not."""
     out = console(json)
+    options["resume"] = resume
     with Polymargin() as client, out.status("Uploading"):
         dataset = client.datasets.upload(
             path, name or Path(plain_name(path)).stem, cast(DatasetFormat | None, format), **options
@@ -39,20 +46,46 @@ def upload(
 
 
 @datasets.command()
-@options_of(NewRows, without=("part", "format"))
+@options_of(NewRows, without=("part", "format", *FromUpload.model_fields))
 def append(
     dataset: Ref,
     path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A file of rows.")],
     part: Annotated[str | None, option(NewRows, "part", metavar="train|test|validation")] = None,
     format: Annotated[str | None, typer.Option(help=_FORMAT)] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has appended the rows.")] = True,
+    resume: Annotated[str | None, typer.Option(help=_RESUME)] = None,
     json: Json = False,
     **options: str | bool | list[str] | None,
 ) -> None:
     """Append a file's rows: the dataset gets a new version, and jobs of before keep theirs."""
     out = console(json)
+    options["resume"] = resume
     with Polymargin() as client, out.status("Uploading"):
         job = client.datasets.append(dataset, path, cast(Any, part), cast(DatasetFormat | None, format), **options)
+        if wait:
+            job.wait()
+        body = client.datasets.get(dataset)
+    _show(body, json)
+
+
+@datasets.command()
+def correct(
+    dataset: Ref,
+    row: Annotated[int | None, typer.Argument(help="Its number, from 0.", show_default=False)] = None,
+    labels: Annotated[list[str] | None, typer.Argument(help="All labels that are right.", show_default=False)] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help='In place of a row: JSON lines as {"row": 7, "labels": ["a"]}.'),
+    ] = None,
+    wait: Annotated[bool, typer.Option(help="Wait until the service has made the new version.")] = True,
+    json: Json = False,
+) -> None:
+    """Give rows the labels that are right: the dataset gets a new version, and jobs of before keep theirs."""
+    if (row is None) == (file is None):
+        raise typer.BadParameter("give either a row with its labels or --file", param_hint="--file")
+    with Polymargin() as client, console(json).status("Correcting"):
+        reported = _reported(file) if file is not None else {cast(int, row): labels or []}
+        job = client.datasets.correct(dataset, reported)
         if wait:
             job.wait()
         body = client.datasets.get(dataset)
@@ -117,10 +150,16 @@ def show(dataset: Ref, json: Json = False) -> None:
         if statistics.labels_per_row is not None:
             sizes = statistics.labels_per_row
             console(json).print(f"{sizes.least} to {sizes.most} labels a row, {sizes.mean:.2f} on average")
+        if statistics.languages is not None:
+            shares = ", ".join(f"{each.language} {each.share:.0%}" for each in statistics.languages.shares)
+            console(json).print(f"Languages of {statistics.languages.n_rows} texts: {shares}", markup=False)
         rows = [(count.label, count.train, count.test, count.validation) for count in statistics.classes[:10]]
         titles = ["label", "train", "test", "validation"]
         shown = len(titles) if statistics.n_validation else 3
         console(json).print(table(titles[:shown], [row[:shown] for row in rows]))
+        if statistics.columns is not None:
+            reported = ["column", "is", "missing", "levels", "least", "most", "mean"]
+            console(json).print(table(reported, map(_column, statistics.columns)))
         for warning in statistics.warnings:
             console(json).print(f"Note: {warning.detail}.", markup=False)
 
@@ -140,7 +179,7 @@ def rows(
         return
     shown = [
         (each.row, each.label if each.labels is None else ", ".join(each.labels), each.split,
-         each.text or " ".join(f"{index}:{value:g}" for index, value in each.features or []))
+         _content(each))
         for each in found.rows
     ]  # fmt: skip
     console(json).print(table(["row", "label", "part", "content"], shown))
@@ -161,9 +200,34 @@ def delete(
         console(json).print(f"Deleted {dataset}", markup=False)
 
 
+def _column(column: ColumnSummary) -> tuple[object, ...]:
+    role = column.role if column.why is None else f"{column.role}: {column.why}"
+    return (column.name, role, column.missing, column.levels, *map(rounded, (column.least, column.most, column.mean)))
+
+
+def _content(row: DatasetRow) -> str:
+    if row.record is not None:
+        return ", ".join(f"{name}={'-' if value is None else value}" for name, value in row.record.items())
+    return row.text or " ".join(f"{index}:{value:g}" for index, value in row.features or [])
+
+
 def _show(dataset: Dataset, json: bool) -> None:
     if json:
         print_json(dataset)
         return
     values = dataset.model_dump(mode="json", exclude={"error"}, exclude_none=True)
     console(json).print(table(["dataset", dataset.name], values.items()))
+
+
+def _reported(file: Path) -> dict[int, list[str]]:
+    """The labels by row that a file of JSON lines has."""
+    reported = {}
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+        try:
+            each = orjson.loads(line)
+            reported[int(each["row"])] = list(each["labels"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise typer.BadParameter(
+                f'line {number} of the file is not as {{"row": 7, "labels": ["a"]}}', param_hint="--file"
+            ) from error
+    return reported

@@ -8,11 +8,12 @@ from app.client import Polymargin
 from app.commands.output import Json, console, number, print_json, table
 from app.commands.request_fields import fields_of, request_of
 from app.commands.watching import watch as watch_job
-from app.schemas.evaluations import Comparison, EvaluateRequest, Evaluation, Measure, Part
+from app.schemas.evaluations import Comparison, EvaluateRequest, Evaluation, Measure, Mistake, Part
 
 evaluations = typer.Typer(help="Look at what evaluations have found.", no_args_is_help=True)
 
 Id = Annotated[str, typer.Argument(metavar="EVALUATION", help="Id: that of its job.")]
+_LONGEST = 60
 Level = Annotated[int | None, typer.Option(help="Only this level of the label tree.")]
 
 
@@ -55,7 +56,7 @@ def compare(
         print_json(found)
         return
     out = console(json)
-    out.print(table(["", "model", "version", "evaluation"], _sides(found)))
+    out.print(table(["", "model", "version", "bytes", "µs a row", "evaluation"], _sides(found)))
     test = found.mcnemar
     values = {
         "rows": found.n_rows,
@@ -144,6 +145,36 @@ def confusions(
     console(json).print(table(["level", "true", "predicted", "rows"], rows))
 
 
+@evaluations.command()
+def mistakes(
+    evaluation: Id,
+    offset: Annotated[int, typer.Option(help="The first to show, from 0.")] = 0,
+    limit: Annotated[int, typer.Option(help="How many to show, up to 100.")] = 20,
+    json: Json = False,
+) -> None:
+    """The rows that the version is most wrong about; often it is the label that is wrong: datasets correct."""
+    with Polymargin() as client:
+        found = client.evaluations.mistakes(evaluation, offset, limit)
+    if json:
+        print_json(found)
+        return
+    rows = [
+        (each.row, _joined(each.corrected or each.labels), _joined(each.answered), _short(each))
+        for each in found.mistakes
+    ]
+    console(json).print(table(["row", "label", "answered", "text or features"], rows))
+
+
+def _joined(labels: list[str]) -> str:
+    return ", ".join(labels)
+
+
+def _short(mistake: Mistake) -> str:
+    reported = mistake.text or " ".join(f"{index}:{value:.3g}" for index, value in mistake.features or [])
+    words = " ".join(reported.split())
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
+
+
 def _show(evaluation: Evaluation, json: bool) -> None:
     if json:
         print_json(evaluation)
@@ -156,7 +187,7 @@ def _show(evaluation: Evaluation, json: bool) -> None:
         facts["unknown_labels"] = f"{evaluation.unknown_labels}, as {', '.join(evaluation.unknown_named)}"
     out.print(table(["evaluation", evaluation.id], facts.items()))
     for level in sorted({measure.level for measure in evaluation.measures}):
-        rows = [(each.name, *_told(each)) for each in evaluation.measures if each.level == level]
+        rows = [(each.name, *_reported(each)) for each in evaluation.measures if each.level == level]
         out.print(
             table([f"level {level}" if level else "measure", "value", f"{evaluation.confidence:.0%} interval"], rows)
         )
@@ -170,7 +201,7 @@ def _show(evaluation: Evaluation, json: bool) -> None:
         out.print(table(["probability", "rows", "told", "right"], bins))
 
 
-def _told(measure: Measure) -> tuple[str | None, str | None]:
+def _reported(measure: Measure) -> tuple[str | None, str | None]:
     return number(measure.value), _span(measure.low, measure.high)
 
 
@@ -183,4 +214,7 @@ def _value(evaluation: Evaluation, name: str) -> str | None:
 
 
 def _sides(found: Comparison) -> list[tuple[object, ...]]:
-    return [(name, side.model, side.version, side.evaluation) for name, side in (("a", found.a), ("b", found.b))]
+    return [
+        (name, side.model, side.version, side.size_bytes, number(side.microseconds_per_row), side.evaluation)
+        for name, side in (("a", found.a), ("b", found.b))
+    ]

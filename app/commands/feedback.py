@@ -34,8 +34,8 @@ def report(
     if (text is None) == (instance is None):
         raise typer.BadParameter("give either --text or --instance", param_hint="--text / --instance")
     with Polymargin() as client:
-        told = client.feedback.report(model, _instance(text, instance), labels, version, answer, note)
-    _show(told, json)
+        reported = client.feedback.report(model, given_instance(text, instance), labels, version, answer, note)
+    _show(reported, json)
 
 
 @feedback.command("list")
@@ -92,7 +92,8 @@ def append_rows(
     console(json).print(table(["job", job.id], [("kind", job.kind), ("state", job.state)]))
 
 
-def _instance(text: str | None, instance: str | None) -> Any:
+def given_instance(text: str | None, instance: str | None) -> Any:
+    """The instance that ``--text`` or ``--instance`` gives."""
     if text is not None:
         return text
     try:
@@ -101,16 +102,18 @@ def _instance(text: str | None, instance: str | None) -> Any:
         raise typer.BadParameter(f"this is not JSON: {error.msg}", param_hint="--instance") from None
 
 
-def _shown(told: Feedback) -> str:
-    shown = told.instance.get("text", told.instance.get("features", told.instance.get("indices")))
+def _shown(reported: Feedback) -> str:
+    shown = reported.instance.get(
+        "text", reported.instance.get("record") or reported.instance.get("features", reported.instance.get("indices"))
+    )
     words = shown if isinstance(shown, str) else orjson.dumps(shown).decode()
     return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
 
 
-def _show(told: Feedback, json: bool) -> None:
+def _show(reported: Feedback, json: bool) -> None:
     if json:
-        print_json(told)
+        print_json(reported)
         return
-    facts = told.model_dump(mode="json", exclude={"labels", "instance"}, exclude_none=True)
-    facts |= {"labels": ", ".join(told.labels), "instance": _shown(told)}
-    console(json).print(table(["feedback", told.id], facts.items()))
+    facts = reported.model_dump(mode="json", exclude={"labels", "instance"}, exclude_none=True)
+    facts |= {"labels": ", ".join(reported.labels), "instance": _shown(reported)}
+    console(json).print(table(["feedback", reported.id], facts.items()))

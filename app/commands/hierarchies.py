@@ -69,6 +69,7 @@ def show(
     hierarchy: Ref,
     parent: Annotated[str | None, typer.Option(help="List the children of this node; root: those of the top.")] = None,
     search: Annotated[str | None, typer.Option(help="List the nodes with this in their names, in any case.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="With either: count the rows of this dataset.")] = None,
     json: Json = False,
 ) -> None:
     """One hierarchy with its counts, the children of one of its nodes, or the nodes of some name."""
@@ -76,16 +77,23 @@ def show(
         if parent is None and search is None:
             _show(client.hierarchies.get(hierarchy), json)
             return
-        found = client.hierarchies.nodes(hierarchy, parent, limit=10_000, search=search)
+        found = client.hierarchies.nodes(hierarchy, parent, limit=10_000, search=search, dataset=dataset)
     if json:
         print_json(found)
         return
     languages = sorted({language for node in found.nodes for language in node.names})
+    counted = [] if dataset is None else ["rows"]
     rows = [
-        (node.name, node.level, node.n_children, *(node.names.get(language) for language in languages))
+        (
+            node.name,
+            node.level,
+            node.n_children,
+            *(node.n_rows for _ in counted),
+            *(node.names.get(language) for language in languages),
+        )
         for node in found.nodes
     ]
-    console(json).print(table(["label", "level", "children", *languages], rows))
+    console(json).print(table(["label", "level", "children", *counted, *languages], rows))
 
 
 @hierarchies.command()

@@ -10,8 +10,9 @@ from app.client import Polymargin
 from app.commands.output import Json, console, number, print_json, table
 from app.commands.request_fields import fields_of, request_of, tags_of
 from app.commands.watching import watch as watch_job
+from app.plurals import counted
 from app.schemas.job_options import Priority
-from app.schemas.jobs import Job, JobResult, JobState, TrainRequest
+from app.schemas.jobs import Job, JobKind, JobResult, JobState, TrainRequest
 from app.schemas.models import ModelVersion
 from app.schemas.plans import JobPlan, Span
 
@@ -26,7 +27,7 @@ def train(
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A solver's parameter.")
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show the progress until the job ends.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Show what the shards would take, and submit nothing.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show what the job would take, and submit nothing.")] = False,
     json: Json = False,
     **given: Any,
 ) -> None:
@@ -43,18 +44,19 @@ def train(
             numbers = result.versions or [cast(int, result.version)]
             versions = [client.models.version(str(given["model"]), number) for number in numbers]
             _show_versions(versions, json)
-    _show(job, json)
+    show_job(job, json)
 
 
 @jobs.command("list")
 def list_(
     state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="NAME[=VALUE]", help="Only jobs with this tag.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only jobs of this kind, as tune.")] = None,
     json: Json = False,
 ) -> None:
     """The newest jobs."""
     with Polymargin() as client:
-        page = client.jobs.list(state=cast(JobState | None, state), tag=tag)
+        page = client.jobs.list(state=cast(JobState | None, state), tag=tag, kind=cast(JobKind | None, kind))
     if json:
         print_json(page)
         return
@@ -69,28 +71,28 @@ def list_(
 def show(job: Id, json: Json = False) -> None:
     """One job."""
     with Polymargin() as client:
-        _show(client.jobs.get(job), json)
+        show_job(client.jobs.get(job), json)
 
 
 @jobs.command()
 def watch(job: Id, json: Json = False) -> None:
     """Show a job's progress until it ends."""
     with Polymargin() as client:
-        _show(watch_job(client.jobs.get(job), console(json)), json)
+        show_job(watch_job(client.jobs.get(job), console(json)), json)
 
 
 @jobs.command()
 def cancel(job: Id, json: Json = False) -> None:
     """Ask a job to stop; it does at its next step."""
     with Polymargin() as client:
-        _show(client.jobs.get(job).cancel(), json)
+        show_job(client.jobs.get(job).cancel(), json)
 
 
 @jobs.command()
 def retry(job: Id, json: Json = False) -> None:
     """Queue a failed or cancelled job again."""
     with Polymargin() as client:
-        _show(client.jobs.get(job).retry(), json)
+        show_job(client.jobs.get(job).retry(), json)
 
 
 @jobs.command()
@@ -104,7 +106,7 @@ def change(
     """Change a job's tags, or its priority while it is queued."""
     tags = tags_of(tag or []) | dict.fromkeys(untag or []) if tag or untag else None
     with Polymargin() as client:
-        _show(client.jobs.get(job).change(priority=cast(Priority | None, priority), tags=tags), json)
+        show_job(client.jobs.get(job).change(priority=cast(Priority | None, priority), tags=tags), json)
 
 
 @jobs.command()
@@ -160,7 +162,9 @@ def _summary(version: ModelVersion) -> dict[str, object]:
     if "C" in version.params:
         row["C"] = version.params["C"]
     row |= {"epochs": version.epochs, "gap": number(version.gap)}
-    return row | {f"{part} {name}": value for part, all_ in version.metrics.items() for name, value in all_.items()}
+    return row | {
+        f"{part} {name}": number(value) for part, all_ in version.metrics.items() for name, value in all_.items()
+    }
 
 
 def _param(text: str) -> tuple[str, Any]:
@@ -177,18 +181,36 @@ def _show_plan(plan: JobPlan, json: bool) -> None:
     if json:
         print_json(plan)
         return
+    out = console(json)
+    whole = {"memory": _megabytes(plan.memory_bytes)}
+    if plan.earlier is not None:
+        reported = _span(plan.earlier.seconds, lambda seconds: f"{seconds:,.1f} s")
+        whole[f"took before ({plan.earlier.n_jobs} jobs)"] = reported
+    out.print(table(["job", ""], whole.items()))
+    if not plan.shards:
+        return
     rows = [
         (share.shard, share.pool, f"{share.classes:,}", f"{share.examples:,}", _megabytes(share.memory_bytes))
         for share in plan.shards
     ]
-    console(json).print(table(["shard", "pool", "classes", "examples", "memory"], rows))
+    out.print(table(["shard", "pool", "classes", "examples", "memory"], rows))
+    missing = len(plan.shards) - plan.pools
     totals = {
         "pools running": plan.pools,
-        "rounds an epoch": _span(plan.rounds_per_epoch, "{:,}".format),
-        "sent an epoch": _span(plan.bytes_per_epoch, _megabytes),
+        "rounds an epoch": plan.rounds_per_epoch and _span(plan.rounds_per_epoch, "{:,}".format),
+        "sent an epoch": plan.bytes_per_epoch and _span(plan.bytes_per_epoch, _megabytes),
         "seconds an epoch": plan.seconds_per_epoch and _span(plan.seconds_per_epoch, number),
     }
-    console(json).print(table(["epoch", ""], totals.items()))
+    if plan.seconds_without_shards is not None:
+        totals["seconds in one worker"] = number(plan.seconds_without_shards)
+    out.print(table(["epoch", ""], totals.items()))
+    if plan.advice is not None:
+        out.print(plan.advice)
+    if missing > 0:
+        out.print(
+            f"The job cannot start now: {counted(len(plan.shards), 'shard')} need as many pools of workers, "
+            f"and {plan.pools} are running."
+        )
 
 
 def _span(span: Span[Any], shown: Callable[[Any], str | None]) -> str:
@@ -206,7 +228,8 @@ def _place(job: Job) -> str | None:
     return f"{job.queue.position}." if starts is None else f"{job.queue.position}., starts in about {starts:.0f} s"
 
 
-def _show(job: Job, json: bool) -> None:
+def show_job(job: Job, json: bool) -> None:
+    """Print a job, for people or for programs."""
     if json:
         print_json(job)
         return
@@ -218,11 +241,15 @@ def _show(job: Job, json: bool) -> None:
         values["in the queue"] = _place(job)
     if job.progress is not None:
         values["progress"] = f"{job.progress.phase}, epoch {job.progress.epoch}, {job.progress.fraction:.0%}"
+        if job.progress.trials is not None:
+            values["progress"] = f"{job.progress.trials_done} of {job.progress.trials} trials are over"
         if job.progress.eta_seconds is not None:
             values["progress"] += f", about {job.progress.eta_seconds:.0f} s left"
     if job.result is not None and job.result.model is not None:
         every = ", ".join(map(str, job.result.versions)) or job.result.version
         values["result"] = f"{job.result.model} version {every}"
+        if job.result.trial is not None:
+            values["result"] += f", with the settings of trial {job.result.trial}"
         if job.result.stopped is not None:
             values["result"] += ", as far as it came within its time limit"
         if job.result.evaluation is not None:

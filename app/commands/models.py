@@ -9,15 +9,27 @@ import orjson
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, number, print_json, table
+from app.commands.output import Json, console, number, options_of, print_json, table
 from app.remote.errors import ClientError
-from app.schemas.predictions import ExplainedTerm, NamedLabel, Prediction, PredictResponse, SubtreeNode
+from app.schemas.predictions import (
+    ExplainedTerm,
+    NamedLabel,
+    Prediction,
+    PredictRequest,
+    PredictResponse,
+    SubtreeNode,
+    UsedThreshold,
+)
 
 # The service's default limit of instances in one request.
 BATCH = 1000
 _NOTHING = SubtreeNode(label="(no label)", parent=None, margin=0.0)
 
 models = typer.Typer(help="Look at models and their versions.", no_args_is_help=True)
+
+# of a trial's measures
+_LESS_ASKED = {"epochs", "rows"}
+_NO_TEXTS = ("this model reads records", "this model reads numbers")
 
 
 @models.command("list")
@@ -84,16 +96,18 @@ def trials(
     if not found.trials:
         out.print(f"Version {number_} was not chosen among others: its solver and parameters were given.")
         return
-    names = list(found.trials[0].measures)
+    # a terminal has room for few; --json has them all
+    names = [name for name in found.trials[0].measures if name not in _LESS_ASKED]
     rows = [
-        (trial.solver, _settings(trial.params), *(number(trial.measures[name]) for name in names))
+        (f"{trial.solver} {_settings(trial.params)}", *(f"{trial.measures[name]:.4g}" for name in names))
         for trial in found.trials
     ]
-    out.print(table(["solver", "parameters", *names], rows))
+    out.print(table(["tried", *names], rows, whole=names))
     members = [
-        (each.solver, _settings(each.params), number(each.coefficient), number(each.gap)) for each in found.members
+        (f"{each.solver} {_settings(each.params)}", number(each.coefficient), number(each.gap))
+        for each in found.members
     ]
-    out.print(table(["member", "parameters", "coefficient", "gap"], members))
+    out.print(table(["member", "coefficient", "gap"], members, whole=["coefficient", "gap"]))
 
 
 @models.command()
@@ -158,6 +172,7 @@ def _settings(params: dict[str, Any]) -> str:
     )
 
 
+@options_of(PredictRequest, without=set(PredictRequest.model_fields) - {"language"})
 def predict(
     model: Annotated[str, typer.Argument(help="Name or id.")],
     text: Annotated[list[str] | None, typer.Option(help="A text to classify; may be given several times.")] = None,
@@ -176,6 +191,7 @@ def predict(
     exclude: Annotated[list[str] | None, typer.Option(help="Never answer with this label.")] = None,
     explain: Annotated[int, typer.Option(help="Features to show for each label and against it.")] = 0,
     json: Json = False,
+    **language: str | None,
 ) -> None:
     """Classify instances with a model."""
     if (text is None) == (file is None):
@@ -183,8 +199,14 @@ def predict(
     answers: list[PredictResponse] = []
     with Polymargin() as client:
         for batch in _batches(iter(text) if text else _lines(file)):
-            options = {"include": include, "exclude": exclude, "explain": explain}
-            answers.append(client.predict(model, batch, top_k, version, alias, threshold, min_precision, **options))
+            options: dict[str, Any] = {"include": include, "exclude": exclude, "explain": explain, **language}
+            try:
+                answered = client.predict(model, batch, top_k, version, alias, threshold, min_precision, **options)
+            except ClientError as error:
+                if text and any(fault.detail.startswith(_NO_TEXTS) for fault in error.errors):
+                    error.detail += " --text is for models of texts: give this one instances by --file"
+                raise
+            answers.append(answered)
             version, alias = answers[0].version, None  # a version published meanwhile must not answer the rest
     if not answers:
         raise ClientError("There is no instance to classify")
@@ -194,6 +216,9 @@ def predict(
         print_json(answer)
         return
     shown = console(json)
+    for row, one in enumerate(text or []):
+        if not one.strip():
+            shown.print(f"Instance {row} is a blank text: it has no features, and its answer is that of any such row")
     languages = sorted({language for item in every for language in _named(item)})
     titles = ["instance", "label", *languages, "score", "way", "probability", "sure"]
     shown.print(table(titles, _rows(every, languages)))
@@ -201,30 +226,34 @@ def predict(
         head = ["instance", "label", "against", "lead", "lifted by", "lowered by", "rest"]
         shown.print(table(head, _explained(every)))
     if answer.sure_from is not None:
-        found = answer.sure_from
-        note = f"Sure from a probability of {found.threshold:.3f} on"
-        if found.precision is not None and found.lower_bound is not None and found.answered is not None:
-            note += (
-                f": right in {found.precision:.1%} of the held-out answers (at least {found.lower_bound:.1%}, with a "
-                f"confidence of 95 %), which {found.answered:.1%} of the rows had"
-            )
-        shown.print(note)
+        shown.print(_used(answer.sure_from))
+
+
+def _used(found: UsedThreshold) -> str:
+    """What ``sure`` goes by, in words."""
+    if found.threshold is None:
+        return "Nothing is sure: on the rows held out no threshold reached it with a confidence of 95 %"
+    note = f"Sure from a probability of {found.threshold:.3f} on"
+    if found.precision is not None and found.lower_bound is not None and found.answered is not None:
+        note += (
+            f": right in {found.precision:.1%} of the held-out answers (at least {found.lower_bound:.1%}, with a "
+            f"confidence of 95 %), which {found.answered:.1%} of the rows had"
+        )
+    if found.recall is not None:
+        note += f"; they have {found.recall:.1%} of the labels"
+    return note
 
 
 def _named(item: Prediction) -> set[str]:
     """The languages in which labels of a prediction have names."""
-    labels: list[NamedLabel] = [*item.top, *(item.subtree or [])]
+    labels: list[NamedLabel] = [*item.top, *(item.subtree or []), *(item.sure_labels or [])]
     return {language for label in labels for language in label.names or {}}
 
 
 def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple[object, ...]]:
     for row, item in enumerate(predictions):
         if item.subtree is not None:
-            nodes = item.subtree or [_NOTHING]
-            yield from (
-                (row, node.label, *_names(node, languages), _score(node.margin), node.parent, None, None)
-                for node in nodes
-            )
+            yield from _set_rows(row, item, languages)
             continue
         for place, best in enumerate(item.top):
             way = " > ".join(f"{step.label} {_score(step.margin)}" for step in item.path or []) if place == 0 else None
@@ -232,6 +261,20 @@ def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple
             said = None if sure is None else f"{sure.label} {sure.probability:.3f}"
             named = (best.label, *_names(best, languages))
             yield row, *named, _score(best.score), way or None, _score(best.probability), said
+
+
+def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tuple[object, ...]]:
+    """The labels of a predicted set, then those that are not in it and yet sure enough."""
+    sure = {label.label: label for label in item.sure_labels or []}
+    said = {label: f"{label} {found.probability:.3f}" for label, found in sure.items()}
+    nodes = item.subtree or []
+    for node in nodes or ([] if sure else [_NOTHING]):
+        names = _names(node, languages)
+        yield row, node.label, *names, _score(node.margin), node.parent, None, said.get(node.label)
+    named = {node.label for node in nodes}
+    for label, found in sure.items():
+        if label not in named:
+            yield row, label, *_names(found, languages), None, None, None, said[label]
 
 
 def _names(label: NamedLabel, languages: list[str]) -> list[str | None]:

@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Annotated, Any, TypeVar
 
 import orjson
@@ -26,7 +26,7 @@ def option(schema: type[BaseModel], field: str, *, argument: bool = False, **set
     return kind(help=schema.model_fields[field].description, **settings)
 
 
-def options_of(schema: type[BaseModel], without: Sequence[str] = ()) -> Callable[[C], C]:
+def options_of(schema: type[BaseModel], without: Collection[str] = ()) -> Callable[[C], C]:
     """Give a command that takes ``**options`` an option for each field of a schema but some, by default None."""
 
     def decorate(command: C) -> C:
@@ -67,11 +67,11 @@ def print_json(document: BaseModel | dict[str, Any] | Sequence[BaseModel]) -> No
     sys.stdout.write(orjson.dumps(document, default=_dump).decode() + "\n")
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """Rows under titles, an absent value as a dash."""
+def table(titles: Sequence[str], rows: Iterable[Sequence[object]], whole: Collection[str] = ()) -> Table:
+    """Rows under titles, an absent value as a dash; columns called as in ``whole`` are never broken."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for title in titles:
-        drawn.add_column(title, overflow="fold")
+        drawn.add_column(title, overflow="fold", no_wrap=title in whole)
     for row in rows:
         drawn.add_row(*(Text("-" if value is None else str(value)) for value in row))
     return drawn

@@ -29,9 +29,10 @@ def fields_of(schema: type[BaseModel], arguments: Sequence[str] = (), leave: Seq
     def decorate(command: C) -> C:
         own = inspect.signature(command, eval_str=True)
         kept = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-        first = [_parameter(name, schema.model_fields[name], argument=True) for name in arguments]
+        first = [_argument(name, schema.model_fields[name]) for name in arguments]
         added = [
-            _parameter(name, info, argument=False)
+            # a model within may be left out, whatever it would need
+            _parameter(name, info, required=info.is_required() and name in schema.model_fields)
             for name, info in flat_fields(schema)
             if name not in (*arguments, *leave)
         ]
@@ -71,13 +72,19 @@ def flat_fields(schema: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
             yield name, info
 
 
-def _parameter(name: str, info: FieldInfo, *, argument: bool) -> inspect.Parameter:
-    plain = _plain(info.annotation)
-    kind = {bool: bool, int: int, float: float}.get(plain, str)
-    if argument:
-        return inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, typer.Argument(help=info.description)]
-        )
+def _argument(name: str, info: FieldInfo) -> inspect.Parameter:
+    kind = _kind(info)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, typer.Argument(help=info.description)]
+    )
+
+
+def _kind(info: FieldInfo) -> Any:
+    return {bool: bool, int: int, float: float}.get(_plain(info.annotation), str)
+
+
+def _parameter(name: str, info: FieldInfo, *, required: bool) -> inspect.Parameter:
+    plain, kind = _plain(info.annotation), _kind(info)
     described = info.description or ""
     if info.default is not None and not info.is_required() and kind is not bool:
         described += f" Default: {info.default}."
@@ -90,7 +97,7 @@ def _parameter(name: str, info: FieldInfo, *, argument: bool) -> inspect.Paramet
         settings["metavar"] = "NAME=VALUE,..."
     elif kind is bool:
         settings["show_default"] = False
-    if info.is_required():
+    if required:
         return inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, typer.Option(**settings)]
         )
@@ -119,10 +126,14 @@ def tags_of(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _read(name: str, info: FieldInfo, value: Any) -> Any:
-    if get_origin(_plain(info.annotation)) is dict:
+    plain = _plain(info.annotation)
+    if get_origin(plain) is dict:
         return tags_of(value.split(","))
-    if get_origin(_plain(info.annotation)) not in (list, tuple):
+    if get_origin(plain) not in (list, tuple):
         return value
+    of_each = _plain(get_args(plain)[0])
+    if of_each is str or get_origin(of_each) is Literal:
+        return [part.strip() for part in value.split(",")]
     try:
         return [orjson.loads(part) for part in value.split(",")]
     except orjson.JSONDecodeError:

@@ -22,11 +22,16 @@ def watch(job: Job, out: Console) -> Job:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
     with Progress(*columns, console=out) as progress:
         bar = progress.add_task(f"{job.kind} {job.state}", total=1.0, left="")
+        stepped = False
         for event in job.events():
             if event.kind == "step":
+                stepped = True
                 progress.update(bar, description=_step(event.data))
             elif event.kind == "state":
-                progress.update(bar, **_state(JobBody.model_validate(event.data)))
+                body = JobBody.model_validate(event.data)
+                if not stepped:
+                    progress.update(bar, description=f"{body.kind} {body.state}")
+                progress.update(bar, **_state(body))
     return finish(job.refresh())
 
 
@@ -49,6 +54,8 @@ def _state(job: JobBody) -> dict[str, Any]:
         return {"completed": 1.0, "left": "done"}
     if job.progress is None:
         return {"left": job.state}
-    eta = job.progress.eta_seconds
-    left = job.progress.phase if eta is None else f"{job.progress.phase}, about {eta:.0f} s left"
+    eta, phase = job.progress.eta_seconds, job.progress.phase
+    if job.progress.trials is not None:
+        phase = f"{job.progress.trials_done} of {job.progress.trials} trials"
+    left = phase if eta is None else f"{phase}, about {eta:.0f} s left"
     return {"completed": job.progress.fraction, "left": left}

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
+from app.schemas.tables import TableColumns
+
 Instance = Mapping[str, Any] | Sequence[float]
 Row = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
 
@@ -28,13 +30,13 @@ class FitError(ValueError):
 class Features(Protocol):
     """Fitted features as plain arrays.
 
-    An instance is `{"text": ...}`, `{"features": {name: value}}`, `{"indices": [...], "values": [...]}` (0-based) or a
-    list of `n_given` numbers.
+    An instance is `{"text": ...}`, `{"features": {name: value}}`, `{"indices": [...], "values": [...]}` (0-based), a
+    list of `n_given` numbers, or of tables `{"record": {column: value}}`.
     """
 
     @property
     def kind(self) -> str:
-        """ "text" or "sparse", as load_features knows it."""
+        """ "text", "sparse", "scaled" or "table", as load_features knows it."""
 
     @property
     def n_features(self) -> int:
@@ -43,6 +45,10 @@ class Features(Protocol):
     @property
     def n_given(self) -> int:
         """How many features an instance may have; those that no training row has may be left out of rows."""
+
+    @property
+    def columns(self) -> TableColumns | None:
+        """What a record has, where instances are records."""
 
     def names(self) -> list[str] | None:
         """Name of each feature, where they have names."""

@@ -11,9 +11,12 @@ from scipy.sparse import csr_matrix
 
 from app.features.base import Instance, InstanceError, Row
 from app.features.names import pack_names, unpack_names
+from app.features.row_loops import flaws
+from app.plurals import counted
 
 _MAX_NAMED = 3
 _MAX_SHOWN = 40
+_TOO_LARGE = "a value is too large for a 64-bit number"
 
 
 class SparseFeatures:
@@ -47,6 +50,10 @@ class SparseFeatures:
         """The features whose `params_json` and `arrays` these are."""
         names = unpack_names(arrays) if "names_blob" in arrays else None
         return cls(int(params["n_features"]), names, arrays.get("used"))
+
+    @property
+    def columns(self) -> None:
+        """None: an instance is no record."""
 
     @property
     def n_features(self) -> int:
@@ -164,17 +171,28 @@ class SparseFeatures:
         ids = self._ids
         if not features.keys() <= ids.keys():
             self._check_names(features)
-        return _sorted_row([ids[name] for name in features], list(features.values()))
+        return _sorted_row(np.array([ids[name] for name in features], np.int32), _finite(list(features.values())))
 
     def _indexed_row(self, indices: Sequence[int], values: Sequence[float]) -> Row:
         if len(indices) != len(values):
             raise InstanceError(f"{len(indices)} indices and {len(values)} values")
-        if len(indices) and not (min(indices) >= 0 and max(indices) < self._n_given):
-            wrong = next(index for index in indices if not 0 <= index < self._n_given)
+        try:
+            columns, numbers = np.array(indices, dtype=np.int32), np.array(values, dtype=np.float64)
+        except OverflowError:
+            self._check_indices(indices)
+            raise InstanceError(_TOO_LARGE) from None
+        flawed = flaws(columns, numbers, self._n_given)
+        if flawed == 0:
+            return columns, numbers
+        self._check_indices(indices)
+        return _sorted_row(columns, _finite(numbers))
+
+    def _check_indices(self, indices: Sequence[int]) -> None:
+        wrong = next((index for index in indices if not 0 <= index < self._n_given), None)
+        if wrong is not None:
             raise InstanceError(f"index {_shown(str(wrong))} is not between 0 and {self._n_given - 1}")
         if len(set(indices)) != len(indices):
             raise InstanceError("an index is there twice")
-        return _sorted_row(indices, values)
 
     def _dense_row(self, numbers: Sequence[float]) -> Row:
         if len(numbers) != self._n_given:
@@ -187,11 +205,10 @@ class SparseFeatures:
         unknown = [name for name in names if name not in self._ids]
         if unknown:
             named = ", ".join(repr(_shown(name)) for name in unknown[:_MAX_NAMED])
-            raise InstanceError(f"{len(unknown)} unknown feature(s): {named}")
+            raise InstanceError(f"{counted(len(unknown), 'unknown feature')}: {named}")
 
 
-def _sorted_row(indices: Sequence[int], values: Sequence[float]) -> Row:
-    columns, numbers = np.array(indices, dtype=np.int32), _finite(values)
+def _sorted_row(columns: npt.NDArray[np.int32], numbers: npt.NDArray[np.float64]) -> Row:
     if np.any(columns[1:] < columns[:-1]):
         order = np.argsort(columns)
         columns, numbers = columns[order], numbers[order]
@@ -199,11 +216,11 @@ def _sorted_row(indices: Sequence[int], values: Sequence[float]) -> Row:
     return (columns, numbers) if kept.all() else (columns[kept], numbers[kept])
 
 
-def _finite(values: Sequence[float]) -> npt.NDArray[np.float64]:
+def _finite(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     try:
         numbers = np.array(values, dtype=np.float64)
     except OverflowError as error:
-        raise InstanceError("a value is too large for a 64-bit number") from error
+        raise InstanceError(_TOO_LARGE) from error
     if not np.isfinite(numbers).all():
         raise InstanceError("a value is not a finite number")
     return numbers

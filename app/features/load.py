@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from app.features.base import Features
 from app.features.columns import SparseFeatures
+from app.features.scaled import ScaledFeatures
+from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
 
 _Loader = Callable[[Mapping[str, Any], Mapping[str, npt.NDArray[Any]]], Features]
@@ -16,6 +18,8 @@ _Loader = Callable[[Mapping[str, Any], Mapping[str, npt.NDArray[Any]]], Features
 _LOADERS: dict[str, _Loader] = {
     SparseFeatures.kind: SparseFeatures.from_arrays,
     TextFeatures.kind: TextFeatures.from_arrays,
+    ScaledFeatures.kind: ScaledFeatures.from_arrays,
+    TableFeatures.kind: TableFeatures.from_arrays,
 }
 
 

@@ -33,6 +33,7 @@ class Words:
     def __init__(self, recipe: TextRecipe) -> None:
         self._lowercase = recipe.lowercase
         self._pattern = re.compile(rf"\b\w{{{recipe.min_word_length},}}\b")
+        self._least = recipe.min_word_length
         self._stop = frozenset(word.lower() if recipe.lowercase else word for word in recipe.stop_words)
         self._form = _form(recipe)
 
@@ -42,6 +43,12 @@ class Words:
         if self._stop:
             words = [word for word in words if word not in self._stop]
         return words if self._form is None else list(map(self._form, words))
+
+    def kept(self, runs: list[str]) -> list[str | None]:
+        """What runs of word characters, lowered where the recipe says so, are taken for; None where one is left out."""
+        least, stop, form = self._least, self._stop, self._form
+        kept = [run if len(run) >= least and run not in stop else None for run in runs]
+        return kept if form is None else [run if run is None else form(run) for run in kept]
 
     def placed(self, text: str) -> list[tuple[str, int, int]]:
         """As :meth:`of`, each with its beginning and end in the text or, if the recipe says so, its lower case."""

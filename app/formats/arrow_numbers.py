@@ -21,14 +21,17 @@ _MOST_FEATURES = 10_000_000
 class Numbers:
     """Columns of numbers, lists of equally many numbers, or lists `indices` and `values`.
 
+    Numbers that are missing are NaN where `keep_missing` says so, and else noted.
+
     Raises
     ------
     FormatError
         A column is none of these.
     """
 
-    def __init__(self, schema: pa.Schema, columns: Columns) -> None:
+    def __init__(self, schema: pa.Schema, columns: Columns, keep_missing: bool = False) -> None:
         self._rows = Rows()
+        self._keep_missing = keep_missing
         self._places = columns.numeric
         self._names = [columns.names[at] for at in columns.numeric]
         self._sparse = sorted(self._names) == _PAIRS and all(_is_list(schema.types[at]) for at in self._places)
@@ -46,6 +49,9 @@ class Numbers:
         """Append rows, of which row k has the number `rows[k]`; what is not finite is noted."""
         if self._sparse:
             self._add_pairs(batch, rows, problems)
+            return
+        if not self._places:
+            self._rows.add(np.zeros(len(rows), np.int64), np.empty(0, np.int32), np.empty(0))
             return
         blocks = [
             self._block(batch.column(at), place, rows, problems) for place, at in enumerate(self._places)
@@ -123,11 +129,15 @@ class Numbers:
         self._note(weights, given, rows[row], "values", problems)
         self._rows.add(lengths, found, weights)
 
-    @staticmethod
     def _note(
-        values: npt.NDArray[np.float64], column: pa.Array, rows: npt.NDArray[np.int64], name: str, problems: Problems
+        self,
+        values: npt.NDArray[np.float64],
+        column: pa.Array,
+        rows: npt.NDArray[np.int64],
+        name: str,
+        problems: Problems,
     ) -> None:
-        wrong = np.flatnonzero(~np.isfinite(values))
+        wrong = np.flatnonzero(np.isinf(values) if self._keep_missing else ~np.isfinite(values))
         missing = column.is_null().to_numpy(zero_copy_only=False) if len(wrong) else None
         for k in wrong.tolist():
             assert missing is not None

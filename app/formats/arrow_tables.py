@@ -3,14 +3,16 @@
 Labels are strings, integers, booleans (true and false), or lists of those (a set a row); where the schema's metadata
 say what integers stand for, as Hugging Face's `datasets` writes them, they become those names. Numbers are columns of
 numbers or booleans, or lists of equally many of them, as embeddings are; `indices` and `values`, two lists, are sparse
-rows. Rows are counted from 1. A missing text is an empty one, a missing number, label or list an error.
+rows. Rows are counted from 1. A missing text is an empty one, a missing label or list an error; a missing number or
+category is one unless the options let it be missing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.formats.arrow_numbers import Numbers
+from app.formats.categories import Categories
 from app.formats.columns import Columns, find_columns
 from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, Splits, label_name, repeated_name
@@ -45,12 +48,12 @@ def parse_parquet(path: Path, options: ImportOptions, most: MostUnpacked) -> Par
     options : ImportOptions
         As for CSV.
     most : MostUnpacked
-        What the columns may come to, as Parquet packs its pages.
+        What the columns may come to, as Parquet packs its pages: equal values take next to nothing.
 
     Returns
     -------
     Parsed
-        Kind "text" if there are text columns, else "sparse" with `feature_names`.
+        Kind "text" or "sparse" with `feature_names`, or "table", as the columns say.
 
     Raises
     ------
@@ -58,19 +61,21 @@ def parse_parquet(path: Path, options: ImportOptions, most: MostUnpacked) -> Par
         It is damaged, its columns are not those expected, or with the rows that are not.
     """
     with _refusing("Parquet"), pq.ParquetFile(path) as file:
-        return _parse(file.schema_arrow, file.iter_batches(batch_size=BATCH_ROWS), options, most)
+        check = partial(most.check, size=path.stat().st_size)
+        return _parse(file.schema_arrow, file.iter_batches(batch_size=BATCH_ROWS), options, check)
 
 
 def parse_arrow(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
     """As :func:`parse_parquet`, of an Arrow IPC file (Feather version 2) or stream."""
     with _refusing("Arrow IPC"), pa.memory_map(str(path)) as source:
+        check = partial(most.check, size=path.stat().st_size)
         if source.read(6) == b"ARROW1":
             file = pa.ipc.open_file(source)
             batches = (file.get_batch(number) for number in range(file.num_record_batches))
-            return _parse(file.schema, batches, options, most)
+            return _parse(file.schema, batches, options, check)
         source.seek(0)
         stream = pa.ipc.open_stream(source)
-        return _parse(stream.schema, stream, options, most)
+        return _parse(stream.schema, stream, options, check)
 
 
 @contextmanager
@@ -83,7 +88,9 @@ def _refusing(what: str) -> Iterator[None]:
         raise row_error(1, f"no {what} file, or a damaged one: {shorten(str(error))}") from error
 
 
-def _parse(schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: ImportOptions, most: MostUnpacked) -> Parsed:
+def _parse(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: ImportOptions, check: Callable[..., None]
+) -> Parsed:
     columns = find_columns([name.strip() for name in schema.names], options)
     reader, row, total = _Reader(schema, columns, options), 1, 0
     for batch in batches:
@@ -92,8 +99,7 @@ def _parse(schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: Import
         for begin in range(0, batch.num_rows, BATCH_ROWS):
             piece = batch.slice(begin, BATCH_ROWS)
             total += piece.nbytes
-            if total > most.n_bytes:
-                raise row_error(row, f"the table comes to more than {most.n_bytes:,} bytes when it is unpacked")
+            check(total, row=row)
             reader.read(piece, row)
             row += piece.num_rows
     return reader.take(row - 1)
@@ -108,7 +114,12 @@ class _Reader:
         self._splits, self._texts = Splits(), TextBlob()
         weight = None if columns.weight is None else columns.names[columns.weight]
         self._weights = None if weight is None else Weights(weight)
-        self._numbers = None if columns.texts else Numbers(schema, columns)
+        keep = options.missing == "keep"
+        self._numbers = None if columns.kind == "text" else Numbers(schema, columns, keep)
+        self._categories = Categories([columns.names[at] for at in columns.categories], keep, options.missing_values)
+        self._ids, self._options = TextBlob(), options
+        for column in columns.categories:
+            _require(schema, columns, column, "a category", _is_label)
         for column in columns.texts:
             _require(schema, columns, column, "text", _is_string)
         if columns.split is not None:
@@ -136,7 +147,11 @@ class _Reader:
             self._weights.add(_floats(batch.column(columns.weight)), rows, self._problems)
         if self._numbers is not None:
             self._numbers.add(batch, rows, self._problems)
-        else:
+        for place, at in enumerate(columns.categories):
+            self._categories.add(place, *_distinct(batch.column(at)), rows, self._problems)
+        if columns.id is not None:
+            self._ids.add(*_texts(_named_rows(batch.column(columns.id))))
+        if columns.texts:
             self._texts.add(*joined([_texts(batch.column(column)) for column in columns.texts]))
 
     def take(self, n_rows: int) -> Parsed:
@@ -147,10 +162,18 @@ class _Reader:
         labels, y, indptr = take_labels(self._labels)
         split = None if self._columns.split is None else self._splits.take()
         weights = None if self._weights is None else self._weights.take()
-        if self._numbers is None:
-            return Parsed("text", labels, y, split, texts=self._texts.take(), weights=weights, label_indptr=indptr)
-        X, names = self._numbers.take()
-        return Parsed("sparse", labels, y, split, X=X, feature_names=names, weights=weights, label_indptr=indptr)
+        texts = self._texts.take() if self._columns.texts else None
+        ids = None if self._columns.id is None else self._ids.take()
+        X, names = (None, None) if self._numbers is None else self._numbers.take()
+        kind, reported = self._columns.kind, None
+        if kind == "table" and names is None:
+            raise row_error(1, "indices and values stand in a file without other columns", "indices")
+        if X is not None and names is not None:
+            reported = self._columns.reported(names, self._options)
+            X, names = self._categories.beside(X, names)
+        elif kind == "text":
+            reported = self._columns.reported((), self._options)
+        return Parsed(kind, labels, y, split, X, texts, names, weights, indptr, reported, ids)
 
     def _add_labels(self, column: pa.Array, rows: npt.NDArray[np.int64]) -> None:
         if not self._listed:
@@ -228,6 +251,36 @@ def _distinct(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[str]]:
 
 def _floats(column: pa.Array) -> npt.NDArray[np.float64]:
     return np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False))
+
+
+def sample_of_parquet(path: Path, most: int) -> dict[str, list[Any]]:
+    """The values of the first `most` rows by column; raises FormatError where the file is damaged."""
+    with _refusing("Parquet"), pq.ParquetFile(path) as file:
+        batch = next(file.iter_batches(batch_size=most), None)
+        return {name: [] for name in file.schema_arrow.names} if batch is None else batch.to_pydict()
+
+
+def sample_of_arrow(path: Path, most: int) -> dict[str, list[Any]]:
+    """As :func:`sample_of_parquet`."""
+    with _refusing("Arrow IPC"), pa.memory_map(str(path)) as source:
+        whole = source.read(6) == b"ARROW1"
+        source.seek(0)
+        reader = pa.ipc.open_file(source) if whole else pa.ipc.open_stream(source)
+        names = reader.schema.names
+        try:
+            batch = (reader.get_batch(0) if reader.num_record_batches else None) if whole else reader.read_next_batch()
+        except StopIteration:
+            batch = None
+        if batch is None:
+            return {name: [] for name in names}
+        batch.validate(full=True)
+        return dict(batch.slice(0, most).to_pydict())
+
+
+def _named_rows(column: pa.Array) -> pa.Array:
+    """What rows are called; nothing where that is a list or the like."""
+    type = _plain(column.type)
+    return column if _is_label(type) or _is_number(type) else pa.nulls(len(column), pa.string())
 
 
 def _texts(column: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

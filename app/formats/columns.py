@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.formats.table import row_error, shorten
+from app.formats.table import Kind, row_error, shorten
+from app.plurals import counted
 from app.schemas.datasets import ImportOptions
+from app.schemas.tables import TableColumns
 
 
 @dataclass(frozen=True)
@@ -18,26 +20,46 @@ class Columns:
     names : list of str
         Of all columns of the file.
     label : int
-    split, weight : int or None
+    split, weight, id : int or None
     texts : list of int
         Joined to the row's text, in this order.
-    numeric : list of int
-        The features; empty where there are texts.
+    numeric, categories : list of int
+    left_out : dict of str to str
+        Names of columns that are not read, and why.
+    kind : "text", "sparse" or "table"
+        What they make together.
     """
 
     names: list[str]
     label: int
     split: int | None
     weight: int | None
+    id: int | None
     texts: list[int]
     numeric: list[int]
+    categories: list[int]
+    left_out: dict[str, str]
+    kind: Kind
+
+    def reported(self, numbers: Sequence[str], options: ImportOptions) -> TableColumns | None:
+        """What is kept of them, of a table or where their values told them; `numbers` are the features' names."""
+        if self.kind != "table" and not options.infer_columns:
+            return None
+        return TableColumns(
+            texts=tuple(self.names[at] for at in self.texts),
+            numbers=tuple(numbers),
+            categories=tuple(self.names[at] for at in self.categories),
+            left_out=self.left_out,
+            missing=options.missing == "keep",
+            inferred=options.infer_columns,
+        )
 
 
 def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -> Columns:
     """The columns of a table with these names.
 
-    `id` is left out, and so are the columns that the options name as ignored. The columns that they name as texts, else
-    one called `text`, are the text; else all others are numbers.
+    The columns that the options name as texts, else one called `text`, are the text; those that they name as numbers
+    or categories are these. Where they name neither and there is no text, all others are numbers.
 
     Parameters
     ----------
@@ -55,31 +77,72 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
     place = {name: index for index, name in enumerate(names)}
     if options.weight_column == options.label_column:
         raise row_error(1, "one column cannot hold both labels and weights", options.label_column)
-    for wanted in (options.label_column, options.weight_column, *options.text_columns, *options.ignore_columns):
-        if wanted is not None and wanted not in place:
+    for wanted in named_columns(options):
+        if wanted not in place:
             shown = ", ".join(f"'{shorten(name)}'" for name in names[:5]) + (", ..." if len(names) > 5 else "")
             detail = f"no column '{shorten(wanted)}' among the {len(names)} columns of the header ({shown}){hint}"
             raise row_error(1, detail)
     label, weight = place[options.label_column], place.get(options.weight_column or "")
-    ignored = {place[name] for name in options.ignore_columns}
-    taken = {label, weight} | ignored
-    split, text, id = (None if at in taken else at for at in map(place.get, ("split", "text", "id")))
+    ignored = [place[name] for name in options.ignore_columns]
+    numbers = [place[name] for name in options.number_columns]
+    categories = [place[name] for name in options.category_columns]
+    taken = {label, weight, *ignored, *numbers, *categories}
+    split, text = (None if at in taken else at for at in map(place.get, ("split", "text")))
+    id = place.get("id" if options.id_column is None else options.id_column)
+    id = None if options.id_column is None and id in taken else id
     texts = [place[name] for name in options.text_columns] or ([] if text is None else [text])
-    for index in texts:
-        if index in taken:
-            raise row_error(1, f"'{shorten(names[index])}' cannot be a text and something else as well", names[index])
-    known = {*taken, split, id, *texts}
-    others = [index for index in range(len(names)) if index not in known]
-    if texts and others:
+    known = [at for at in (label, weight, split, id, *ignored, *numbers, *categories, *texts) if at is not None]
+    _check_once(names, known, texts)
+    others = [index for index in range(len(names)) if index not in set(known)]
+    declared = texts + numbers + categories
+    if declared and others:
         named = ", ".join(f"'{shorten(names[index])}'" for index in others[:3])
+        what = "beside text only label, split, id and weights may stand; " if not numbers + categories else ""
         detail = (
-            f"beside text only label, split, id and weights may stand; {len(others)} more column(s): {named} "
-            "(text_columns joins several texts, ignore_columns leaves columns out)"
+            f"{what}{counted(len(others), 'more column')}: {named} (text_columns joins several texts, ignore_columns "
+            "leaves columns out, number_columns and category_columns keep them, infer_columns looks at their values)"
         )
         raise row_error(1, detail, names[others[0]])
-    if not texts and not others:
+    if not declared and not others:
         raise row_error(1, "neither a text column nor numeric columns beside the label")
-    return Columns(list(names), label, split, weight, texts, others)
+    numeric = numbers if declared else others
+    mixed = bool(categories or (texts and numeric) or (numeric and options.missing == "keep"))
+    kind: Kind = "table" if mixed else "text" if texts else "sparse"
+    _check_levels(names, numeric, categories)
+    left_out = {names[at]: "ignored" for at in ignored}
+    return Columns(list(names), label, split, weight, id, texts, numeric, categories, left_out, kind)
+
+
+def named_columns(options: ImportOptions) -> list[str]:
+    """The columns that options name, each of which must be there."""
+    single = (options.label_column, options.weight_column, options.id_column)
+    return [
+        *(name for name in single if name is not None),
+        *options.text_columns,
+        *options.ignore_columns,
+        *options.number_columns,
+        *options.category_columns,
+    ]
+
+
+def _check_once(names: Sequence[str], known: Sequence[int], texts: Sequence[int]) -> None:
+    seen: set[int] = set()
+    for index in known:
+        if index in seen:
+            what = "a text" if index in texts else "one thing"
+            raise row_error(1, f"'{shorten(names[index])}' cannot be {what} and something else as well", names[index])
+        seen.add(index)
+
+
+def _check_levels(names: Sequence[str], numeric: Sequence[int], categories: Sequence[int]) -> None:
+    """A level is called column=level: which column that is must be beyond doubt."""
+    for index in categories:
+        if "=" in names[index]:
+            raise row_error(1, f"the category '{shorten(names[index])}' has an equals sign in its name", names[index])
+    levelled = {names[index] for index in categories}
+    for index in numeric:
+        if names[index].partition("=")[0] in levelled:
+            raise row_error(1, f"'{shorten(names[index])}' is called like a level of a category", names[index])
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""CSV bytes to cells, and cells to numbers or texts: the kernels below the CSV parser (RFC 4180)."""
+"""CSV bytes to cells, and cells to numbers or texts: the compiled loops below the CSV parser (RFC 4180)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def split_records(data, at_end, n_columns, first_line, delimiter, quote):  # typ
             start, stop, twice, cell_code, p, line = _cell(data, p, end, line, delimiter, quote)
             code = cell_code if code == EXACT else code
             if n_cells < n_columns:
-                cells[n_records * n_columns + n_cells] = start, stop
+                cells[n_records * n_columns + n_cells, 0] = start
+                cells[n_records * n_columns + n_cells, 1] = stop
                 doubled[n_records * n_columns + n_cells] = twice
             n_cells += 1
             more = p < end and data[p] == delimiter
@@ -108,7 +109,9 @@ def split_records(data, at_end, n_columns, first_line, delimiter, quote):  # typ
             n_records += 1
         elif not blank:
             if n_errors < MAX_ERRORS:
-                errors[n_errors] = record_line, code, n_cells
+                errors[n_errors, 0] = record_line
+                errors[n_errors, 1] = code
+                errors[n_errors, 2] = n_cells
             n_errors += 1
         if p < end:
             line += 1
@@ -146,11 +149,19 @@ def read_numbers(data, cells, n_columns, numeric):  # type: ignore[no-untyped-de
                 end -= 1
             code, value = read_decimal(data, start, end)
             if code == LONG:
-                longs[n_longs] = nnz, start, end, record, feature
+                longs[n_longs, 0] = nnz
+                longs[n_longs, 1] = start
+                longs[n_longs, 2] = end
+                longs[n_longs, 3] = record
+                longs[n_longs, 4] = feature
                 n_longs += 1
             elif code != EXACT:
                 if n_errors < MAX_ERRORS:
-                    errors[n_errors] = record, EMPTY if start == end else code, start, end, feature
+                    errors[n_errors, 0] = record
+                    errors[n_errors, 1] = EMPTY if start == end else code
+                    errors[n_errors, 2] = start
+                    errors[n_errors, 3] = end
+                    errors[n_errors, 4] = feature
                 n_errors += 1
             if code == LONG or value != 0.0:
                 indices[nnz] = feature

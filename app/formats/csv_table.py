@@ -5,20 +5,20 @@ one with which the header has the label's column; a first line as `sep=;`, which
 `label` (or another name, see the options), `split` (train, test or validation) and `id` (ignored) if wanted, and then
 either texts and nothing else, or features that are all numbers. A column of weights, positive numbers, is there only
 if the options name it. Labels are taken as they are written, without white space around them; if the options name a
-separator, the label cell is cut at it into a set of labels.
+separator, the label cell is cut at it into a set of labels. Texts, numbers and categories may stand side by side if
+the options name them; numbers and categories may then be missing.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from app.formats.columns import Columns, find_columns
+from app.formats.categories import Categories
+from app.formats.columns import Columns
 from app.formats.csv_cells import (
     AFTER_QUOTE,
     RAGGED,
@@ -29,7 +29,8 @@ from app.formats.csv_cells import (
     read_texts,
     split_records,
 )
-from app.formats.decimals import EMPTY, NOT_A_NUMBER, NOT_FINITE, long_decimals
+from app.formats.csv_header import read_header
+from app.formats.decimals import EMPTY, EXACT, NOT_A_NUMBER, NOT_FINITE, long_decimals, read_decimals
 from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, Splits, distinct
 from app.formats.matrix import Rows
@@ -51,18 +52,8 @@ _RECORD_DETAILS = {
 }
 
 
-DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
-_NAMES = {mark: name for name, mark in DELIMITERS.items()}
 # a decimal comma becomes a point, and a point, which might separate thousands, no number
 _DECIMAL_COMMA = bytes.maketrans(b",.", b".,")
-
-
-class _Dialect(NamedTuple):
-    """How cells are written: bytes, a quote of -1 is none."""
-
-    delimiter: int
-    quote: int
-    decimal_comma: bool
 
 
 def parse_tsv(path: Path, options: ImportOptions) -> Parsed:
@@ -86,7 +77,7 @@ def parse_csv(path: Path, options: ImportOptions, delimiter: str | None = None) 
     Returns
     -------
     Parsed
-        Kind "text" if there is a `text` column, else "sparse" with `feature_names` in the header's order.
+        Kind "text" or "sparse" with `feature_names` in the header's order, or "table", as the columns say.
 
     Raises
     ------
@@ -94,9 +85,11 @@ def parse_csv(path: Path, options: ImportOptions, delimiter: str | None = None) 
         With the lines, and columns, that break the format.
     """
     labels: Labels | LabelSets = Labels() if options.label_separator is None else LabelSets(options.label_separator)
-    splits, rows, texts, problems = Splits(), Rows(), TextBlob(), Problems()
+    splits, rows, texts, ids, problems = Splits(), Rows(), TextBlob(), TextBlob(), Problems()
     with Window(path) as window:
-        header, dialect, line = _read_header(window, options, delimiter)
+        header, dialect, line = read_header(window, options, delimiter)
+        keep = options.missing == "keep"
+        categories = Categories([header.names[at] for at in header.categories], keep, options.missing_values)
         weights = Weights(header.names[header.weight]) if header.weight is not None else None
         while unread := window.fill(line):
             data = as_array(unread)
@@ -110,8 +103,16 @@ def parse_csv(path: Path, options: ImportOptions, delimiter: str | None = None) 
                 weights.add_decimals(decimals, starts, ends, records.lines, problems, written=data)
             if header.texts:
                 texts.add(*joined([read_texts(data, *_column(records, header, column)) for column in header.texts]))
-            else:
+            if header.id is not None:
+                ids.add(*read_texts(data, *_column(records, header, header.id)))
+            for place, column in enumerate(header.categories):
+                categories.add(place, *_cells(data, records, header, column), records.lines, problems)
+            if keep:
+                _add_present(data, decimals, records, header, rows, problems, options.missing_values)
+            elif header.numeric:
                 _add_numbers(unread, decimals, records, header, rows, problems)
+            else:
+                rows.add(np.zeros(len(records.lines), np.int64), np.empty(0, np.int32), np.empty(0))
             line += records.n_lines
             window.consume(records.consumed)
     problems.raise_if_any()
@@ -120,77 +121,21 @@ def parse_csv(path: Path, options: ImportOptions, delimiter: str | None = None) 
         raise row_error(1, "the file has a header and no rows")
     split = None if header.split is None else splits.take()
     given = None if weights is None else weights.take()
-    if header.texts:
-        return Parsed("text", label_names, y, split, texts=texts.take(), weights=given, label_indptr=indptr)
     names = [header.names[column] for column in header.numeric]
-    X = rows.take(len(names))
-    return Parsed("sparse", label_names, y, split, X=X, feature_names=names, weights=given, label_indptr=indptr)
-
-
-def _read_header(window: Window, options: ImportOptions, default: str | None) -> tuple[Columns, _Dialect, int]:
-    """Take the header off the window: its columns, how cells are written, and the line after it."""
-    record, line = _first_record(window, 1, options.quotes)
-    given = options.delimiter or default
-    if record.startswith(b"sep=") and len(record.rstrip()) == 5:  # Excel's own word on it
-        said = _NAMES.get(record[4:5].decode("latin-1"))
-        if said is None or given not in (None, said):
-            raise row_error(1, "the first line says another delimiter than the options")
-        given = said
-        record, line = _first_record(window, line, options.quotes)
-    try:
-        text = record.decode()
-    except UnicodeDecodeError as error:
-        raise row_error(1, f"the header is not {NOT_UTF8}") from error
-    if given is None:
-        given = _told_delimiter(text, options)
-    delimiter = DELIMITERS[given]
-    names = _names(text, delimiter, options.quotes)
-    if names is None:
-        raise row_error(1, "the header is not a CSV record")
-    other = next((name for name, mark in DELIMITERS.items() if len(names) == 1 and mark in names[0]), None)
-    hint = "" if other is None else f"; cells are separated by a {given}, or is it a {other}? (delimiter={other})"
-    dialect = _Dialect(ord(delimiter), ord('"') if options.quotes else -1, options.decimal == "comma")
-    return find_columns(names, options, hint), dialect, line
-
-
-def _first_record(window: Window, line: int, quotes: bool) -> tuple[bytes, int]:
-    """Take a record off the window; its bytes, and the line after it."""
-    unread, n_quotes, seen, end = window.fill(line), 0, 0, 0
-    if not unread:
-        raise row_error(1, "the file is empty")
-    while end == 0:
-        newline = unread.find(b"\n", seen)
-        if newline < 0 and not window.at_end:
-            window.consume(0)
-            unread = window.fill(line)
-            continue
-        stop = len(unread) if newline < 0 else newline + 1
-        n_quotes += unread.count(b'"', seen, stop)
-        seen = stop
-        if n_quotes % 2 == 0 or newline < 0 or not quotes:
-            end = stop
-    window.consume(end)
-    return unread[:end], line + unread.count(b"\n", 0, end)
-
-
-def _told_delimiter(header: str, options: ImportOptions) -> str:
-    """The one delimiter with which the label's column is there, else the comma."""
-    fitting = []
-    for name, delimiter in DELIMITERS.items():
-        names = _names(header, delimiter, options.quotes)
-        if names is not None and len(names) > 1 and options.label_column in names:
-            fitting.append(name)
-    return fitting[0] if len(fitting) == 1 else "comma"
-
-
-def _names(header: str, delimiter: str, quotes: bool) -> list[str] | None:
-    stream = io.StringIO(header, newline="")
-    plain = csv.reader(stream, delimiter=delimiter, strict=True, quoting=csv.QUOTE_NONE)
-    try:
-        names = next(csv.reader(stream, delimiter=delimiter, strict=True) if quotes else plain)
-    except (csv.Error, StopIteration):
-        return None
-    return [name.strip() for name in names]
+    X, feature_names = (None, None) if header.kind == "text" else categories.beside(rows.take(len(names)), names)
+    return Parsed(
+        header.kind,
+        label_names,
+        y,
+        split,
+        X,
+        texts.take() if header.texts else None,
+        feature_names,
+        given,
+        indptr,
+        header.reported(names, options),
+        None if header.id is None else ids.take(),
+    )
 
 
 def _check_utf8(unread: bytes, records: Records, line: int, problems: Problems) -> None:
@@ -216,11 +161,7 @@ def _add_names(
     splits: Splits,
     problems: Problems,
 ) -> None:
-    starts, ends, doubled = _column(records, header, header.label)
-    blob, lengths = read_texts(data, starts, ends, doubled)
-    stops = np.cumsum(lengths)
-    codes, names = distinct(blob, stops - lengths, stops)
-    labels.add(codes, names, records.lines, problems)
+    labels.add(*_cells(data, records, header, header.label), records.lines, problems)
     if header.split is not None:
         starts, ends, _ = _column(records, header, header.split)
         codes, names = distinct(data, starts, ends)
@@ -247,6 +188,41 @@ def _add_numbers(
         problems.add(int(records.lines[record]), detail, header.names[header.numeric[feature]])
     problems.uncounted(numbers.n_errors - len(numbers.errors))
     rows.add(numbers.lengths, numbers.indices, numbers.values)
+
+
+def _add_present(
+    data: npt.NDArray[np.uint8],
+    decimals: npt.NDArray[np.uint8],
+    records: Records,
+    header: Columns,
+    rows: Rows,
+    problems: Problems,
+    missing: Sequence[str],
+) -> None:
+    """As :func:`_add_numbers`, where numbers may be missing: these are NaN."""
+    dense = np.zeros((len(records.lines), len(header.numeric)))
+    for place, column in enumerate(header.numeric):
+        starts, ends, _ = _column(records, header, column)
+        dense[:, place], codes = read_decimals(decimals, starts, ends)
+        dense[codes == EMPTY, place] = np.nan
+        codes[(codes == EXACT) & np.isinf(dense[:, place])] = NOT_FINITE
+        for k in np.flatnonzero((codes != EXACT) & (codes != EMPTY)).tolist():
+            cell = data[starts[k] : ends[k]].tobytes().decode("utf-8", "replace").strip()
+            if cell and cell not in missing:
+                detail = _CELL_DETAILS[int(codes[k])].format(shorten(cell))
+                problems.add(int(records.lines[k]), detail, header.names[column])
+            dense[k, place] = np.nan
+    row, feature = np.nonzero(dense)
+    rows.add(np.count_nonzero(dense, axis=1).astype(np.int64), feature.astype(np.int32), dense[row, feature])
+
+
+def _cells(
+    data: npt.NDArray[np.uint8], records: Records, header: Columns, column: int
+) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+    """The distinct cells of a column, and the index of each row's among them."""
+    blob, lengths = read_texts(data, *_column(records, header, column))
+    stops = np.cumsum(lengths)
+    return distinct(blob, stops - lengths, stops)
 
 
 def _column(

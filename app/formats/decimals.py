@@ -1,4 +1,4 @@
-"""Decimal numbers in bytes to float64, correctly rounded, for kernels that scan files.
+"""Decimal numbers in bytes to float64, correctly rounded, for compiled loops that scan files.
 
 Most numbers in files are short. A decimal whose digits make an integer up to 2**53 and whose power of ten is at
 most 22 has both parts exact in float64, so one product or quotient rounds correctly (Clinger 1990, "How to read
@@ -139,7 +139,8 @@ def _read_decimals(data, starts, ends):  # type: ignore[no-untyped-def]
             end -= 1
         code, value = read_decimal(data, start, end)
         values[k], codes[k] = value, EMPTY if start == end else code
-        places[k] = start, end
+        places[k, 0] = start
+        places[k, 1] = end
     return values, codes, places
 
 

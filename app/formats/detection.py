@@ -7,7 +7,7 @@ import io
 import re
 from pathlib import Path
 
-from app.formats.csv_table import DELIMITERS
+from app.formats.csv_header import DELIMITERS
 from app.formats.plain_file import check_text, compression_of, head_of
 from app.formats.table import row_error
 from app.formats.window import BOM
@@ -61,7 +61,7 @@ def binary_format(head: bytes) -> DatasetFormat | None:
     return None
 
 
-def told_format(path: Path, options: ImportOptions) -> DatasetFormat:
+def declared_format(path: Path, options: ImportOptions) -> DatasetFormat:
     """The format of a file by its content.
 
     Raises

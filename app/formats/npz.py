@@ -24,6 +24,7 @@ from app.formats.plain_file import MostUnpacked
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
 from app.formats.weights import Weights
+from app.plurals import counted
 from app.schemas.datasets import ImportOptions
 
 _LABELS = ("label", "labels", "y")
@@ -74,7 +75,9 @@ def parse_npz(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
     unknown = sorted(arrays.keys() - wanted - _IGNORED - set(options.ignore_columns))
     if unknown:
         listed = ", ".join(f"'{shorten(name)}'" for name in unknown[:3])
-        raise row_error(1, f"{len(unknown)} unknown array(s): {listed} (ignore_columns leaves arrays out)", unknown[0])
+        raise row_error(
+            1, f"{counted(len(unknown), 'unknown array')}: {listed} (ignore_columns leaves arrays out)", unknown[0]
+        )
     arrays = {name: array for name, array in arrays.items() if name in wanted}
     X, texts = _rows_of(arrays)
     n = X.shape[0] if X is not None else arrays["texts"].shape[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -43,6 +44,10 @@ def read_arrays(path: Path, most: MostUnpacked, wanted: frozenset[str]) -> Mappi
                         arrays[name] = _read_array(cast(BinaryIO, file), name, member.file_size)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise row_error(1, f"no NPZ file, or a damaged one: {shorten(str(error))}") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise  # of the disk, not of the data
+        raise row_error(1, "no NPZ file, or a damaged one: it names a place before its beginning") from error
     return arrays
 
 

@@ -19,10 +19,12 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from app.formats.table import FormatError, row_error
+from app.formats.table import row_error
 
 BLOCK_BYTES = 1 << 20
 _XZ_MEMORY = 256 << 20
+# what follows the end of a member is copied at each end, and a member may have twenty bytes
+_PIECE_BYTES = 1 << 14
 # a small file may well repeat itself a thousand times
 _RATIO_FROM = 64 << 20
 
@@ -44,6 +46,13 @@ class MostUnpacked:
 
     n_bytes: int = 32 << 30
     ratio: float = 250.0
+
+    def check(self, total: int, size: int, row: int = 1) -> None:
+        """Raise FormatError where a file of ``size`` bytes has come to too many, by the row ``row``."""
+        if total > self.n_bytes:
+            raise row_error(row, f"the file comes to more than {self.n_bytes:,} bytes when it is unpacked")
+        if total > _RATIO_FROM and total > self.ratio * size:
+            raise row_error(row, f"the file comes to more than {self.ratio:g} times its size when it is unpacked")
 
 
 def compression_of(head: bytes) -> str | None:
@@ -113,15 +122,13 @@ def _unpacked(path: Path, kind: str | None, most: MostUnpacked) -> Iterator[byte
             while block := file.read(BLOCK_BYTES):
                 yield block
             return
-        at_most = min(most.n_bytes, max(_RATIO_FROM, int(most.ratio * os.fstat(file.fileno()).st_size)))
-        total = 0
+        size, total = os.fstat(file.fileno()).st_size, 0
         try:
             for block in _READERS[kind](file):
                 if total == 0 and compression_of(block) is not None:
                     raise row_error(1, f"the file is {compression_of(block)} within {kind}: compress it once")
                 total += len(block)
-                if total > at_most:
-                    raise _too_much(at_most, most)
+                most.check(total, size)
                 yield block
         except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
             if isinstance(error, OSError) and error.errno is not None:
@@ -129,27 +136,21 @@ def _unpacked(path: Path, kind: str | None, most: MostUnpacked) -> Iterator[byte
             raise row_error(1, f"the {kind} data are damaged, or end too early") from error
 
 
-def _too_much(at_most: int, most: MostUnpacked) -> FormatError:
-    if at_most == most.n_bytes:
-        return row_error(1, f"the file comes to more than {at_most:,} bytes when it is unpacked")
-    return row_error(1, f"the file comes to more than {most.ratio:g} times its size when it is unpacked")
-
-
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
     """Members one after another, as `gzip -c a b` writes them; zeros may follow the last."""
-    data, unpacker = file.read(BLOCK_BYTES), zlib.decompressobj(wbits=31)
+    data, unpacker = file.read(_PIECE_BYTES), zlib.decompressobj(wbits=31)
     while True:
         yield unpacker.decompress(data, BLOCK_BYTES)
         data = unpacker.unconsumed_tail
         if unpacker.eof:
             data = unpacker.unused_data.lstrip(b"\0")
-            while not data and (more := file.read(BLOCK_BYTES)):
+            while not data and (more := file.read(_PIECE_BYTES)):
                 data = more.lstrip(b"\0")
             if not data:
                 return
             unpacker = zlib.decompressobj(wbits=31)
         elif not data:
-            data = file.read(BLOCK_BYTES)
+            data = file.read(_PIECE_BYTES)
             if not data:
                 rest = unpacker.flush(BLOCK_BYTES)
                 if not unpacker.eof:
@@ -164,13 +165,13 @@ def _unxzed(file: BinaryIO) -> Iterator[bytes]:
     while True:
         if unpacker.eof:
             data = unpacker.unused_data.lstrip(b"\0")
-            while not data and (more := file.read(BLOCK_BYTES)):
+            while not data and (more := file.read(_PIECE_BYTES)):
                 data = more.lstrip(b"\0")
             if not data:
                 return
             unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
         elif unpacker.needs_input and not data:
-            data = file.read(BLOCK_BYTES)
+            data = file.read(_PIECE_BYTES)
             if not data:
                 raise EOFError
         block = unpacker.decompress(data, BLOCK_BYTES)

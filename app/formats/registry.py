@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -10,12 +11,14 @@ from app.formats.annif import parse_annif
 from app.formats.arrow_tables import parse_arrow, parse_parquet
 from app.formats.csv_table import parse_csv, parse_tsv
 from app.formats.detection import check_format
+from app.formats.inference import inferred
 from app.formats.json_lines import parse_jsonl
 from app.formats.npz import parse_npz
 from app.formats.plain_file import MostUnpacked, head_of, plain_file
 from app.formats.svmlight import parse_svmlight
 from app.formats.table import Parsed
 from app.schemas.datasets import ImportOptions
+from app.schemas.tables import TableColumns
 
 TextParser = Callable[[Path, ImportOptions], Parsed]
 BinaryParser = Callable[[Path, ImportOptions, MostUnpacked], Parsed]
@@ -64,8 +67,16 @@ def parse(
     """
     options, most = options or ImportOptions(), most_unpacked or MostUnpacked()
     check_format(head_of(path, 1024), format, options)
-    if format in BINARY_FORMATS:
-        with plain_file(path, most) as plain:
-            return BINARY_FORMATS[format](plain, options, most)
-    with plain_file(path, most, options.encoding) as plain:
-        return TEXT_FORMATS[format](plain, options)
+    encoding = "utf-8" if format in BINARY_FORMATS else options.encoding
+    with plain_file(path, most, encoding) as plain:
+        left_out: dict[str, str] = {}
+        if options.infer_columns:
+            options, left_out = inferred(plain, format, options)
+        if format in BINARY_FORMATS:
+            parsed = BINARY_FORMATS[format](plain, options, most)
+        else:
+            parsed = TEXT_FORMATS[format](plain, options)
+    if not options.infer_columns:
+        return parsed
+    columns = parsed.columns or TableColumns(texts=options.text_columns, inferred=True)
+    return replace(parsed, columns=columns.model_copy(update={"left_out": columns.left_out | left_out}))

@@ -151,7 +151,10 @@ def _scan(data, end, first_line, sets):  # type: ignore[no-untyped-def]
                 n_rows += 1
             else:
                 if n_errors < _MAX_ERRORS:
-                    errors[n_errors] = line, code, start, p
+                    errors[n_errors, 0] = line
+                    errors[n_errors, 1] = code
+                    errors[n_errors, 2] = start
+                    errors[n_errors, 3] = p
                 n_errors += 1
                 nnz, n_longs = row_nnz, row_longs
         while p < end and data[p] != 10:
@@ -244,7 +247,10 @@ def _read_features(data, p, end, line, row, nnz, n_longs, columns):  # type: ign
             before = index
             code, value = read_decimal(data, colon + 1, p)
             if code == LONG:
-                columns.longs[n_longs] = nnz, colon + 1, p, line
+                columns.longs[n_longs, 0] = nnz
+                columns.longs[n_longs, 1] = colon + 1
+                columns.longs[n_longs, 2] = p
+                columns.longs[n_longs, 3] = line
                 n_longs += 1
                 code = EXACT
             columns.indices[nnz] = index - 1

@@ -10,7 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-Kind = Literal["text", "sparse"]
+from app.plurals import counted
+from app.schemas.tables import TableColumns
+
+Kind = Literal["text", "sparse", "table"]
 
 MAX_REPORTED = 20
 MAX_LISTED = 100_000
@@ -44,7 +47,7 @@ class FormatError(Exception):
         self.errors = self.report[:MAX_REPORTED]
         self.n_errors = len(self.report) if n_errors is None else n_errors
         first = self.errors[0]
-        super().__init__(f"{self.n_errors} error(s); line {first.row}: {first.detail}")
+        super().__init__(f"{counted(self.n_errors, 'error')}; line {first.row}: {first.detail}")
 
 
 class Problems:
@@ -105,8 +108,8 @@ class Parsed:
 
     Attributes
     ----------
-    kind : "text" or "sparse"
-        Which of `texts` and `X` is there.
+    kind : "text", "sparse" or "table"
+        Which of `texts` and `X` is there; a table has `X` and, if it has columns of texts, `texts`.
     labels : list of str
         Distinct label names, sorted.
     y : int32 array, shape (n,) or (n_labels,)
@@ -114,7 +117,8 @@ class Parsed:
     split : int8 array, shape (n,), or None
         0 train, 1 test, 2 validation; None where the file has no split.
     X : csr_matrix, shape (n, n_features), float64, or None
-        Sorted indices, no duplicates, no stored zeros.
+        Sorted indices, no duplicates, no stored zeros. Of a table first its numbers, NaN where one is missing, and then
+        a 1 for the level of each category.
     texts : Texts or None
         n texts.
     feature_names : list of str or None
@@ -123,6 +127,10 @@ class Parsed:
         Weights of the rows, positive and finite; None where the file has none.
     label_indptr : int64 array, shape (n + 1,), or None
         Where the labels of each row begin in `y`; None where each row has one.
+    columns : TableColumns or None
+        Of a table, and where columns were told by their values.
+    ids : Texts or None
+        What the file calls its rows; None where it does not.
     """
 
     kind: Kind
@@ -134,6 +142,8 @@ class Parsed:
     feature_names: list[str] | None = None
     weights: npt.NDArray[np.float64] | None = None
     label_indptr: npt.NDArray[np.int64] | None = None
+    columns: TableColumns | None = None
+    ids: Texts | None = None
 
     @property
     def n_rows(self) -> int:

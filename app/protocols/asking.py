@@ -23,7 +23,7 @@ from app.services.model_cache import LoadedModel, ModelCache, Reference
 from app.services.predictions import predict
 from app.store.failures import FAILURES
 
-_TOLD: tuple[type[Exception], ...] = (PolymarginError, *FAILURES)
+_REPORTED: tuple[type[Exception], ...] = (PolymarginError, *FAILURES)
 
 _bearer = HTTPBearer(
     auto_error=False, description="An API key, as POST /keys gave it; or HTTP Basic with the key as password."
@@ -41,7 +41,7 @@ class ProtocolRoute(APIRoute):
                 return await handler(request)
             except RequestValidationError as error:
                 return _spoken(problem_of(refused_parameters(error), request.scope))
-            except _TOLD as error:
+            except _REPORTED as error:
                 return _spoken(problem_of(error, request.scope))
 
         return answer

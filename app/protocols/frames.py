@@ -11,7 +11,7 @@ from app.protocols.asking import reads_texts, require_few
 from app.services.model_cache import LoadedModel
 
 _FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
-_Kind = Literal["texts", "named", "numbered"]
+_Kind = Literal["texts", "named", "numbered", "records"]
 
 
 def from_document(loaded: LoadedModel, document: dict[str, Any], most: int) -> list[Any]:
@@ -52,7 +52,7 @@ def from_csv(loaded: LoadedModel, content: bytes, most: int) -> list[Any]:
     for number, row in enumerate(rows):
         if len(row) != len(head):
             raise _fault(f"{len(row)} cells below a head of {len(head)}", f"/{number}")
-        instances.append(_instance(kind, head, row if kind == "texts" else _numbers(row, number)))
+        instances.append(_instance(kind, head, _cells(loaded, kind, head, row, number)))
     return instances
 
 
@@ -60,6 +60,8 @@ def _kind(loaded: LoadedModel) -> _Kind:
     # asked once a request: a model of some of its dataset's features makes the list of their names anew
     if reads_texts(loaded):
         return "texts"
+    if loaded.features.columns is not None:
+        return "records"
     return "numbered" if loaded.features.names() is None else "named"
 
 
@@ -82,7 +84,7 @@ def _one(kind: _Kind, value: Any) -> Any:
         if kind == "texts" and isinstance(value, list) and len(value) == 1:
             return {"text": value[0]}
         return value
-    own = value.keys() in ({"text"}, {"features"}, {"indices", "values"})
+    own = value.keys() in ({"text"}, {"record"}, {"features"}, {"indices", "values"})
     return value if own else _instance(kind, list(value), list(value.values()))
 
 
@@ -90,6 +92,8 @@ def _instance(kind: _Kind, columns: Sequence[str], row: Sequence[Any]) -> Any:
     """Named cells as an instance: a text's is in the column ``text``, or the only one."""
     if kind == "numbered":
         return list(row)
+    if kind == "records":
+        return {"record": dict(zip(columns, row, strict=True))}
     if kind == "named":
         return {"features": {name: value for name, value in zip(columns, row, strict=True) if value is not None}}
     if "text" in columns:
@@ -97,6 +101,20 @@ def _instance(kind: _Kind, columns: Sequence[str], row: Sequence[Any]) -> Any:
     if len(columns) != 1:
         raise InvalidInput("The model reads texts: a column text was expected, or one column alone.")
     return {"text": row[0]}
+
+
+def _cells(
+    loaded: LoadedModel, kind: _Kind, head: Sequence[str], row: Sequence[str], number: int
+) -> Sequence[str | float | None]:
+    """Cells of CSV as the values that they stand for."""
+    columns = loaded.features.columns
+    if columns is not None:
+        as_numbers = set(columns.numbers)
+        return [
+            _numbers([cell], number)[0] if name in as_numbers else cell or None
+            for name, cell in zip(head, row, strict=True)
+        ]
+    return row if kind == "texts" else _numbers(row, number)
 
 
 def _numbers(row: Sequence[str], number: int) -> list[float | None]:

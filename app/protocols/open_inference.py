@@ -1,6 +1,7 @@
 """The Open Inference Protocol (version 2 of KServe's, Triton's and MLServer's), JSON and binary tensors.
 
-Texts are one BYTES input; features one input of numbers, shape [rows, features].
+Texts are one BYTES input; features one input of numbers, shape [rows, features]; records one input a column, shape
+[rows].
 """
 
 import zlib
@@ -91,8 +92,14 @@ async def infer_version(request: Request, ref: Ref, number: Number) -> Response:
 
 
 def _metadata(loaded: LoadedModel) -> Response:
+    columns = loaded.features.columns
+    inputs: list[dict[str, Any]]
     if reads_texts(loaded):
         inputs = [{"name": "text", "datatype": "BYTES", "shape": [-1]}]
+    elif columns is not None:
+        inputs = [{"name": name, "datatype": "FP64", "shape": [-1]} for name in columns.numbers]
+        words = (*columns.categories, *columns.texts)
+        inputs += [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in words]
     else:
         inputs = [{"name": "features", "datatype": "FP32", "shape": [-1, loaded.features.n_given]}]
     outputs = [{"name": "labels", "datatype": "BYTES", "shape": [-1, -1]}]
@@ -131,7 +138,8 @@ def _infer(request: Request, loaded: LoadedModel, content: bytes) -> Response:
     parameters = document.get("parameters") or {}
     if not isinstance(parameters, dict):
         raise _fault("parameters are an object", "/parameters")
-    instances = _instances(inputs, most_instances(request))
+    of_records = loaded.features.columns is not None
+    instances = (_records if of_records else _instances)(inputs, most_instances(request))
     answer = ask(request, loaded, instances, top_k=parameters.get("top_k", 1))
     wanted = _wanted(document, parameters, loaded)
     return _answer(document, loaded, [(tensor, wanted[tensor.name]) for tensor in _tensors(loaded, answer, wanted)])
@@ -177,6 +185,23 @@ def _instances(inputs: list[Tensor], most: int) -> list[Any]:
         return tensor.values.astype(np.float64).reshape(rows, -1).tolist()
     require_few(len(tensor.values), most, "/inputs/0/shape")
     return [{"text": text} for text in tensor.values]
+
+
+def _records(inputs: list[Tensor], most: int) -> list[Any]:
+    """Rows of a table, of which each input is a column; NaN, and an empty string, is missing."""
+    lengths = {int(np.prod(tensor.shape)) for tensor in inputs}
+    if len(lengths) != 1 or lengths == {0}:
+        raise _fault("each column is an input of as many values as there are rows, and at least one", "/inputs")
+    require_few(lengths.pop(), most, "/inputs/0/shape")
+    columns = []
+    for tensor in inputs:
+        if isinstance(tensor.values, np.ndarray):
+            values: list[Any] = tensor.values.ravel().tolist()
+            columns.append([None if value != value else value for value in values])
+        else:
+            columns.append([value or None for value in tensor.values])
+    names = [tensor.name for tensor in inputs]
+    return [{"record": dict(zip(names, row, strict=True))} for row in zip(*columns, strict=True)]
 
 
 def _wanted(document: dict[str, Any], parameters: dict[str, Any], loaded: LoadedModel) -> dict[str, bool]:

@@ -1,9 +1,9 @@
 """Datasets of a remote service: upload, wait until ready, look inside, delete."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import PrivateAttr, TypeAdapter
 
@@ -15,6 +15,7 @@ from app.schemas.datasets import Dataset as DatasetBody
 from app.schemas.datasets import DatasetFormat, DatasetRows, DatasetStatistics, DatasetVersion, ImportOptions, NewRows
 from app.schemas.jobs import Job as JobBody
 from app.schemas.pages import Page
+from app.schemas.previews import FeaturePreview
 
 FORMATS: dict[str, DatasetFormat] = {
     ".svm": "svmlight",
@@ -58,7 +59,7 @@ class Dataset(DatasetBody):
         while self.refresh().state == "importing":
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimedOutError(f"Dataset {self.name} is still importing after {timeout:g} seconds")
-            time.sleep(POLL_SECONDS)
+            self._transport.sleep(POLL_SECONDS)
         if self.state == "ready":
             return self
         if self.error is None:
@@ -89,10 +90,13 @@ class Datasets:
         format : name of a format, or None
             None: told by the file's ending, or else by the service from its content.
         **options
-            The fields of app.schemas.datasets.ImportOptions, as label_column, text_columns, encoding.
+            The fields of app.schemas.datasets.ImportOptions, as label_column, text_columns, encoding; and ``resume``,
+            the id of an upload of this file that broke off, as the error told it.
 
         Raises
         ------
+        UploadInterruptedError
+            A large file's upload broke off.
         InvalidInputError
             Neither ending nor content tells the format, or it does not have what the options say of it.
         ConflictError
@@ -132,6 +136,60 @@ class Datasets:
         query = options | {"part": part, "format": format or format_of(file)}
         body = send_file(self._transport, f"/datasets/{dataset}/rows", file, NewRows, query)
         return job_of(JobBody.model_validate_json(body), self._transport)
+
+    def preview(
+        self,
+        dataset: str,
+        row: int = 0,
+        text: Mapping[str, Any] | None = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> FeaturePreview:
+        """The features that a job's recipe makes of one row, fitted on a sample of the training rows.
+
+        Parameters
+        ----------
+        dataset : str
+            Id or name.
+        row : int
+            Counted from 0.
+        text, columns : mapping, optional
+            As in a job's request.
+        """
+        body: dict[str, Any] = {"row": row}
+        body |= {name: recipe for name, recipe in (("text", text), ("columns", columns)) if recipe is not None}
+        return self._transport.post(FeaturePreview, f"/datasets/{dataset}/preview", body)
+
+    def correct(
+        self,
+        dataset: str,
+        labels: Mapping[int, str | Sequence[str]],
+        before: Mapping[int, str | Sequence[str]] | None = None,
+    ) -> Job:
+        """Give rows the labels that are right; the job makes the dataset's next version.
+
+        Parameters
+        ----------
+        dataset : str
+            Id or name.
+        labels : mapping of int to str or sequence of str
+            By the number of the row: its label, or all its labels.
+        before : mapping of int to str or sequence of str, optional
+            What is corrected: where such a row has other labels by now, all is refused.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no such row, or it could not have these labels.
+        ConflictError
+            The dataset is not ready, its next version is being made, or the rows have these labels already.
+        """
+        given: dict[int, dict[str, object]] = {
+            row: {"row": row, "labels": _listed(reported)} for row, reported in labels.items()
+        }
+        for row, reported in (before or {}).items():
+            given[row]["before"] = _listed(reported)
+        body = {"corrections": list(given.values())}
+        return job_of(self._transport.post(JobBody, f"/datasets/{dataset}/corrections", body), self._transport)
 
     def versions(self, dataset: str) -> Sequence[DatasetVersion]:
         """All versions of a dataset, newest first."""
@@ -178,3 +236,7 @@ def format_of(path: Path) -> DatasetFormat | None:
 def plain_name(path: Path) -> str:
     """A file's name without the ending that says how it is compressed."""
     return path.stem if path.suffix.lower() in COMPRESSED else path.name
+
+
+def _listed(labels: str | Sequence[str]) -> list[str]:
+    return [labels] if isinstance(labels, str) else list(labels)

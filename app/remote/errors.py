@@ -2,6 +2,7 @@
 
 ClientError
     UnreachableError            nothing answers at the service's address
+        UploadInterruptedError      an upload broke off, and can go on from there
     TimedOutError               what was waited for did not happen in the time given
     JobFailedError              a job that was waited for failed or was cancelled
     ResponseError               the service answered with a problem document
@@ -39,6 +40,19 @@ class ClientError(Exception):
 
 class UnreachableError(ClientError):
     code = "unreachable"
+
+
+class UploadInterruptedError(UnreachableError):
+    """An upload in pieces broke off; ``upload`` is its id."""
+
+    code = "upload_interrupted"
+
+    def __init__(self, upload: str, offset: int, size: int, why: ClientError) -> None:
+        super().__init__(
+            f"{why.detail} The upload broke off at {offset:,} of {size:,} bytes; go on with resume={upload} (--resume "
+            f"{upload})."
+        )
+        self.upload = upload
 
 
 class TimedOutError(ClientError):

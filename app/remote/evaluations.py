@@ -1,7 +1,7 @@
 """Evaluations of a remote service, and comparisons of versions by them."""
 
 from app.remote.transport import Transport
-from app.schemas.evaluations import Comparison, ConfusedPairs, EvaluatedLabels, Evaluation, Part
+from app.schemas.evaluations import Comparison, ConfusedPairs, EvaluatedLabels, Evaluation, Mistakes, Part
 from app.schemas.pages import Page
 
 
@@ -43,6 +43,10 @@ class Evaluations:
     def confusions(self, evaluation: str, level: int | None = None, limit: int = 50) -> ConfusedPairs:
         """The most confused pairs of labels."""
         return self._transport.get(ConfusedPairs, f"/evaluations/{evaluation}/confusions", level=level, limit=limit)
+
+    def mistakes(self, evaluation: str, offset: int = 0, limit: int = 20) -> Mistakes:
+        """The rows that the version is most wrong about, the most wrong first; up to 100 at a time."""
+        return self._transport.get(Mistakes, f"/evaluations/{evaluation}/mistakes", offset=offset, limit=limit)
 
     def compare(
         self,

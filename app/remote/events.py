@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from app.remote.errors import UnavailableError, UnreachableError
-from app.remote.transport import Transport, wait
+from app.remote.transport import Transport
 
 # The service sends a comment at least this often; a longer silence means a dead connection.
 SILENCE_SECONDS = 60.0
@@ -67,5 +67,5 @@ def follow(
         except (httpx.TransportError, UnavailableError) as error:
             cause = error
         failures += 1
-        wait(failures)
+        transport.wait(failures)
     raise UnreachableError(f"The events of {path} broke off {failures} times in a row") from cause

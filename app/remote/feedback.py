@@ -45,11 +45,11 @@ class Feedback:
             The model cannot take the instance, or no row could have these labels.
         """
         given = {"text": instance} if isinstance(instance, str) else instance
-        told = [labels] if isinstance(labels, str) else list(labels)
+        reported = [labels] if isinstance(labels, str) else list(labels)
         asked = {"version": version, "answer": answer, "note": note}
         body = {
             "instance": given,
-            "labels": told,
+            "labels": reported,
             **{name: value for name, value in asked.items() if value is not None},
         }
         return self._transport.post(FeedbackBody, f"/models/{model}/feedback", body)

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from app.remote.transport import Transport
+from app.remote.uploads import FROM_BYTES, Uploads
 
 CHUNK_BYTES = 1 << 20
 
@@ -18,16 +19,16 @@ def send_file(
     options: type[BaseModel],
     query: Mapping[str, str | bool | Sequence[str] | None],
 ) -> bytes:
-    """Post a file, read from disk piece by piece, and return the answer's body.
+    """Post a file, a large one in pieces, and return the answer's body.
 
     Parameters
     ----------
     transport : Transport
     path : str
-        Of the route.
+        Of the route, which takes uploads in pieces.
     file : Path
     options : model
-        Its fields may stand in the query, beside ``name`` and ``format``.
+        Its fields may stand in the query, beside ``name`` and ``format``; ``resume`` names an upload to go on with.
     query : mapping
         None: the service's default.
 
@@ -36,10 +37,15 @@ def send_file(
     TypeError
         There is no such option.
     """
-    unknown = query.keys() - options.model_fields.keys() - {"name", "format"}
+    unknown = query.keys() - options.model_fields.keys() - {"name", "format", "resume"}
     if unknown:
-        raise TypeError(f"unknown option(s) {', '.join(sorted(unknown))}; known are {', '.join(options.model_fields)}")
-    return post_file(transport, path, file, query)
+        raise TypeError(f"no option {' or '.join(sorted(unknown))}; known are {', '.join(options.model_fields)}")
+    resume = query.get("resume")
+    query = {name: value for name, value in query.items() if name != "resume"}
+    if resume is None and file.stat().st_size < FROM_BYTES:
+        return post_file(transport, path, file, query)
+    upload, sha256 = Uploads(transport).send_file(file, None if resume is None else str(resume))
+    return transport.send("POST", path, params={**query, "upload": upload, "sha256": sha256}).content
 
 
 def post_file(transport: Transport, path: str, file: Path, query: Mapping[str, Any]) -> bytes:

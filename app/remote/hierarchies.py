@@ -97,10 +97,15 @@ class Hierarchies:
         offset: int = 0,
         limit: int = 100,
         search: str | None = None,
+        dataset: str | None = None,
     ) -> HierarchyNodes:
-        """Nodes level by level: all, the children of ``parent`` (root: of the top), or those that ``search`` is in."""
+        """Nodes level by level: all, the children of ``parent`` (root: of the top), or those that ``search`` is in.
+
+        With a dataset also how often its rows have each of them, or a node below it, as a label.
+        """
         path = f"/hierarchies/{hierarchy}/nodes"
-        return self._transport.get(HierarchyNodes, path, parent=parent, offset=offset, limit=limit, search=search)
+        query = {"parent": parent, "offset": offset, "limit": limit, "search": search, "dataset": dataset}
+        return self._transport.get(HierarchyNodes, path, **query)
 
     def retired(self, hierarchy: str, offset: int = 0, limit: int = 100) -> RetiredLabels:
         """Deprecated labels without a place in the tree, by name, and what replaces them."""

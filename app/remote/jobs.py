@@ -13,10 +13,11 @@ from app.remote.events import Event, follow
 from app.remote.files import receive_file
 from app.remote.transport import Transport
 from app.schemas.job_options import Priority
-from app.schemas.jobs import FINAL_STATES, JobLog, JobRequest, JobState, JobSteps, TrainRequest
+from app.schemas.jobs import FINAL_STATES, JobKind, JobLog, JobRequest, JobState, JobSteps, TrainRequest
 from app.schemas.jobs import Job as JobBody
 from app.schemas.pages import Page
 from app.schemas.plans import JobPlan
+from app.schemas.tuning import Trial
 
 POLL_SECONDS = 0.5
 
@@ -48,7 +49,7 @@ class Job(JobBody):
         while not self.refresh().finished:
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimedOutError(f"Job {self.id} is still {self.state} after {timeout:g} seconds")
-            time.sleep(POLL_SECONDS)
+            self._transport.sleep(POLL_SECONDS)
         if self.state == "succeeded":
             return self
         if self.error is None:
@@ -70,6 +71,10 @@ class Job(JobBody):
     def log(self, after: str | None = None, limit: int = 200) -> JobLog:
         """What workers have noted of the job, oldest first, from after the line with id ``after`` on."""
         return self._transport.get(JobLog, f"/jobs/{self.id}/log", after=after, limit=limit)
+
+    def trials(self, page_size: int = 100, page_token: str | None = None) -> Page[Trial]:
+        """One page of a tuning's leaderboard, the best trials first."""
+        return self._transport.get(Page[Trial], f"/jobs/{self.id}/trials", page_size=page_size, page_token=page_token)
 
     def change(self, *, priority: Priority | None = None, tags: Mapping[str, str | None] | None = None) -> Self:
         """Change the priority, while the job is queued, or some of its tags: a None takes one away."""
@@ -113,9 +118,10 @@ class Jobs:
         page_token: str | None = None,
         state: JobState | None = None,
         tag: str | None = None,
+        kind: JobKind | None = None,
     ) -> Page[JobBody]:
         """One page, newest first; with a ``tag`` only jobs that have it: its name, or NAME=VALUE."""
-        asked = {"page_size": page_size, "page_token": page_token, "state": state, "tag": tag}
+        asked = {"page_size": page_size, "page_token": page_token, "state": state, "tag": tag, "kind": kind}
         return self._transport.get(Page[JobBody], "/jobs", **asked)
 
     def train(self, dataset: str, model: str, solver: str, params: dict[str, Any], **options: Any) -> Job:

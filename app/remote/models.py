@@ -11,9 +11,13 @@ from app.remote.transport import Transport
 from app.schemas.archives import ExportFormat
 from app.schemas.codes import OutputCode
 from app.schemas.deletions import Deletion, Restored, Retention, RetentionRule
+from app.schemas.drift import Drift
 from app.schemas.models import Alias, AliasTarget, Model, ModelVersion, Selection
+from app.schemas.nearest import NearestRows
 from app.schemas.pages import Page
 from app.schemas.predictions import PredictResponse
+from app.schemas.terms import ClassTerms
+from app.schemas.thresholds import ThresholdCurve
 
 Instance = str | Mapping[str, Any] | Sequence[float]
 
@@ -98,6 +102,35 @@ class Models:
             n_columns=n_columns,
         )
 
+    def thresholds(self, model: str, version: int) -> ThresholdCurve:
+        """Precision against coverage of a version that tells probabilities, threshold by threshold."""
+        return self._transport.get(ThresholdCurve, f"{_place(model, version)}/thresholds")
+
+    def terms(self, model: str, version: int, label: str, limit: int = 20) -> ClassTerms:
+        """The features that count most for a class of a linear machine, and against it."""
+        return self._transport.get(ClassTerms, f"{_place(model, version)}/terms", label=label, limit=limit)
+
+    def drift(self, model: str, version: int, days: int = 7) -> Drift:
+        """How the answers of the last days differ from those to rows held out from the version's training."""
+        return self._transport.get(Drift, f"{_place(model, version)}/drift", days=days)
+
+    def drift_picture(self, model: str, version: int, days: int = 7, format: str = "svg") -> bytes:
+        """The picture of :meth:`drift`: svg or png."""
+        query = {"model": model, "version": version, "days": days, "format": format}
+        return self._transport.send("GET", "/figures/drift", params=query).content
+
+    def nearest(
+        self, model: str, instance: Instance, label: str | None = None, limit: int = 5, version: int | None = None
+    ) -> NearestRows:
+        """The training rows of the predicted label, or of another, that are the most like an instance."""
+        body: dict[str, Any] = {
+            "instance": {"text": instance} if isinstance(instance, str) else instance,
+            "limit": limit,
+        }
+        more = {"label": label, "version": version}
+        body |= {name: value for name, value in more.items() if value is not None}
+        return self._transport.post(NearestRows, f"/models/{model}/nearest", body)
+
     def code_picture(self, model: str, version: int, format: str = "svg") -> bytes:
         """The picture of a version's output code: plotly (JSON), svg or png."""
         query = {"model": model, "version": version, "format": format}
@@ -115,24 +148,28 @@ class Models:
         include: Sequence[str] | None = None,
         exclude: Sequence[str] | None = None,
         explain: int = 0,
+        language: str | None = None,
     ) -> PredictResponse:
         """Labels and scores, one prediction an instance, in order.
 
         Parameters
         ----------
         instances : sequence
-            Texts as plain str; ``{"text": ...}``, ``{"features": {name: value}}``, ``{"indices": ..., "values": ...}``;
-            or dense rows, numpy arrays included.
+            Texts as plain str; ``{"text": ...}``, ``{"record": {column: value}}``, ``{"features": {name: value}}``,
+            ``{"indices": ..., "values": ...}``; or dense rows, numpy arrays included.
         version, alias : int, str or None
             Which version answers; the latest where neither is given.
 
         threshold, min_precision : float or None
             One of them, of models with probabilities: each prediction's ``sure`` is then what is at least so probable,
-            or from where on answers were right more often than this on rows held out, with a confidence of 95 %.
+            or from where on answers were right more often than this on rows held out, with a confidence of 95 %. Of
+            models of sets ``sure_labels`` is the labels of which that holds, empty where no threshold reached it.
         include, exclude : sequence of str or None
             The only labels to answer with, and labels never to answer with; a node of a tree stands for all below it.
         explain : int
             Of linear machines: how many features each prediction's ``explanation`` names for the label, and against it.
+        language : str or None
+            Tell the labels' names in this language alone.
 
         Raises
         ------
@@ -142,7 +179,7 @@ class Models:
         wrapped = [{"text": instance} if isinstance(instance, str) else instance for instance in instances]
         request: dict[str, Any] = {"instances": wrapped, "top_k": top_k}
         asked: dict[str, Any] = {"threshold": threshold, "min_precision": min_precision, "explain": explain or None}
-        asked |= {"include": include and list(include), "exclude": exclude and list(exclude)}
+        asked |= {"language": language, "include": include and list(include), "exclude": exclude and list(exclude)}
         request |= {name: value for name, value in asked.items() if value is not None}
         path = f"/models/{model}/predict"
         return self._transport.post(PredictResponse, path, request, version=version, alias=alias)

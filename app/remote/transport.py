@@ -44,10 +44,20 @@ class Transport:
         self.attempts = attempts
         key = api_key or os.environ.get("POLYMARGIN_API_KEY") or _key_from_home()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._http = httpx.Client(base_url=self.url + PREFIX, headers=headers, timeout=timeout)
+        self._http = self._opened(base_url=self.url + PREFIX, headers=headers, timeout=timeout)
 
     def close(self) -> None:
         self._http.close()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def wait(self, attempt: int, retry_after: str | None = None) -> None:
+        """Sleep before the next attempt: 0.2 s, doubled each time, at most 5 s, less a random part."""
+        seconds = min(5.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)
+        if retry_after is not None and retry_after.isdigit():
+            seconds = max(seconds, min(30.0, float(retry_after)))
+        self.sleep(seconds)
 
     def get(self, answer: type[B], path: str, **params: Any) -> B:
         return answer.model_validate_json(self.send("GET", path, params=params).content)
@@ -97,13 +107,13 @@ class Transport:
             except httpx.TransportError as error:
                 if attempt == self.attempts or isinstance(error, httpx.UnsupportedProtocol):
                     raise self._unreachable(error) from error
-                wait(attempt)
+                self.wait(attempt)
                 continue
             if response.status_code < 400:
                 return response
             if response.status_code not in _PASSING or attempt == self.attempts:
                 raise from_answer(response.status_code, response.content)
-            wait(attempt, response.headers.get("Retry-After"))
+            self.wait(attempt, response.headers.get("Retry-After"))
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     @contextmanager
@@ -133,17 +143,12 @@ class Transport:
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
 
+    def _opened(self, **settings: Any) -> httpx.Client:
+        return httpx.Client(**settings)
+
     def _unreachable(self, error: httpx.TransportError) -> UnreachableError:
         reason = str(error) or type(error).__name__
         return UnreachableError(f"No answer from {self.url} ({reason}). Is the service running?")
-
-
-def wait(attempt: int, retry_after: str | None = None) -> None:
-    """Sleep before the next attempt: 0.2 s, doubled each time, at most 5 s, less a random part."""
-    seconds = min(5.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)
-    if retry_after is not None and retry_after.isdigit():
-        seconds = max(seconds, min(30.0, float(retry_after)))
-    time.sleep(seconds)
 
 
 def _key_from_home() -> str | None:

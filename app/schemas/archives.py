@@ -9,9 +9,9 @@ from app.schemas.names import Name
 
 ARCHIVE_FORMAT = 1
 MEDIA_TYPE = "application/zip"
-ONNX_TYPE = "application/octet-stream"
+BYTES_TYPE = "application/octet-stream"
 
-ExportFormat = Literal["archive", "onnx"]
+ExportFormat = Literal["archive", "onnx", "skops"]
 Sha256 = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 _Text = Annotated[str, StringConstraints(max_length=1000)]
 _Count = Annotated[int, Field(ge=0, lt=2**63)]

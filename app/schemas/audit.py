@@ -11,7 +11,7 @@ class AuditEntry(BaseModel):
     id: str
     at: AwareDatetime
     workspace: str
-    key: str = Field(description="Name of the key that asked.")
+    key: str = Field(description="Name of the key that asked; empty: the service itself has removed old entries.")
     key_id: str
     method: str
     route: str
@@ -20,8 +20,8 @@ class AuditEntry(BaseModel):
     address: str | None = Field(description="Where the request came from, as a trusted proxy says; else the proxy.")
     what: str | None = Field(
         description=(
-            "What was changed: `dataset`, `job`, `key`, `session` (a browser has signed in), ...; null: nothing "
-            "that has a name."
+            "What was changed: `dataset`, `job`, `key`, `session` (a browser has signed in), `audit` (old entries were "
+            "removed), ...; null: nothing that has a name."
         )
     )
     thing: str | None = Field(description="Its id.")

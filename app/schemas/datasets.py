@@ -4,8 +4,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
+from app.schemas.distributions import Histogram, Languages, PartShift
 from app.schemas.names import Name
 from app.schemas.problems import ProblemDocument
+from app.schemas.tables import ColumnSummary
+from app.schemas.uploads import FromUpload
 
 DatasetFormat = Literal["svmlight", "csv", "tsv", "jsonl", "annif", "parquet", "arrow", "npz"]
 Encoding = Literal[
@@ -44,7 +47,33 @@ class ImportOptions(BaseModel):
         description="Columns whose contents make up the text, one below the other; by default the one called text.",
     )
     ignore_columns: tuple[_Column, ...] = Field(
-        default=(), max_length=1000, description="Columns that are left out, as dates or notes; id always is."
+        default=(), max_length=1000, description="Columns that are left out, as dates or notes."
+    )
+    number_columns: tuple[_Column, ...] = Field(
+        default=(),
+        max_length=10_000,
+        description="Columns of numbers, beside texts or categories; where no texts or categories are named, all that "
+        "are left are numbers.",
+    )
+    category_columns: tuple[_Column, ...] = Field(
+        default=(), max_length=1000, description="Columns whose values are some of a kind, as colours or countries."
+    )
+    id_column: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="The column that is kept and given back with rows and answers; by default that called id.",
+    )
+    infer_columns: bool = Field(
+        default=False,
+        description="Columns that nothing is said of become texts, numbers or categories, as their first 10,000 values "
+        "are; dates, and columns with a value of its own in each row, are left out. Statistics show what was found.",
+    )
+    missing: Literal["refuse", "keep"] = Field(
+        default="refuse", description="Missing numbers and categories: errors, or kept for training to fill in."
+    )
+    missing_values: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = Field(
+        default=(), max_length=100, description="Cells that say that a value is missing, as NA; empty ones always do."
     )
     encoding: Encoding = Field(
         default="utf-8", description="Of a text file. It is never guessed: what is not valid in it is refused."
@@ -62,7 +91,7 @@ class ImportOptions(BaseModel):
     )
 
 
-class NewDataset(ImportOptions):
+class NewDataset(ImportOptions, FromUpload):
     """A dataset that is to be uploaded."""
 
     name: Name = Field(description="Unique; how jobs and URLs call the dataset.")
@@ -71,7 +100,7 @@ class NewDataset(ImportOptions):
     )
 
 
-class NewRows(ImportOptions):
+class NewRows(ImportOptions, FromUpload):
     """Rows that are to be appended; what is not said of them is what was said of the dataset's first file."""
 
     part: Literal["train", "test", "validation"] | None = Field(
@@ -84,12 +113,36 @@ class NewRows(ImportOptions):
     )
 
 
+class LabelCorrection(BaseModel):
+    """The right labels of one row."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    row: int = Field(ge=0, lt=2**63, description="Counted from 0; rows keep their numbers from version to version.")
+    labels: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
+        max_length=1000, description="All that are right: one, unless rows have sets of labels, which may be empty."
+    )
+    before: list[str] | None = Field(
+        default=None,
+        max_length=1000,
+        description="The labels that the correction is of: where the row has others by now, all is refused.",
+    )
+
+
+class CorrectionsRequest(BaseModel):
+    """Labels of rows that were wrong."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    corrections: list[LabelCorrection] = Field(min_length=1, max_length=10_000, description="Each row once.")
+
+
 class DatasetVersion(BaseModel):
-    """A dataset as its import or an append left it."""
+    """A dataset as its import, an append or a correction of labels left it."""
 
     version: int
     sha256: str = Field(
-        description="Of the uploaded bytes; of an append that of the version before and of the new file."
+        description="Of the uploaded bytes; later that of the version before and of the new file or the corrections."
     )
     n_rows: int
     n_train: int
@@ -107,10 +160,13 @@ class Dataset(BaseModel):
     )
     format: DatasetFormat
     state: DatasetState
-    version: int = Field(default=1, description="The newest; each append makes one more.")
+    version: int = Field(default=1, description="The newest; each append and each correction of labels makes one more.")
     sha256: str = Field(description="Of the uploaded bytes; after an append that of the newest version.")
     size_bytes: int
-    kind: Literal["text", "sparse"] | None = Field(default=None, description="Known once the dataset is ready.")
+    kind: Literal["text", "sparse", "table"] | None = Field(
+        default=None,
+        description="Known once the dataset is ready: texts, numbers, or a table, which has several kinds of columns.",
+    )
     n_rows: int | None = None
     n_train: int | None = Field(default=None, description="Rows of the training part; all, where no split is given.")
     n_classes: int | None = None
@@ -184,8 +240,20 @@ class DatasetStatistics(BaseModel):
     weights: WeightRange | None = Field(default=None, description="Absent where the rows have no weights.")
     labels_per_row: LabelsPerRow | None = Field(default=None, description="Absent where each row has one label.")
     lengths: Lengths | None = Field(default=None, description="Absent of datasets that an earlier version imported.")
+    length_counts: Histogram | None = Field(default=None, description="Rows by length; absent as the lengths are.")
+    label_counts: Histogram | None = Field(
+        default=None, description="Rows by their number of labels; absent as labels_per_row is."
+    )
+    feature_counts: Histogram | None = Field(
+        default=None, description="Features by the number of rows in which they are not zero; absent of texts."
+    )
     repetitions: Repetitions | None = Field(default=None, description="Absent as the lengths are.")
+    languages: Languages | None = Field(default=None, description="Absent where fewer than 20 texts are long enough.")
+    shift: PartShift | None = Field(default=None, description="Absent where there are not both parts.")
     warnings: list[DatasetWarning] = Field(default=[], description="What weighs most comes first.")
+    columns: list[ColumnSummary] | None = Field(
+        default=None, description="Of tables, and where columns were told by their values."
+    )
     classes: list[ClassCount] = Field(
         description="By falling number of rows, `limit` of them from `offset` on; `n_classes` tells how many there are."
     )
@@ -209,6 +277,11 @@ class DatasetRow(BaseModel):
     weight: float | None = Field(default=None, description="Absent where the rows have no weights.")
     text: str | None = Field(default=None, description="First 500 characters.")
     features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs.")
+    id: str | None = Field(default=None, description="Absent where the file gave none.")
+    record: dict[str, float | str | None] | None = Field(
+        default=None,
+        description="Of tables: values by column, the first 50 of numbers and categories, and a text of one column.",
+    )
 
 
 class DatasetRows(BaseModel):

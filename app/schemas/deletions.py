@@ -1,8 +1,12 @@
 """Versions of models that go, come back, or stay: previews, retention, and what takes room on the disk."""
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from typing import Annotated
 
-MAX_TAGS, MAX_TAG_VALUE, MAX_NOTES = 100, 1000, 20_000
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from app.schemas.names import Name
+
+MAX_TAGS, MAX_NOTES = 100, 20_000
 
 
 class HeldVersion(BaseModel):
@@ -57,7 +61,7 @@ class VersionPatch(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    tags: dict[str, str | None] | None = Field(
+    tags: dict[Name, Annotated[str, StringConstraints(max_length=1000)] | None] | None = Field(
         default=None, max_length=MAX_TAGS, description="Names and values to set; a null takes the tag away."
     )
     notes: str | None = Field(default=None, max_length=MAX_NOTES, description="In place of those that are there.")

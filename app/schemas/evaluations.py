@@ -101,6 +101,11 @@ class Evaluation(BaseModel):
     )
     rows_sha256: str = Field(description="Of the manifest of the measures by row, from which versions are compared.")
     code_version: str
+    microseconds_per_row: float | None = Field(
+        default=None,
+        description="Time of one row's answer in the evaluation's worker: the best of three batches of up to 256 rows, "
+        "whose features were made before. Absent from evaluations of earlier versions.",
+    )
     created_at: AwareDatetime
     measures: list[Measure]
 
@@ -134,10 +139,46 @@ class ConfusedPair(BaseModel):
     n_rows: int
 
 
+class ConfusedLabel(BaseModel):
+    """One label of such pairs: how many rows have it, and for how many of these it is named."""
+
+    label: str
+    support: int
+    right: int
+
+
 class ConfusedPairs(BaseModel):
-    """The most frequent pairs first."""
+    """The most frequent pairs first; of each level an evaluation keeps a thousand."""
 
     pairs: list[ConfusedPair]
+    labels: list[ConfusedLabel] = Field(description="Those of the pairs, in the order in which they first stand there.")
+
+
+class Mistake(BaseModel):
+    """A row that the version is wrong about: by its label, which may be what is wrong."""
+
+    row: int = Field(description="Counted from 0, in the dataset.")
+    labels: list[str] = Field(description="Those that it had when it was measured.")
+    answered: list[str] = Field(description="What the version said: one label, or a set with all above it.")
+    probability: float | None = Field(default=None, description="Of the answer, of models with probabilities.")
+    probability_of_true: float | None = Field(default=None, description="Of the row's label.")
+    lead: float | None = Field(
+        default=None, description="The answer's score less that of the row's label, of models without probabilities."
+    )
+    corrected: list[str] | None = Field(
+        default=None, description="Its labels in the newest version of the dataset, where they are others by now."
+    )
+    text: str | None = Field(default=None, description="First 500 characters.")
+    features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs.")
+    record: dict[str, float | str | None] | None = Field(default=None, description="First 50 columns of a table.")
+
+
+class Mistakes(BaseModel):
+    """The rows from ``offset`` on, the most wrong first; an evaluation keeps a thousand."""
+
+    mistakes: list[Mistake]
+    n_mistakes: int = Field(description="That are kept.")
+    dataset: str | None = Field(description="Name; absent, with all rows, once it was deleted.")
 
 
 class Compared(BaseModel):
@@ -147,6 +188,10 @@ class Compared(BaseModel):
     model: str
     version: int
     version_sha256: str
+    size_bytes: int = Field(description="Of the version's files.")
+    microseconds_per_row: float | None = Field(
+        default=None, description="As the evaluation has it; two are comparable if one machine was as idle for both."
+    )
 
 
 class McNemar(BaseModel):

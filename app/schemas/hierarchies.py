@@ -155,6 +155,9 @@ class HierarchyNode(BaseModel):
     parent: str | None = Field(description="Absent below the top.")
     level: int = Field(description="1 below the top.")
     n_children: int
+    n_rows: int | None = Field(
+        default=None, description="With a dataset: how often its rows have the node, or one below it, as a label."
+    )
     id: str | None = Field(default=None, description="Its URI or code, where datasets call it by something else.")
     notation: str | None = Field(default=None, description="The code by which people know it.")
     names: dict[str, str] = Field(default={}, description="The preferred name by language; und: none was told.")

@@ -10,7 +10,8 @@ Priority = Literal["low", "normal", "high"]
 PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high")
 MAX_JOB_TAGS = 20
 
-Tags = dict[Name, Annotated[str, StringConstraints(max_length=200)]]
+TagValue = Annotated[str, StringConstraints(max_length=200)]
+Tags = dict[Name, TagValue]
 
 
 class JobOptions(BaseModel):

@@ -7,57 +7,26 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validato
 
 from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.job_options import MAX_JOB_TAGS, JobOptions, Priority
+from app.schemas.job_options import MAX_JOB_TAGS, Priority, TagValue
 from app.schemas.names import Name
 from app.schemas.problems import ProblemDocument
 from app.schemas.texts import TextRecipe
+from app.schemas.training_data import TrainingData
+from app.schemas.tuning import TuneRequest
 
 JobState = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
-JobKind = Literal["import", "append", "train", "evaluate", "predict"]
+JobKind = Literal["import", "append", "correct", "train", "tune", "trial", "evaluate", "predict"]
 FINAL_STATES: frozenset[str] = frozenset({"cancelled", "succeeded", "failed"})
 
 
-class TrainRequest(JobOptions):
+class TrainRequest(TrainingData):
     """Train one model on one dataset."""
 
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["train"] = "train"
-    dataset: Name = Field(description="Id or name.")
-    dataset_version: int | None = Field(default=None, ge=1, lt=2**31, description="By default the newest.")
-    hierarchy: Name | None = Field(
-        default=None,
-        description="Id or name of the label tree that the labels are nodes of; methods that take none are measured "
-        "along it.",
-    )
     solver: str = Field(default="auto", max_length=64, description="See /solvers; auto chooses among them.")
     params: dict[str, Any] = Field(default_factory=dict, description="The solver's parameters; see its JSON schema.")
-    model: Name = Field(description="The model gets a new version under this name.")
-    seed: int = Field(
-        default=0, ge=0, lt=2**31, description="Of the split and of the solver; the same seed gives the same model."
-    )
-    threads: int = Field(default=1, ge=1, le=256, description="Threads of the solver in its worker.")
-    test_fraction: float = Field(
-        default=0.2,
-        ge=0,
-        lt=1,
-        description="Rows held out for testing, by class, where the dataset has no split of its own.",
-    )
-    stratify: Literal["labels", "rows"] = Field(
-        default="labels",
-        description="Rows with sets of labels are held out so that each label has its share (iterative "
-        "stratification), or whatever their labels.",
-    )
-    unseen_labels: Literal["refuse", "count"] = Field(
-        default="refuse",
-        description="Test rows with a label that no training row has or, along a label tree, that is none of its "
-        "nodes: refuse the job, or count them as errors.",
-    )
-    missing_parents: Literal["add", "refuse"] = Field(
-        default="add",
-        description="Rows with sets of labels that have a label and not the one above it: add that, and report how "
-        "many were added, or refuse the job.",
-    )
     text: TextRecipe | None = Field(
         default=None,
         description="How texts become features. Left out, words, or for auto words, pairs of words and runs of three "
@@ -70,10 +39,12 @@ class TrainRequest(JobOptions):
         description="Train in so many class shards, each in a worker pool of its own (`shard-0`, `shard-1`, ...); "
         "by default in one worker of the general pool.",
     )
-    exchange: Literal["scores", "sums", "weights", "bounds"] | None = Field(
+    exchange: Literal["scores", "sums", "weights", "mean", "bounds"] | None = Field(
         default=None,
         description="What the shards exchange, by default what suits the method. With weights, which weston_watkins "
-        "alone takes, half-shards travel and play each other (Alber et al. 2017), at far more bytes than scores.",
+        "alone takes, half-shards travel and play each other (Alber et al. 2017), at far more bytes than scores. "
+        "With mean, which the methods take whose weights add up to zero, each shard moves its own with the mean of all "
+        "held, and a new mean is made after each tenth of an epoch (the same paper).",
     )
     path: list[Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]] | None = Field(
         default=None,
@@ -83,6 +54,11 @@ class TrainRequest(JobOptions):
         "order, each from the solution of the one before, and publishes a version of the model for each.",
     )
 
+    validation_rows: Literal["leave_out", "train"] = Field(
+        default="leave_out",
+        description="Rows that the dataset marks for validation: leave them out, or train on them, too, as on what "
+        "has served to choose the settings.",
+    )
     warm_start: str | None = Field(
         default=None,
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}@[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
@@ -103,7 +79,7 @@ class TrainRequest(JobOptions):
         return path
 
 
-JobRequest = TrainRequest | EvaluateRequest | BatchPredictRequest
+JobRequest = TrainRequest | TuneRequest | EvaluateRequest | BatchPredictRequest
 
 
 def stored_request(stored: Mapping[str, Any]) -> TrainRequest:
@@ -119,9 +95,13 @@ class Progress(BaseModel):
     eta_seconds: float | None = None
     gap: float | None = Field(default=None, description="Relative duality gap (primal - dual) / primal, last measured.")
     phase: str = Field(
-        default="training", description="waiting, loading, features, training, testing, scoring, measuring or saving."
+        default="training",
+        description="waiting, loading, features, training, testing, scoring, measuring or saving; of a tuning also "
+        "trials and choosing.",
     )
     point: int = Field(default=0, description="The place in the job's path that is being trained, from 0.")
+    trials: int | None = Field(default=None, description="Of a tuning: trials that were begun or wait so far.")
+    trials_done: int | None = Field(default=None, description="Those of them that have ended.")
 
 
 class QueuePlace(BaseModel):
@@ -148,6 +128,12 @@ class JobResult(BaseModel):
         description="Id of the job whose predictions are to be had, for a time, at `/jobs/{id}/predictions`.",
     )
     n_rows: int | None = Field(default=None, description="Of the predictions.")
+    trial: int | None = Field(
+        default=None, description="Of a tuning: the number of the trial whose settings the version has."
+    )
+    measures: dict[str, float] = Field(
+        default={}, description="Of a tuning and its trials: measures on the rows held out, by name."
+    )
     stopped: Literal["time_limit"] | None = Field(
         default=None, description="What has ended the training before its own rule did; the version is what it had."
     )
@@ -159,6 +145,7 @@ class Job(BaseModel):
     id: str
     owner: str | None = Field(default=None, description="Name of the key that made it.")
     kind: JobKind
+    parent: str | None = Field(default=None, description="Of a trial: id of the tuning that it belongs to.")
     state: JobState
     dataset: str | None = Field(description="Id of the dataset; absent once that was deleted.")
     hierarchy: str | None = Field(
@@ -188,7 +175,7 @@ class JobPatch(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     priority: Priority | None = Field(default=None, description="Of a job that is queued.")
-    tags: dict[Name, str | None] | None = Field(
+    tags: dict[Name, TagValue | None] | None = Field(
         default=None, max_length=MAX_JOB_TAGS, description="Names and values to set; a null takes the tag away."
     )
 

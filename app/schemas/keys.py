@@ -1,21 +1,13 @@
 """API keys."""
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from app.schemas.moments import Moment
 from app.schemas.names import Name
 
 Role = Literal["viewer", "editor", "admin"]
-
-
-def _written(value: Any) -> Any:
-    # Bodies are checked strictly, and JSON has no dates but as text.
-    try:
-        return datetime.fromisoformat(value) if isinstance(value, str) else value
-    except ValueError:
-        raise ValueError("a date and time with its zone was expected, as 2030-01-31T12:00:00Z") from None
 
 
 class KeyRequest(BaseModel):
@@ -30,7 +22,7 @@ class KeyRequest(BaseModel):
         description="What the key sees and makes belongs to it; by default that of the key that asks. Only "
         "administrators of the workspace `default` may name another; it is there with its first key.",
     )
-    expires_at: Annotated[AwareDatetime, BeforeValidator(_written)] | None = Field(
+    expires_at: Moment | None = Field(
         default=None, description="When the key ends by itself, with a time zone. Not given: never."
     )
 

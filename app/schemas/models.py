@@ -74,7 +74,9 @@ class Trial(BaseModel):
 
     solver: str
     params: dict[str, Any]
-    measures: dict[str, float] = Field(description="On the rows held out; also seconds and epochs of the training.")
+    measures: dict[str, float] = Field(
+        description="On the rows held out; also seconds, epochs and rows of the training."
+    )
 
 
 class Member(BaseModel):

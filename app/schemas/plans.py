@@ -1,4 +1,4 @@
-"""What a job in class shards will take."""
+"""What a training job will take."""
 
 from typing import Generic, TypeVar
 
@@ -39,12 +39,32 @@ class Assumptions(BaseModel):
     round_trip: float = Field(description="Seconds of a round without its bytes.")
 
 
-class JobPlan(BaseModel):
-    """How a job would be dealt to its shards, and what an epoch over all rows would cost."""
+class EarlierJobs(BaseModel):
+    """Trainings of the same dataset by the same method that have succeeded, the latest ten."""
 
-    shards: list[ShardPlan]
+    n_jobs: int
+    seconds: Span[float] = Field(description="From the start of a job to its end.")
+
+
+class JobPlan(BaseModel):
+    """How a job would be dealt to its shards, and what an epoch over all rows would cost; what is unknown is absent."""
+
+    shards: list[ShardPlan] = Field(description="None of a job without shards.")
     pools: int = Field(description="Pools that are running now; a job needs one for each shard.")
-    rounds_per_epoch: Span[int] = Field(description="The job's steps tell how many there were.")
-    bytes_per_epoch: Span[int] = Field(description="Sent by all shards together.")
-    seconds_per_epoch: Span[float] | None = Field(description="Computing and exchange; absent where memory_bytes is.")
-    assumptions: Assumptions
+    rounds_per_epoch: Span[int] | None = Field(description="The job's steps tell how many there were.")
+    bytes_per_epoch: Span[int] | None = Field(description="Sent by all shards together.")
+    seconds_per_epoch: Span[float] | None = Field(
+        description="Computing and exchange; absent for texts, and of methods that cannot be counted."
+    )
+    seconds_without_shards: float | None = Field(
+        default=None, description="Computing of an epoch in one worker, by the same rates; absent as the seconds are."
+    )
+    advice: str | None = Field(
+        default=None, description="Where shards do not pay, or may not: why. By the seconds of an epoch, not by memory."
+    )
+    assumptions: Assumptions | None
+    memory_bytes: int | None = Field(
+        default=None,
+        description="Of all arrays of a job without shards; absent for texts, and of methods that cannot be counted.",
+    )
+    earlier: EarlierJobs | None = Field(default=None, description="How long a job of this kind takes; absent if none.")

@@ -17,13 +17,24 @@ class NamedInstance(BaseModel):
     features: dict[str, FiniteFloat]
 
 
+class RecordInstance(BaseModel):
+    model_config = _STRICT
+    record: dict[str, FiniteFloat | bool | str | None] = Field(
+        description="Of models of tables: values by column; one that is left out, or null, is missing."
+    )
+
+
 class SparseInstance(BaseModel):
     model_config = _STRICT
     indices: list[Annotated[int, Field(ge=0, lt=2**31)]]
     values: list[FiniteFloat]
 
 
-Instance = TextInstance | NamedInstance | SparseInstance | list[FiniteFloat]
+Instance = TextInstance | RecordInstance | NamedInstance | SparseInstance | list[FiniteFloat]
+
+
+# by RFC 5646, which says more of what may follow one another
+LANGUAGE_PATTERN = r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$"
 
 
 class PredictRequest(BaseModel):
@@ -37,15 +48,15 @@ class PredictRequest(BaseModel):
         default=None,
         ge=0,
         le=1,
-        description="Say in `sure` what is at least so probable: the label, or along a label tree the deepest node. "
-        "For models with probabilities, as `auto` makes them.",
+        description="Say in `sure` what is at least so probable: the label, or along a label tree the deepest node; of "
+        "sets, in `sure_labels`, all labels that are. For models with probabilities, as `auto` makes them.",
     )
     min_precision: float | None = Field(
         default=None,
         gt=0,
         lt=1,
         description="In place of a threshold: the least one from which answers were right more often than this on rows "
-        "held out, with a confidence of 95 %.",
+        "held out, with a confidence of 95 %. Of sets: labels, all rows' together.",
     )
 
     include: list[str] | None = Field(
@@ -56,12 +67,18 @@ class PredictRequest(BaseModel):
     exclude: list[str] | None = Field(
         default=None, min_length=1, description="Never answer with these labels, nor with what is below them."
     )
+    language: str | None = Field(
+        default=None,
+        pattern=LANGUAGE_PATTERN,
+        description="Tell the labels' names in this language alone, in `name`: a tag as `fi` or `de-AT`, for which "
+        "`de` stands in. Without it `names` has them in all.",
+    )
     explain: int = Field(
         default=0,
         ge=0,
         le=100,
-        description="Of linear machines: how many features to name in `explanation` that lifted the label over the "
-        "runner-up, and how many that lowered it.",
+        description="Of linear machines, learnt label trees and centroids: how many features to name in `explanation` "
+        "that lifted the label over the runner-up, and how many that lowered it.",
     )
 
 
@@ -71,6 +88,9 @@ class NamedLabel(BaseModel):
     label: str
     id: str | None = Field(default=None, description="Its URI or code, where the label is something else.")
     notation: str | None = Field(default=None, description="The code by which people know it.")
+    name: str | None = Field(
+        default=None, description="With `language`: the preferred name in it; absent where the vocabulary has none."
+    )
     names: dict[str, str] | None = Field(default=None, description="The preferred name by language.")
     deprecated: bool = Field(default=False, description="The vocabulary asks not to use it any more.")
 
@@ -89,22 +109,32 @@ class ScoredLabel(NamedLabel):
 class SureAnswer(NamedLabel):
     """What is sure enough."""
 
-    label: str = Field(description="The predicted label, or along a label tree the deepest node that is sure enough.")
+    label: str = Field(
+        description="The predicted label, or along a label tree the deepest node that is sure enough, or one of a set."
+    )
     probability: float
 
 
 class UsedThreshold(BaseModel):
     """What `sure` goes by."""
 
-    threshold: float
+    threshold: float | None = Field(
+        description="Absent where on the held-out rows no threshold reached the precision, so that no label of a set "
+        "is sure."
+    )
     precision: float | None = Field(
-        default=None, description="Of the held-out rows that such answers were given to; absent for a given threshold."
+        default=None,
+        description="Of the held-out rows that such answers were given to, of sets of their labels; absent for a given "
+        "threshold.",
     )
     lower_bound: float | None = Field(
         default=None, description="What that precision exceeds with a confidence of 95 % (Clopper and Pearson)."
     )
     answered: float | None = Field(default=None, description="Share of the held-out rows that had an answer.")
     depth: float | None = Field(default=None, description="Mean level of those answers in the label tree, from 1.")
+    recall: float | None = Field(
+        default=None, description="Of sets: share of the held-out rows' labels that such answers have."
+    )
 
 
 class PathStep(NamedLabel):
@@ -137,7 +167,9 @@ class ExplainedStep(BaseModel):
     """Why one label, or node, was preferred to its best rival: the parts and `intercept` and `rest` sum to `lead`."""
 
     label: str
+    name: str | None = Field(default=None, description="With `language`: of the label.")
     rival: str | None = Field(description="The runner-up; along a label tree the best sibling. Absent without any.")
+    rival_name: str | None = Field(default=None, description="With `language`: of the rival.")
     lead: float = Field(description="The label's score less its rival's.")
     intercept: float
     lifted_by: list[ExplainedTerm] = Field(description="The largest part first.")
@@ -152,6 +184,11 @@ class Prediction(NamedLabel):
     probability: float | None = Field(default=None, description="Of models with probabilities.")
     sure: SureAnswer | None = Field(
         default=None, description="With a threshold or a precision: what is sure enough; absent where nothing is."
+    )
+    sure_labels: list[SureAnswer] | None = Field(
+        default=None,
+        description="With a threshold or a precision, of models that predict sets: the labels that are sure enough, "
+        "parents before children; may be empty.",
     )
     top: list[ScoredLabel]
     path: list[PathStep] | None = Field(

@@ -22,6 +22,10 @@ class SolverInfo(BaseModel):
     name: str
     title: str
     summary: str = Field(description="The objective, in plain text.")
+    formula: str | None = Field(
+        default=None, description="What is minimised, in TeX; absent of a method that chooses among others."
+    )
+    mathml: str | None = Field(default=None, description="The same as a MathML element, which browsers draw.")
     paper: str
     handles: Handles
     params_schema: dict[str, Any] = Field(description="JSON schema of ``params``.")

@@ -47,7 +47,18 @@ class TextRecipe(BaseModel):
         "either end of a word. For codes, compounds and misspelt words; several times as many features.",
     )
     max_features: int | None = Field(default=None, ge=1, description="Keep only the most frequent terms.")
-    sublinear_tf: bool = Field(default=True, description="1 + log(count) in place of the count.")
+    hash_features: int | None = Field(
+        default=None,
+        ge=16,
+        le=1 << 26,
+        description="Hash terms into so many features, and keep no vocabulary; min_df and max_df then drop nothing.",
+    )
+    weighting: Literal["tfidf", "bm25"] = Field(
+        default="tfidf", description="bm25: counts are damped by their number and by the length of the text."
+    )
+    bm25_k1: float = Field(default=1.2, gt=0, le=100, description="How far repetitions count: the larger, the further.")
+    bm25_b: float = Field(default=0.75, ge=0, le=1, description="How much the length of a text lowers its counts.")
+    sublinear_tf: bool = Field(default=True, description="1 + log(count) in place of the count; of tfidf alone.")
     lowercase: bool = Field(default=True, description="Capital letters are taken as small ones.")
 
     @field_validator("char_ngrams")
@@ -62,6 +73,17 @@ class TextRecipe(BaseModel):
         if self.stem is not None and self.lemmas:
             raise ValueError("give stem or lemmas, not both")
         return self
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if self.hash_features is not None and self.max_features is not None:
+            raise ValueError("give max_features or hash_features, not both")
+        return self
+
+    def summary(self) -> str:
+        """What is not as by default, as name=value; ``words`` where all is."""
+        changed = self.model_dump(exclude_defaults=True)
+        return ", ".join(f"{name}={value}" for name, value in changed.items()) or "words"
 
 
 # weights that a dense model may have by the default recipe of auto, and terms in any case

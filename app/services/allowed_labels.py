@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.services.model_cache import LoadedModel
-from solvers.core.model import Floats, Model
+from solvers.core.model import Model
+from solvers.numerics.array_types import AnyFloats
 
 Allowed = NDArray[np.bool_]
 
@@ -33,7 +34,7 @@ def allowed_labels(loaded: LoadedModel, include: Any, exclude: Any) -> Allowed |
     return allowed
 
 
-def best_allowed(model: Model, row: tuple[Any, Any], k: int, allowed: Allowed | None) -> tuple[Any, Floats]:
+def best_allowed(model: Model, row: tuple[Any, Any], k: int, allowed: Allowed | None) -> tuple[Any, AnyFloats]:
     """As :meth:`Model.top`, of the labels that are allowed; raises InvalidInput where it answers with none of them."""
     if allowed is None:
         return model.top(*row, k)

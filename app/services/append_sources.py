@@ -1,4 +1,4 @@
-"""The files of appends beside a dataset's: counted while they are kept, and swept when no retry needs them."""
+"""The files of appends and corrections beside a dataset's: counted while they are kept, swept when none needs them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,20 +13,25 @@ from app.store.db import db_now
 from app.store.files import Files, files
 
 J = tables.Job
+# jobs that make the next version of a dataset of the newest and a file
+KINDS = ("append", "correct")
 
 
 def path_of(dataset_id: str, request: Mapping[str, Any]) -> str:
-    """Where the file of an append is, by the job's dataset and request."""
+    """Where the file of such a job is, by the job's dataset and request."""
     return f"datasets/{dataset_id}/source-{request['source']}"
+
+
+def is_kept(dataset_id: str, request: Mapping[str, Any]) -> bool:
+    """Whether that file is there."""
+    return files().path(path_of(dataset_id, request)).exists()
 
 
 def waiting_bytes(session: Session, workspace: str) -> int:
     """Bytes of the files whose rows are in no dataset, or not yet; those that are count as their dataset's."""
     query = select(J.dataset_id, J.request).where(J.workspace == workspace, J.state != "succeeded", _needed())
     return sum(
-        int(request["size_bytes"])
-        for dataset_id, request in session.execute(query)
-        if files().path(path_of(dataset_id, request)).exists()
+        int(request["size_bytes"]) for dataset_id, request in session.execute(query) if is_kept(dataset_id, request)
     )
 
 
@@ -51,7 +56,7 @@ def _needed() -> Any:
     """Of appends to datasets that are there: not over, done, or ended so lately that they may be tried again."""
     recent = J.finished_at > db_now() - settings().keep_checkpoints_seconds
     states = or_(J.state.not_in(sorted(FINAL_STATES)), J.state == "succeeded", recent)
-    return (J.kind == "append") & J.dataset_id.is_not(None) & states
+    return J.kind.in_(KINDS) & J.dataset_id.is_not(None) & states
 
 
 def _job_of(path: str) -> str | None:

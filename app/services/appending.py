@@ -1,23 +1,21 @@
 """Rows are appended to a dataset: a job makes its next version, and the one before stays what it was."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session, defer
+from sqlalchemy.orm import Session
 
-from app.errors import Conflict, InvalidInput
 from app.schemas.datasets import ImportOptions, NewDataset, NewRows
-from app.schemas.jobs import FINAL_STATES, Job
-from app.services import append_sources, feedback, job_queue, quotas
+from app.schemas.jobs import Job
+from app.services import feedback, quotas
 from app.services.datasets import file_format
 from app.services.import_options import check_options
-from app.services.jobs import show
 from app.services.lookup import by_ref, require_owner
+from app.services.next_versions import BRIEF, make_next, require_quiet
 from app.store import tables
-from app.store.db import new_id, reading, writing
-from app.store.files import Upload, files
-
-_BRIEF = defer(tables.Dataset.statistics)
+from app.store.db import reading
+from app.store.files import Upload
 
 
 def check_append(session: Session, ref: str, new: NewRows) -> None:
@@ -35,76 +33,48 @@ def check_append(session: Session, ref: str, new: NewRows) -> None:
         The format does not have what the options say of it.
     """
     with reading(session):
-        dataset = by_ref(session, tables.Dataset, ref, _BRIEF)
+        dataset = by_ref(session, tables.Dataset, ref, BRIEF)
         require_owner(session, dataset)
-        _require_quiet(session, dataset)
+        require_quiet(session, dataset)
         if new.format is not None:
             check_options(_options(session, dataset, new), new.format)
         quotas.require_room(session, 1, hold=False)
 
 
-def append(session: Session, ref: str, new: NewRows, upload: Upload, from_feedback: Sequence[str] = ()) -> Job:
+def append(
+    session: Session,
+    ref: str,
+    new: NewRows,
+    upload: Upload,
+    from_feedback: Sequence[str] = (),
+    then: Callable[[tables.Job], None] = lambda _: None,
+) -> Job:
     """Keep a received file beside those of a dataset and queue the job that appends its rows.
 
     Parameters
     ----------
     from_feedback : sequence of str
         Ids of the feedback that the file consists of.
+    then : callable
+        Called with the job in the transaction that makes it.
 
     Raises as :func:`check_append` does; the upload is gone afterwards, whatever happens.
     """
-    store, path = files(), None
-    try:
-        if upload.size_bytes == 0:
-            raise InvalidInput("the file is empty")
-        with writing(session):
-            quotas.require_jobs(session)
-            quotas.require_room(session, upload.size_bytes)
-            dataset = by_ref(session, tables.Dataset, ref, _BRIEF, lock=True)
-            require_owner(session, dataset)
-            _require_quiet(session, dataset)
-            options = _options(session, dataset, new)
-            if new.format is not None:
-                check_options(options, new.format)
-            format = file_format(NewDataset(**options.model_dump(), name="rows", format=new.format), upload.path)
-            request = {
-                "kind": "append",
-                **options.model_dump(mode="json"),
-                "format": format,
-                "part": new.part,
-                "source": new_id(),
-                "sha256": upload.sha256,
-                "size_bytes": upload.size_bytes,
-            }
-            if from_feedback:
-                request["feedback"] = len(from_feedback)
-            path = append_sources.path_of(dataset.id, request)
-            upload.move(store.path(path))
-            row = job_queue.enqueue(session, "append", dataset.id, request)
-            if from_feedback:
-                feedback.claim(session, list(from_feedback), row.id)
-            session.refresh(row)
-            job = show(row)
-    except BaseException:
-        upload.abort()
-        if path is not None:
-            store.delete(path)
-        raise
-    job_queue.notify(session, job.id, row.queue)
-    return job
 
+    def request_of(dataset: tables.Dataset) -> dict[str, Any]:
+        options = _options(session, dataset, new)
+        if new.format is not None:
+            check_options(options, new.format)
+        format = file_format(NewDataset(**options.model_dump(), name="rows", format=new.format), upload.path)
+        request = {"kind": "append", **options.model_dump(mode="json"), "format": format, "part": new.part}
+        return request | {"feedback": len(from_feedback)} if from_feedback else request
 
-def _require_quiet(session: Session, dataset: tables.Dataset) -> None:
-    if dataset.state != "ready":
-        raise Conflict(f"the dataset is {dataset.state}; rows can be appended to a ready one")
-    unfinished = select(tables.Job.id).where(
-        tables.Job.dataset_id == dataset.id,
-        tables.Job.kind == "append",
-        tables.Job.state.not_in(sorted(FINAL_STATES)),
-    )
-    job = session.scalars(unfinished.limit(1)).first()
-    if job is not None:
-        raise Conflict(f"the job {job} is appending rows to the dataset; wait for its end")
+    def claim(job: tables.Job) -> None:
+        if from_feedback:
+            feedback.claim(session, list(from_feedback), job.id)
+        then(job)
+
+    return make_next(session, ref, upload, request_of, claim)
 
 
 def _options(session: Session, dataset: tables.Dataset, new: NewRows) -> ImportOptions:

@@ -18,6 +18,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item, NotFound, PolymarginError
+from app.plurals import counted
 from app.schemas.archives import ArchiveContents, ArchivedVersion
 from app.schemas.models import ModelVersion
 from app.services import dataset_versions, models, quotas, versions
@@ -126,7 +127,7 @@ def _require_listed(archive: zipfile.ZipFile, contents: ArchiveContents) -> None
     listed = {name: file.size_bytes for name, file in contents.files.items()} | {CONTENTS: None}
     if there.keys() != listed.keys():
         n = len(there.keys() ^ listed.keys())
-        raise _refused(f"{n} member(s) are there and not listed, or listed and not there", CONTENTS)
+        raise _refused(f"{counted(n, 'member', 'is/are')} there and not listed, or listed and not there", CONTENTS)
     wrong = [name for name, size in listed.items() if there[name] != size]
     if wrong:
         raise _refused("it has not the size that is listed", wrong[0])

@@ -2,12 +2,14 @@
 
 An archive is a zip file of arrays, which numpy.load reads: ``Classifier("model.npz").predict(["some text"])``. Linear
 machines are known here, pools of them, and linear machines along a label tree; numbers come as a matrix with the
-columns that the training data had. Other kinds are imported into a service: ``polymargin models import model.npz``.
+columns that the training data had, rows of tables as dicts by column. Other kinds are imported into a service:
+``polymargin models import model.npz``.
 """
 
 import json
 import re
 import sys
+import zlib
 from collections import Counter
 from itertools import pairwise
 from typing import Any
@@ -41,21 +43,71 @@ class Classifier:
 
     def transform(self, instances: Any) -> Any:
         """The sparse rows that the machine reads."""
-        names = self.features["arrays"]
-        if self.features["kind"] == "sparse":
-            X = sp.csr_matrix(instances, dtype=float)
-            return X[:, self.archive["features/used"]] if "used" in names else X
-        blob, offsets = self.archive["features/names_blob"].tobytes(), self.archive["features/names_offsets"]
-        ids = {blob[a:b].decode(): i for i, (a, b) in enumerate(pairwise(offsets))}
-        rows = [Counter(term for term in terms(text, self.features["params"]) if term in ids) for text in instances]
-        indices = [ids[term] for row in rows for term in row]
-        counts = np.array([count for row in rows for count in row.values()], float)
-        X = sp.csr_matrix((counts, indices, np.cumsum([0, *map(len, rows)])), shape=(len(rows), len(ids)))
-        if self.features["params"]["sublinear_tf"]:
+        kind, params = self.features["kind"], self.features["params"]
+        if kind == "text":
+            return self._terms(instances, params, "features/")
+        if kind == "table":
+            return self._table(instances, params)
+        X = sp.csr_matrix(instances, dtype=float)
+        X = X[:, self.archive["features/used"]] if "used" in self.features["arrays"] else X
+        return self._scaled(X.toarray(), params["recipe"]) if kind == "scaled" else X
+
+    def _terms(self, texts: Any, recipe: dict[str, Any], part: str) -> Any:
+        idf, size = self.archive[f"{part}idf"], recipe.get("hash_features")
+        if size:
+            found = [Counter(zlib.crc32(term.encode()) % size for term in terms(text, recipe)) for text in texts]
+        else:
+            ids = {name: i for i, name in enumerate(self._names(f"{part}names"))}
+            found = [Counter(ids[term] for term in terms(text, recipe) if term in ids) for text in texts]
+        indices = [index for row in found for index in row]
+        counts = np.array([count for row in found for count in row.values()], float)
+        X = sp.csr_matrix((counts, indices, np.cumsum([0, *map(len, found)])), shape=(len(found), len(idf)))
+        if recipe.get("weighting") == "bm25":
+            k1, b, mean = recipe["bm25_k1"], recipe["bm25_b"], self.archive[f"{part}mean_length"][0]
+            total = np.repeat(X.sum(axis=1).A1, np.diff(X.indptr))
+            X.data *= (k1 + 1) / (X.data + k1 * (1 - b + b * total / mean))
+        elif recipe["sublinear_tf"]:
             X.data = np.log(X.data) + 1
-        X = X @ sp.diags(self.archive["features/idf"])
+        X = X @ sp.diags(idf)
         lengths = np.sqrt(X.multiply(X).sum(axis=1)).A1
         return (sp.diags(1 / np.where(lengths > 0, lengths, 1)) @ X).tocsr()
+
+    def _scaled(self, numbers: Any, recipe: dict[str, Any]) -> Any:
+        fill, centre, scale, marked = (
+            self.archive[f"features/{name}"] for name in ("fill", "centre", "scale", "marked")
+        )
+        missing = np.isnan(numbers)
+        X = (np.where(missing, fill, numbers) - centre) / scale
+        if recipe["scaling"] == "unit_norm":
+            lengths = np.linalg.norm(X, axis=1, keepdims=True)
+            X = X / np.where(lengths > 0, lengths, 1)
+        return sp.csr_matrix(np.hstack([X, missing[:, marked]]))
+
+    def _table(self, records: Any, params: dict[str, Any]) -> Any:
+        columns = params["columns"]
+        rows = [
+            {name: np.nan if row.get(name) is None else row[name] for name in columns["numbers"]} for row in records
+        ]
+        numbers = np.array([list(row.values()) for row in rows], float).reshape(len(records), -1)
+        names = self._names("features/levels")
+        place = {name: i for i, name in enumerate(names)}
+        folded = [name for name, has in zip(columns["categories"], self.archive["features/folded"], strict=True) if has]
+        others = {name: len(names) + i for i, name in enumerate(folded)}
+        levels = np.zeros((len(records), len(names) + len(others)))
+        for i, row in enumerate(records):
+            for name in columns["categories"]:
+                at = place.get(f"{name}={_level(row.get(name))}", others.get(name))
+                if at is not None:
+                    levels[i, at] = 1
+        parts = [self._scaled(numbers, params["recipe"]), sp.csr_matrix(levels)]
+        if params["text"] is not None:
+            texts = ["\n".join(row[name] for name in columns["texts"] if row.get(name)) for row in records]
+            parts.append(self._terms(texts, params["text"], "features/text."))
+        return sp.hstack(parts, format="csr")
+
+    def _names(self, name: str) -> list[str]:
+        blob, offsets = self.archive[f"{name}_blob"].tobytes(), self.archive[f"{name}_offsets"]
+        return [blob[a:b].decode() for a, b in pairwise(offsets)]
 
     def _leaf(self, scores: Any) -> int:
         if "candidates" in self.model["arrays"]:
@@ -67,11 +119,19 @@ class Classifier:
         return node
 
 
+def _level(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else str(value).strip()
+
+
 def terms(text: str, recipe: dict[str, Any]) -> list[str]:
     """Words, runs of them, their beginnings and runs of characters, as the recipe says."""
     unknown = set(recipe) - {
         "min_df", "max_df", "max_features", "ngram_max", "prefix", "char_ngrams", "sublinear_tf", "lowercase",
-        "min_word_length", "stop_words", "libraries",
+        "min_word_length", "stop_words", "libraries", "hash_features", "weighting", "bm25_k1", "bm25_b",
     }  # fmt: skip
     # "stem" and "lemmas" take dictionaries that numpy and scipy do not have
     if beyond := sorted(name for name in unknown if recipe[name]):
@@ -89,6 +149,11 @@ def terms(text: str, recipe: dict[str, Any]) -> list[str]:
     return found
 
 
+def _log_softmax(scores: Any) -> Any:
+    scores = scores - scores.max(axis=1, keepdims=True)
+    return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+
+
 def _scores(kind: str, X: Any, arrays: dict[str, Any], n_classes: int) -> Any:
     if kind == "pool":
         kinds = json.loads(bytes(arrays["kinds"]))
@@ -102,8 +167,13 @@ def _scores(kind: str, X: Any, arrays: dict[str, Any], n_classes: int) -> Any:
         ]
         parts = [_scores(of, X, member, n_classes) for of, member in zip(kinds, members, strict=True)]
         scores = sum(b * part for b, part in zip(arrays["coefficients"], parts, strict=True))
-        scores = scores - scores.max(axis=1, keepdims=True)
-        return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        said = _log_softmax(scores)
+        if "tempering.values" not in arrays:
+            return said
+        # each row's scores times a factor, which follows from the entropy of their softmax
+        scale, power = arrays["tempering.values"]
+        entropy = -(np.exp(said) * said).sum(axis=1, keepdims=True)
+        return _log_softmax(np.exp(scale + power * np.log(np.maximum(entropy, 1e-6))) * scores)
     if kind == "sparse_linear":
         weights = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(X.shape[1], n_classes))
         return (X @ weights).toarray() + arrays.get("intercept", 0)

@@ -23,7 +23,7 @@ _LONGEST = 200
 # times are shown to the microsecond
 _ROUNDED = 5e-7
 # of new things; all else that they begin with is in themselves
-_TOLD = ("name", "number", "kind", "format", "sha256", "role", "workspace", "expires_at")
+_REPORTED = ("name", "number", "kind", "format", "sha256", "role", "workspace", "expires_at")
 # what a job or an import changes all the time, or nobody may read
 _UNTOLD = {"digest", "statistics", "progress", "request", "result", "error"}
 
@@ -68,7 +68,7 @@ def changed(
     """
     if "act" in session.info:
         given = {"thing_id": getattr(row, "id", None), "name": getattr(row, "name", None)}
-        change = {"what": what or _kind(row), **given, "before": _told(before), "after": _told(after)}
+        change = {"what": what or _kind(row), **given, "before": _reported(before), "after": _reported(after)}
         session.info.setdefault("changes", []).append(change)
 
 
@@ -125,7 +125,7 @@ def _see_new_rows(session: Session, _context: Any) -> None:
     for row in session.new:
         if isinstance(row, tables.InWorkspace | tables.ModelVersion):
             columns = inspect(row).mapper.column_attrs.keys()
-            changed(session, row, None, {name: getattr(row, name) for name in _TOLD if name in columns})
+            changed(session, row, None, {name: getattr(row, name) for name in _REPORTED if name in columns})
 
 
 @event.listens_for(Session, "before_commit")
@@ -160,11 +160,13 @@ def _kind(row: tables.Table | tables.InWorkspace) -> str:
     return {"ModelVersion": "version"}.get(name, name.lower())
 
 
-def _told(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _reported(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if values is None:
         return None
-    told = {name: value for name, value in values.items() if isinstance(value, str | int | float | list | dict | None)}
-    return {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in told.items()}
+    reported = {
+        name: value for name, value in values.items() if isinstance(value, str | int | float | list | dict | None)
+    }
+    return {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in reported.items()}
 
 
 def _show(row: tables.AuditEntry) -> AuditEntry:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import NotFound
+from app.errors import NotFound, PolymarginError
 from app.schemas.codes import OutputCode
 from app.services.model_cache import ModelCache
 from solvers.output_codes import codes
@@ -41,6 +41,14 @@ def of_version(cache: ModelCache, workspace: str, ref: str, number: int) -> Code
     if code is None:
         raise NotFound(f"version {number} of {loaded.version.model!r:.80} has no output code")
     return Code(loaded.version.model, number, loaded.model.classes, np.asarray(code.matrix), code.decoding)
+
+
+def is_coded(cache: ModelCache, workspace: str, ref: str, number: int) -> bool:
+    """Whether a version has an output code; False where it cannot be read."""
+    try:
+        return cache.get((workspace, ref, number, None)).model.output_code is not None
+    except PolymarginError:
+        return False
 
 
 def window(code: Code, first_class: int, n_classes: int, first_column: int, n_columns: int) -> OutputCode:

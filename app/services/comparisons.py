@@ -1,7 +1,7 @@
 """Comparisons of two versions of models on the rows that both were evaluated on."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session
 from app.errors import NotFound, Unavailable
 from app.schemas.evaluations import Compared, Comparison, McNemar, PairedMeasure, Part
 from app.services import dataset_versions, models
-from app.services.lookup import by_ref
+from app.services.lookup import by_id, by_ref
+from app.services.turns import comparing
 from app.store import tables
 from app.store.db import reading
 from app.store.files import files
@@ -57,25 +58,41 @@ def compare(
         No such model, version or dataset, or there are no evaluations of both on rows of the same dataset.
     Unavailable
         The measures by row cannot be read.
+    TooMany
+        Others are compared.
     """
+    with comparing.take():
+        return _compare(session, a, b, dataset, part, confidence, seed)
+
+
+def _compare(
+    session: Session, a: Side, b: Side, dataset: str | None, part: Part | None, confidence: float, seed: int
+) -> Comparison:
     with reading(session):
         first, second = (_version(session, side) for side in (a, b))
         dataset_id = None if dataset is None else by_ref(session, tables.Dataset, dataset).id
-        pair = _newest_pair(session, first.id, second.id, dataset_id, part)
         named = select(tables.Model.id, tables.Model.name).where(tables.Model.id.in_([first.model_id, second.model_id]))
         names = {row.id: row.name for row in session.execute(named)}
+        commands = [
+            _command(session, names[version.model_id], version, dataset_id or first.dataset_id, part)
+            for version in (first, second)
+        ]
+        pair = _newest_pair(session, (first.id, second.id), dataset_id, part, commands)
     shown = [
         Compared(
-            evaluation=row.id, model=names[version.model_id], version=version.number, version_sha256=version.sha256
+            evaluation=row.id,
+            model=names[version.model_id],
+            version=version.number,
+            version_sha256=version.sha256,
+            size_bytes=version.size_bytes,
+            microseconds_per_row=row.microseconds_per_row,
         )
         for row, version in zip(pair, (first, second), strict=True)
     ]
     left, right = (_read(row) for row in pair)
-    numbers, of_left, of_right = np.intersect1d(left.numbers, right.numbers, assume_unique=True, return_indices=True)
-    if len(numbers) == 0:
-        raise NotFound("the two versions were evaluated on different rows of that part; evaluate both on all rows")
+    numbers, of_left, of_right = _common_rows(left, right)
     right_of = [rows.measures["error"][at] == 0 for rows, at in ((left, of_left), (right, of_right))]
-    told = [
+    reported = [
         _paired(name, left.measures[name][of_left], right.measures[name][of_right], confidence, seed)
         for name in left.measures
         if name in right.measures
@@ -88,11 +105,37 @@ def compare(
         part=pair[0].part,
         n_rows=len(numbers),
         mcnemar=McNemar.model_validate(mcnemar(right_of[0], right_of[1])._asdict()),
-        measures=[measure for measure in told if measure is not None],
+        measures=[measure for measure in reported if measure is not None],
         resamples=RESAMPLES,
         confidence=confidence,
         seed=seed,
     )
+
+
+def right_answers(session: Session, a: str, b: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of the rows that both evaluations have measured each version has right.
+
+    Parameters
+    ----------
+    a, b : str
+        Ids of evaluations of the same rows of a dataset.
+
+    Returns
+    -------
+    right_a, right_b : bool arrays, shape (n_rows,)
+
+    Raises
+    ------
+    NotFound
+        No such evaluation, or they have no row in common.
+    Unavailable
+        The measures by row cannot be read.
+    """
+    with reading(session):
+        rows = [by_id(session, tables.Evaluation, id) for id in (a, b)]
+    left, right = (_read(row) for row in rows)
+    _, of_left, of_right = _common_rows(left, right)
+    return left.measures["error"][of_left] == 0, right.measures["error"][of_right] == 0
 
 
 def _version(session: Session, side: Side) -> tables.ModelVersion:
@@ -101,9 +144,20 @@ def _version(session: Session, side: Side) -> tables.ModelVersion:
     return models.version_row(session, side.model, alias=side.version)
 
 
+def _command(
+    session: Session, model: str, version: tables.ModelVersion, dataset_id: str | None, part: Part | None
+) -> str:
+    """What evaluates a version on a dataset; that of the first version's training where none is named."""
+    found = None if dataset_id is None else session.get(tables.Dataset, dataset_id)
+    of_part = "" if part is None else f" --part {part}"
+    name = "DATASET" if found is None else found.name
+    return f"polymargin evaluate {model} {name} --version {version.number}{of_part}"
+
+
 def _newest_pair(
-    session: Session, a: str, b: str, dataset_id: str | None, part: Part | None
+    session: Session, versions: tuple[str, str], dataset_id: str | None, part: Part | None, commands: list[str]
 ) -> tuple[tables.Evaluation, tables.Evaluation]:
+    a, b = versions
     E = tables.Evaluation
     query = select(E).where(E.version_id.in_([a, b])).order_by(E.id.desc())
     if dataset_id is not None:
@@ -124,7 +178,12 @@ def _newest_pair(
         len(had)
     ]
     detail = "both versions must be evaluated on the same part of one dataset, along the same label tree or none"
-    raise NotFound(f"{detail}; {there}: submit evaluate jobs")
+    missing = dict.fromkeys(command for command, id in zip(commands, versions, strict=True) if _lacks(rows, id))
+    raise NotFound(f"{detail}; {there}: submit evaluate jobs, as by {' and '.join(missing or commands)}")
+
+
+def _lacks(rows: Sequence[tables.Evaluation], version: str) -> bool:
+    return all(row.version_id != version for row in rows)
 
 
 def _of(row: tables.Evaluation, ways: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, ...]:
@@ -139,6 +198,14 @@ def _read(row: tables.Evaluation) -> _Rows:
     except (OSError, ValueError) as error:
         raise Unavailable(f"The measures by row of evaluation {row.id} cannot be read.") from error
     return _Rows(np.asarray(arrays.pop("rows")), {name: np.asarray(array) for name, array in arrays.items()})
+
+
+def _common_rows(a: _Rows, b: _Rows) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
+    """The rows that both have, and their places in each; raises NotFound where there is none."""
+    numbers, of_a, of_b = np.intersect1d(a.numbers, b.numbers, assume_unique=True, return_indices=True)
+    if len(numbers) == 0:
+        raise NotFound("the two versions were evaluated on different rows of that part; evaluate both on all rows")
+    return numbers, of_a, of_b
 
 
 def _paired(

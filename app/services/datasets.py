@@ -10,17 +10,18 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, defer
 
 from app.errors import Conflict, InvalidInput, Item, NotFound
-from app.formats.detection import told_format
+from app.formats.detection import declared_format
 from app.formats.labels import PARTS
 from app.formats.table import FormatError
 from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, DatasetRows, DatasetStatistics, NewDataset
 from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
+from app.schemas.uploads import FromUpload
 from app.services import audit, in_use, job_queue, quotas
 from app.services.import_options import check_options
 from app.services.lookup import by_ref, moment, newest, require_owner
 from app.store import tables
-from app.store.corpus import MOST_LISTED, ClassCounts, open_corpus
+from app.store.corpus import MOST_LISTED, ClassCounts, Corpus, open_corpus
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload, files
 
@@ -76,7 +77,7 @@ def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
             )
             session.add(row)
             session.flush()
-            request = new.model_dump(mode="json", exclude={"name"})
+            request = new.model_dump(mode="json", exclude={"name", *FromUpload.model_fields})
             job = job_queue.enqueue(session, "import", id, {"kind": "import", **request, "format": format})
             session.refresh(row)
             shown = _show(row, job.id)
@@ -150,11 +151,7 @@ def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> Datase
         raise InvalidInput(
             f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_ROWS}, were expected"
         )
-    with reading(session):
-        row = _ready(session, ref)
-        path = row.path
-    assert path is not None
-    corpus = open_corpus(files(), path)
+    corpus = corpus_of(session, ref)
     return DatasetRows(
         rows=[
             DatasetRow(
@@ -163,13 +160,39 @@ def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> Datase
                 labels=None if corpus.label_indptr is None else corpus.names(i, _LABELS),
                 split=None if corpus.split is None else PARTS[corpus.split[i]],
                 weight=None if corpus.weights is None else float(corpus.weights[i]),
-                text=None if corpus.texts is None else corpus.texts[i][:_TEXT],
-                features=None if corpus.texts is not None else corpus.features(i, _FEATURES),
+                **shortened(corpus, i),
+                id=None if corpus.ids is None else corpus.ids[i],
             )
             for i in range(offset, min(offset + limit, corpus.n_rows))
         ],
         n_rows=corpus.n_rows,
     )
+
+
+def corpus_of(session: Session, ref: str) -> Corpus:
+    """All rows of a dataset's newest version; raises NotFound and Conflict as :func:`statistics` does."""
+    with reading(session):
+        path = _ready(session, ref).path
+    assert path is not None
+    return open_corpus(files(), path)
+
+
+def shortened(corpus: Corpus, row: int) -> dict[str, Any]:
+    """The beginning of a row's text, or the first of its features."""
+    return {
+        "text": None if corpus.texts is None else corpus.texts[row][:_TEXT],
+        "features": corpus.features(row, _FEATURES) if corpus.kind == "sparse" else None,
+        "record": _record(corpus, row) if corpus.kind == "table" else None,
+    }
+
+
+def _record(corpus: Corpus, row: int) -> dict[str, float | str | None]:
+    """A row of a table as a model is asked for it, shortened."""
+    record = corpus.record(row, _FEATURES)
+    texts = () if corpus.columns is None else corpus.columns.texts
+    if corpus.texts is not None and len(texts) == 1:  # several are one, and cannot be told apart any more
+        record = {texts[0]: corpus.texts[row][:_TEXT], **record}
+    return record
 
 
 def delete(session: Session, ref: str, force: bool = False) -> None:
@@ -213,7 +236,7 @@ def file_format(new: NewDataset, path: Path) -> DatasetFormat:
     if new.format is not None:
         return new.format
     try:
-        format = told_format(path, new)
+        format = declared_format(path, new)
     except FormatError as error:
         raise InvalidInput("the file's format is not known", [Item(error.errors[0].detail, "/format")]) from None
     check_options(new, format)

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.errors import Conflict, Item, NotFound
+from app.plurals import counted
 from app.schemas.deletions import DeletedVersion, Deletion, HeldVersion, Restored, Retention
 from app.schemas.jobs import FINAL_STATES
 from app.services.lookup import by_ref, moment, require_owner
@@ -17,6 +18,8 @@ from app.store import tables
 from app.store.db import db_now, reading, writing
 
 V = tables.ModelVersion
+# kinds of jobs whose model gets a version
+MAKERS = ("train", "tune")
 
 
 def delete_version(session: Session, ref: str, number: int, dry_run: bool = False) -> Deletion:
@@ -58,7 +61,7 @@ def delete_model(session: Session, ref: str, dry_run: bool = False) -> Deletion:
         held += [
             HeldVersion(version=model.last_number + 1, reason=f"the job {job.id} is about to make it; cancel it first")
             for job in _unfinished(session, model)
-            if job.kind == "train"
+            if job.kind in MAKERS
         ]
         return _delete(session, model, rows, held, dry_run)
 
@@ -200,7 +203,7 @@ def held_versions(session: Session, model: tables.Model, rows: Sequence[tables.M
         for id, name in aliases
     ]
     for job in _unfinished(session, model):
-        if job.kind != "train" and job.request.get("version") in numbers.values():
+        if job.kind not in MAKERS and job.request.get("version") in numbers.values():
             reason = f"the job {job.id} uses it; cancel it first"
             held.append(HeldVersion(version=job.request["version"], reason=reason))
     return held
@@ -218,7 +221,7 @@ def _delete(
 ) -> Deletion:
     if held and not dry_run:
         items = [Item(f"version {each.version}: {each.reason}") for each in held]
-        raise Conflict(f"{len(held)} thing(s) hold what would be deleted; nothing was", items)
+        raise Conflict(f"{counted(len(held), 'thing', 'holds/hold')} what would be deleted; nothing was", items)
     ids = [row.id for row in rows]
     n_evaluations = select(func.count()).select_from(tables.Evaluation).where(tables.Evaluation.version_id.in_(ids))
     now: float = session.scalars(select(db_now())).one()

@@ -9,8 +9,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.schemas.editions import Change, Changes, LabelChange
-from app.services.hierarchies import check_range
+from app.services.hierarchy_nodes import check_range
 from app.services.lookup import by_ref
+from app.services.turns import comparing
 from app.store import tables
 from app.store.db import reading
 
@@ -58,10 +59,17 @@ def changes(
         No such hierarchy.
     InvalidInput
         ``offset`` or ``limit`` is out of range.
+    TooMany
+        Others are compared.
     """
     check_range(offset, limit)
-    with reading(session):
-        new, old = (_edition(session, by_ref(session, tables.Hierarchy, each).id) for each in (ref, since))
+    with comparing.take():
+        with reading(session):
+            new, old = (_edition(session, by_ref(session, tables.Hierarchy, each).id) for each in (ref, since))
+        return _listed(old, new, change, offset, limit)
+
+
+def _listed(old: _Edition, new: _Edition, change: Change | None, offset: int, limit: int) -> Changes:
     every = list(_compared(old, new))
     kinds: tuple[Change, ...] = get_args(Change)
     counts = {kind: sum(found.change == kind for found in every) for kind in kinds}

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput
 from app.schemas.evaluations import (
+    ConfusedLabel,
     ConfusedPair,
     ConfusedPairs,
     EvaluatedLabel,
@@ -27,6 +28,8 @@ from solvers.metrics.label_table import ratio
 
 E, L, C = tables.Evaluation, tables.EvaluationLabel, tables.EvaluationConfusion
 MAX_LABELS = 1000
+# where the manifest of the measures by row has the rows that the version is most wrong about
+MISTAKES = "mistakes"
 LabelOrder = Literal["f1", "-f1", "support", "-support", "label"]
 
 _ORDERS: dict[LabelOrder, Any] = {
@@ -61,6 +64,7 @@ class Facts:
     path: str
     rows_sha256: str
     code_version: str
+    microseconds_per_row: float | None
 
 
 def add(
@@ -79,8 +83,8 @@ def add(
     """
     session.add(E(created_at=db_now(), **asdict(facts)))
     session.flush()
-    told = [{"number": number, **measure.model_dump()} for number, measure in enumerate(measures)]
-    for table, rows in ((tables.EvaluationMeasure, told), (L, labels), (C, confusions)):
+    reported = [{"number": number, **measure.model_dump()} for number, measure in enumerate(measures)]
+    for table, rows in ((tables.EvaluationMeasure, reported), (L, labels), (C, confusions)):
         if rows:
             session.execute(insert(table), [{"evaluation_id": facts.id, **row} for row in rows])
 
@@ -155,16 +159,22 @@ def labels(
 
 
 def confusions(session: Session, id: str, level: int | None = None, limit: int = 50) -> ConfusedPairs:
-    """The most confused pairs, of one level or all; raises NotFound."""
+    """The most confused pairs, of one level or all, and what else is known of their labels; raises NotFound."""
     where = [C.evaluation_id == id] + ([] if level is None else [C.level == level])
     with reading(session):
         by_id(session, E, id)
-        rows = session.scalars(select(C).where(*where).order_by(C.level, C.place).limit(limit))
-        return ConfusedPairs(
-            pairs=[
-                ConfusedPair(level=row.level, true=row.true, predicted=row.predicted, n_rows=row.n_rows) for row in rows
-            ]
-        )
+        rows = session.scalars(select(C).where(*where).order_by(C.level, C.place).limit(limit)).all()
+        names = list(dict.fromkeys(label for row in rows for label in (row.true, row.predicted)))
+        counted = select(L).where(L.evaluation_id == id, L.label.in_(names))
+        counts = {row.label: row for row in session.scalars(counted)}
+    return ConfusedPairs(
+        pairs=[
+            ConfusedPair(level=row.level, true=row.true, predicted=row.predicted, n_rows=row.n_rows) for row in rows
+        ],
+        labels=[
+            ConfusedLabel(label=label, support=counts[label].support, right=counts[label].common) for label in names
+        ],
+    )
 
 
 def _show(session: Session, rows: Sequence[tables.Evaluation]) -> list[Evaluation]:
@@ -199,6 +209,7 @@ def _show(session: Session, rows: Sequence[tables.Evaluation]) -> list[Evaluatio
             reliability=row.reliability,
             rows_sha256=row.rows_sha256,
             code_version=row.code_version,
+            microseconds_per_row=row.microseconds_per_row,
             created_at=moment(row.created_at),
             measures=measures[row.id],
         )

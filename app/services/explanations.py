@@ -1,16 +1,37 @@
 """Why a label was answered: what each feature brought to its lead over the runner-up, along a label tree at every node.
 
-All parts of a step, with its intercept and the rest that is not listed, add up to the lead.
+All parts of a step, with its intercept and the rest that is not listed, add up to the lead. Of scores that are
+functions of sums over features, as those of learnt label trees, the parts are secants from the empty instance.
 """
 
 from typing import Any
 
 import numpy as np
 
-from app.errors import InvalidInput, Item
-from app.services.model_cache import LoadedModel
+from app.errors import InvalidInput, Item, PolymarginError
+from app.services.model_cache import LoadedModel, ModelCache
 
+CAN_BE_EXPLAINED = "linear machines, learnt label trees, centroids, and pools of these"
 MAX_TERMS = 100
+_NOTHING = np.empty(0, np.int32), np.empty(0, np.float64)
+
+
+def explains(cache: ModelCache, workspace: str, model: str, version: int | None) -> bool:
+    """Whether the answers of a version can be explained; False if it is unread."""
+    try:
+        found = cache.get((workspace, model, version, None)).model
+    except PolymarginError:
+        return False
+    return found.contributions(*_NOTHING, 0, None) is not None
+
+
+def weighs_features(cache: ModelCache, workspace: str, model: str, version: int) -> bool:
+    """Whether a feature of a version brings the same to every instance; False if it is unread."""
+    try:
+        found = cache.get((workspace, model, version, None)).model.contributions(*_NOTHING, 0, None)
+    except PolymarginError:
+        return False
+    return found is not None and found.additive
 
 
 def explanation(
@@ -37,15 +58,15 @@ def explanation(
     Raises
     ------
     InvalidInput
-        The model's scores are no sums over features.
+        The model's answers cannot be explained.
     """
     model = loaded.model
     steps = []
     for label, other in model.contests(*row, best, rival):
         found = model.contributions(*row, label, other)
         if found is None:
-            told = "the model's scores are no sums over features; those of linear machines are"
-            raise InvalidInput("The request does not fit the model.", [Item(told, "/explain")])
+            reported = f"answers of this kind of model cannot be explained; those of {CAN_BE_EXPLAINED} can"
+            raise InvalidInput("The request does not fit the model.", [Item(reported, "/explain")])
         order = np.argsort(-np.abs(found.parts), kind="stable")
         lifting = [k for k in order.tolist() if found.parts[k] > 0][:n_terms]
         lowering = [k for k in order.tolist() if found.parts[k] < 0][:n_terms]

@@ -16,7 +16,7 @@ from app.services.feedback import F, waiting
 from app.services.lookup import by_ref
 from app.services.models import model_row, version_row
 from app.store import tables
-from app.store.corpus import open_corpus
+from app.store.corpus import Corpus, open_corpus
 from app.store.db import reading
 from app.store.files import files
 
@@ -25,8 +25,16 @@ MOST_ROWS = 10_000
 _LABEL = "label"
 
 
-def append_feedback(session: Session, ref: str, request: FeedbackRowsRequest) -> Job:
+class NoFeedback(Conflict):
+    """Nothing waits that fits the dataset."""
+
+
+def append_feedback(
+    session: Session, ref: str, request: FeedbackRowsRequest, then: Callable[[tables.Job], None] = lambda _: None
+) -> Job:
     """Queue a job that appends what waits of a model's feedback and fits the dataset, the oldest first.
+
+    ``then`` is called with the job in the transaction that makes it.
 
     Raises
     ------
@@ -35,7 +43,7 @@ def append_feedback(session: Session, ref: str, request: FeedbackRowsRequest) ->
     Forbidden
         Somebody else made the dataset.
     Conflict
-        Nothing waits that fits, the model's dataset was deleted, or it is not ready.
+        The model's dataset was deleted, or it is not ready; and as NoFeedback where nothing waits that fits.
     """
     with reading(session):
         model = model_row(session, ref)
@@ -45,35 +53,60 @@ def append_feedback(session: Session, ref: str, request: FeedbackRowsRequest) ->
         dataset = by_ref(session, tables.Dataset, dataset_ref)
         if dataset.state != "ready":
             raise Conflict(f"the dataset is {dataset.state}; rows can be appended to a ready one")
-        row_of = _rows_for(dataset)
+        assert dataset.path is not None
+        corpus = open_corpus(files(), dataset.path)
+        label = _LABEL
+        while corpus.columns is not None and label in (*corpus.columns.numbers, *corpus.columns.categories):
+            label += "_"
+        row_of = _rows_for(dataset, corpus, label)
         found = session.scalars(select(F).where(F.model_id == model.id, waiting()).order_by(F.id).limit(MOST_ROWS))
         given = [(each.id, row_of(each.instance, each.labels)) for each in found]
     rows = {id: row for id, row in given if row is not None}
     if not rows:
         why = f"none of the {len(given)} that wait fits the dataset" if given else "none waits"
-        raise Conflict(f"there is no feedback to make rows of: {why}")
+        raise NoFeedback(f"there is no feedback to make rows of: {why}")
     options = {name: field.default for name, field in NewRows.model_fields.items()}
-    new = NewRows.model_validate(options | {"format": "jsonl", "label_column": _LABEL, "part": request.part})
+    options |= {"format": "jsonl", "label_column": label, "part": request.part}
+    new = NewRows.model_validate(options | _columns(corpus))
     upload = files().upload()
     try:
         for row in rows.values():
             upload.write(orjson.dumps(row) + b"\n")
         upload.finish()
-        return append(session, dataset.id, new, upload, list(rows))
+        return append(session, dataset.id, new, upload, list(rows), then)
     finally:
         upload.abort()
 
 
-def _rows_for(dataset: tables.Dataset) -> Callable[[dict[str, Any], list[str]], dict[str, Any] | None]:
+def _columns(corpus: Corpus) -> dict[str, Any]:
+    """The options that a table's rows need."""
+    if corpus.kind != "table" or corpus.columns is None:
+        return {}
+    columns = corpus.columns
+    return {
+        "text_columns": columns.texts,
+        "number_columns": columns.numbers,
+        "category_columns": columns.categories,
+        "missing": "keep" if columns.missing else "refuse",
+    }
+
+
+def _rows_for(
+    dataset: tables.Dataset, corpus: Corpus, label: str
+) -> Callable[[dict[str, Any], list[str]], dict[str, Any] | None]:
     """What makes rows of JSON lines for a dataset; None of what does not fit it."""
-    assert dataset.path is not None
-    corpus = open_corpus(files(), dataset.path)
     sets = DatasetStatistics.model_validate(dataset.statistics).labels_per_row is not None
-    form = "text" if corpus.kind == "text" else "indices" if corpus.feature_names is None else "features"
+    form = "indices" if corpus.feature_names is None else "features"
+    form = {"text": "text", "table": "record"}.get(corpus.kind, form)
+    columns = None if corpus.kind != "table" else corpus.columns
 
     def row_of(instance: dict[str, Any], labels: list[str]) -> dict[str, Any] | None:
         if form not in instance or not (sets or len(labels) == 1):
             return None
-        return {_LABEL: labels if sets else labels[0], **instance}
+        if columns is not None:
+            record = instance["record"]
+            kept = (*columns.texts, *columns.numbers, *columns.categories)
+            instance = {name: record.get(name) for name in kept}
+        return {label: labels if sets else labels[0], **instance}
 
     return row_of

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from io import BytesIO
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from app.schemas.drift import Drift
 from app.services.codes import Code
 from solvers.output_codes import codes
 
@@ -17,7 +19,7 @@ Format = Literal["svg", "png"]
 Draw = Callable[["Figure"], None]
 
 MEDIA_TYPES: dict[Format, str] = {"svg": "image/svg+xml", "png": "image/png"}
-MOST_CLASSES, MOST_COLUMNS, MOST_LABELS, LONGEST_LABEL = 200, 400, 60, 24
+MOST_CLASSES, MOST_COLUMNS, MOST_LABELS, LONGEST_LABEL, MOST_MOVED = 200, 400, 60, 24, 12
 DOTS_PER_INCH = 110
 
 
@@ -41,6 +43,11 @@ def render(draw: Draw, format: Format) -> bytes:
     image = BytesIO()
     figure.savefig(image, format=format, metadata={"Date": None} if format == "svg" else None)
     return image.getvalue()
+
+
+def shortened(label: str) -> str:
+    """A label as it is written beside an axis, where there is room for 24 characters."""
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
 
 
 def code_heat_map(code: Code) -> Draw:
@@ -75,12 +82,43 @@ def code_heat_map(code: Code) -> Draw:
     return draw
 
 
+def drift_bars(drift: Drift) -> Draw:
+    """Shares of scores by bin, and of the labels that have moved the most, expected and found."""
+
+    def draw(figure: "Figure") -> None:
+        figure.set_size_inches(12.0, 5.0)
+        reported = f"{drift.model}, version {drift.version}: {drift.n_answers} answers of {drift.days} days"
+        figure.suptitle(f"Answers of {reported}, beside {drift.n_expected} held out", parse_math=False)
+        left, right = figure.subplots(1, 2)
+        left.set_title("scores" if drift.scores is None else f"scores: PSI {drift.scores.psi:.3f}")
+        if drift.scores is not None:
+            ends = ["", *(f"{edge:.3g}" for edge in drift.scores.edges), ""]
+            names = [f"{begin} to {end}".strip() for begin, end in pairwise(ends)]
+            _pairs(left, names, drift.scores.expected, drift.scores.found)
+        moved = [] if drift.labels is None else drift.labels.moved[:MOST_MOVED]
+        variation = "" if drift.labels is None else f": total variation {drift.labels.total_variation:.3f}"
+        right.set_title(f"labels that moved the most{variation}")
+        _pairs(right, [at.label for at in moved], [at.expected for at in moved], [at.found for at in moved])
+
+    return draw
+
+
+def _pairs(axes: "Axes", names: Sequence[str], expected: Sequence[float], found: Sequence[float]) -> None:
+    """Two bars for each name."""
+    places = np.arange(len(names))
+    axes.barh(places - 0.2, expected, 0.38, label="held out")
+    axes.barh(places + 0.2, found, 0.38, label="late")
+    axes.invert_yaxis()
+    axes.set_xlabel("share of the answers")
+    axes.legend()
+    _name(axes, names)
+
+
 def _name(axes: "Axes", labels: Sequence[str]) -> None:
     """Label the rows where there is room for it."""
     if len(labels) > MOST_LABELS:
         axes.set_ylabel("class")
         return
-    short = [label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…" for label in labels]
     size: Any = max(4.0, min(10.0, 330.0 / max(1, len(labels))))
     # a label is not to be read as a formula
-    axes.set_yticks(range(len(labels)), short, fontsize=size, parse_math=False)
+    axes.set_yticks(range(len(labels)), [shortened(at) for at in labels], fontsize=size, parse_math=False)

@@ -2,38 +2,36 @@
 
 from collections import Counter
 from collections.abc import Callable
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, func, insert, select
 from sqlalchemy import delete as sql_delete
+from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.errors import Conflict, InvalidInput, Item, NotFound, TooMany
+from app.errors import Conflict, InvalidInput, Item, TooMany
 from app.formats.hierarchies.apart import TooManyWaitError, read_hierarchy
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
+from app.plurals import counted
 from app.schemas.hierarchies import (
     Hierarchy,
-    HierarchyNode,
-    HierarchyNodes,
     NewHierarchy,
     RetiredLabel,
     RetiredLabels,
 )
 from app.schemas.pages import Page
 from app.services import audit, in_use
+from app.services.hierarchy_nodes import check_range
 from app.services.lookup import by_ref, moment, newest, require_owner
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload
-from solvers.labels.taxonomy import ROOT, Taxonomy
+from solvers.labels.taxonomy import Taxonomy
 
-MAX_NODES = 10_000
 _INSERTED_AT_ONCE = 10_000
 
 _LISTED = 100
@@ -148,56 +146,6 @@ def page(session: Session, page_size: int = 100, page_token: str | None = None) 
         return Page[Hierarchy](items=[_show(row) for row in rows], next_page_token=token)
 
 
-def nodes(
-    session: Session,
-    ref: str,
-    parent: str | None = None,
-    offset: int = 0,
-    limit: int = 100,
-    search: str | None = None,
-) -> HierarchyNodes:
-    """Nodes ``offset`` to ``offset + limit`` of all, or of the children of ``parent`` (``root``: of the top).
-
-    With ``search`` only those whose names have it in them, in upper or lower case.
-
-    Raises
-    ------
-    NotFound
-        No such hierarchy, or it has no node ``parent``.
-    InvalidInput
-        ``offset`` or ``limit`` is out of range.
-    """
-    check_range(offset, limit)
-    with reading(session):
-        owner = by_ref(session, tables.Hierarchy, ref)
-        of_owner = N.hierarchy_id == owner.id
-        chosen: list[ColumnElement[bool]] = [of_owner]
-        if parent is not None:
-            chosen.append(N.parent == _number(session, owner, parent))
-        if search is not None:
-            chosen.append(N.name.icontains(search, autoescape=True))
-        n_nodes = session.scalars(select(func.count()).select_from(N).where(*chosen)).one()
-        found = session.scalars(select(N).where(*chosen).order_by(N.number).offset(offset).limit(limit)).all()
-        numbers = [node.number for node in found]
-        counts = _counts(session, owner.id, numbers)
-        names = _names(session, owner.id, {node.parent for node in found})
-    level = np.searchsorted(list(accumulate(owner.levels)), numbers, side="right") + 1
-    return HierarchyNodes(
-        nodes=[
-            HierarchyNode(
-                number=node.number,
-                name=node.name,
-                parent=names.get(node.parent),
-                level=at,
-                n_children=counts.get(node.number, 0),
-                **(node.facts or {}),
-            )
-            for node, at in zip(found, level.tolist(), strict=True)
-        ],
-        n_nodes=n_nodes,
-    )
-
-
 def taxonomy(session: Session, id: str) -> Taxonomy | None:
     """The tree of the hierarchy with that id; None where there is none."""
     with reading(session):
@@ -221,14 +169,6 @@ def retired(session: Session, ref: str, offset: int = 0, limit: int = 100) -> Re
         for row in found
     ]
     return RetiredLabels(labels=labels, n_labels=n_labels)
-
-
-def check_range(offset: int, limit: int) -> None:
-    """Raise InvalidInput unless so many nodes can be asked for."""
-    if offset < 0 or not 1 <= limit <= MAX_NODES:
-        raise InvalidInput(
-            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_NODES}, were expected"
-        )
 
 
 def delete(session: Session, ref: str, force: bool = False) -> None:
@@ -282,29 +222,6 @@ def _insert(session: Session, id: str, vocabulary: Vocabulary) -> None:
         session.execute(insert(tables.RetiredLabel), retired[begin : begin + _INSERTED_AT_ONCE])
 
 
-def _counts(session: Session, id: str, numbers: list[int]) -> dict[int, int]:
-    """How many children nodes have that follow one another; nodes without any are left out."""
-    if not numbers:
-        return {}
-    below = N.parent.between(numbers[0], numbers[-1])
-    rows = session.execute(select(N.parent, func.count()).where(N.hierarchy_id == id, below).group_by(N.parent))
-    return {row[0]: row[1] for row in rows}
-
-
-def _names(session: Session, id: str, numbers: set[int]) -> dict[int, str]:
-    rows = session.execute(select(N.number, N.name).where(N.hierarchy_id == id, N.number.in_(numbers)))
-    return {row[0]: row[1] for row in rows}
-
-
-def _number(session: Session, owner: tables.Hierarchy, name: str) -> int:
-    if name == ROOT:
-        return -1
-    number = session.scalars(select(N.number).where(N.hierarchy_id == owner.id, N.name == name)).first()
-    if number is None:
-        raise NotFound(f"the hierarchy {owner.name!r} has no node {name!r:.80}")
-    return number
-
-
 def _taken(name: str) -> Conflict:
     return Conflict(f"a hierarchy is called {name!r} already")
 
@@ -312,7 +229,7 @@ def _taken(name: str) -> Conflict:
 def _not_a_tree(error: FormatError) -> InvalidInput:
     items = [Item(fault.detail, row=fault.row, column=fault.column) for fault in error.errors]
     shown = f"; the first {len(items)} are listed" if error.n_errors > len(items) else ""
-    return InvalidInput(f"the file has {error.n_errors} error(s){shown}", items)
+    return InvalidInput(f"the file has {counted(error.n_errors, 'error')}{shown}", items)
 
 
 def _show(row: tables.Hierarchy) -> Hierarchy:

@@ -19,7 +19,13 @@ _ROWS = tables.Idempotency
 
 R = TypeVar("R")
 Table = (
-    type[tables.Job] | type[tables.Dataset] | type[tables.Feedback] | type[tables.Hierarchy] | type[tables.ModelVersion]
+    type[tables.Job]
+    | type[tables.Dataset]
+    | type[tables.Feedback]
+    | type[tables.Hierarchy]
+    | type[tables.ModelVersion]
+    | type[tables.Rule]
+    | type[tables.RuleRun]
 )
 
 

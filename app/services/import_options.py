@@ -4,16 +4,23 @@ from app.errors import InvalidInput, Item
 from app.schemas.datasets import ImportOptions
 
 _DELIMITED = frozenset({"csv", "tsv"})
-_COLUMNAR = _DELIMITED | {"jsonl", "parquet", "arrow"}
+# formats that have columns
+COLUMNAR = _DELIMITED | {"jsonl", "parquet", "arrow"}
 _TEXT = _DELIMITED | {"svmlight", "jsonl", "annif"}
 
 # what may be said of which formats, and of the others why it may not
 _FITTING = {
-    "label_column": (_COLUMNAR | {"npz"}, "its labels have no column"),
-    "weight_column": (_COLUMNAR | {"npz"}, "its weights have no column"),
+    "label_column": (COLUMNAR | {"npz"}, "its labels have no column"),
+    "weight_column": (COLUMNAR | {"npz"}, "its weights have no column"),
     "label_separator": (_DELIMITED | {"svmlight", "parquet", "arrow"}, "rows with sets of labels have lists"),
-    "text_columns": (_COLUMNAR, "it has no columns of texts"),
-    "ignore_columns": (_COLUMNAR | {"npz"}, "it has no columns"),
+    "text_columns": (COLUMNAR, "it has no columns of texts"),
+    "ignore_columns": (COLUMNAR | {"npz"}, "it has no columns"),
+    "number_columns": (COLUMNAR, "it has no columns"),
+    "category_columns": (COLUMNAR, "it has no columns"),
+    "id_column": (COLUMNAR, "its rows have no names"),
+    "infer_columns": (COLUMNAR, "it has no columns"),
+    "missing": (COLUMNAR, "no value is missing there"),
+    "missing_values": (COLUMNAR, "no value is missing there"),
     "encoding": (_TEXT, "it is no text"),
     "delimiter": (_DELIMITED, "it has no delimiters"),
     "decimal": (_DELIMITED, "its numbers have points"),

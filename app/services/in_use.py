@@ -6,6 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict
+from app.plurals import counted
 from app.schemas.jobs import FINAL_STATES
 from app.store import tables
 
@@ -28,4 +29,4 @@ def refuse(session: Session, what: str, of_job: Any, of_version: Any, id: str, f
         .order_by(tables.Model.name)
     ).all()
     if models and not force:
-        raise Conflict(f"{len(models)} model(s) came from the {what}, as {models[0]!r}; force=true deletes it")
+        raise Conflict(f"{counted(len(models), 'model')} came from the {what}, as {models[0]!r}; force=true deletes it")

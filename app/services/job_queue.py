@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
+from app import tracing
 from app.schemas.job_options import JobOptions
 from app.schemas.jobs import JobKind
 from app.services.queue_order import level_of
@@ -33,6 +34,7 @@ def enqueue(
         priority=level_of(options.priority),
         tags=options.tags,
         time_limit=options.time_limit_seconds,
+        trace=tracing.traceparent(),
         attempt=0,
         losses=0,
         created_at=db_now(),

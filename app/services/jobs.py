@@ -12,26 +12,24 @@ from app.schemas.job_options import MAX_JOB_TAGS, OPTIONS
 from app.schemas.jobs import (
     FINAL_STATES,
     Job,
+    JobKind,
     JobPatch,
     JobRequest,
-    JobResult,
     JobState,
-    Progress,
-    QueuePlace,
     TrainRequest,
 )
 from app.schemas.pages import Page
-from app.schemas.problems import ProblemDocument
 from app.schemas.texts import default_recipe
-from app.services import append_sources, audit, job_logs, job_queue, queue_order, quotas, slots
+from app.schemas.tuning import TuneRequest
+from app.services import append_sources, audit, job_logs, job_queue, queue_order, quotas, shown_jobs, slots, trial_jobs
 from app.services.batch_predictions import resolve_batch
 from app.services.evaluation_requests import resolve_evaluation
 from app.services.job_ends import fail_import
-from app.services.lookup import by_id, moment, moment_or_none, newest
+from app.services.lookup import by_id, newest
 from app.services.training_requests import resolve
+from app.services.tuning_requests import resolve_tuning
 from app.store import tables
 from app.store.db import db_now, reading, writing
-from app.store.files import files
 from app.store.scope import scope_of
 
 
@@ -50,16 +48,22 @@ def submit(session: Session, request: JobRequest) -> Job:
         Unknown solver or parameters, or a dataset that the request cannot be trained or evaluated on.
     """
     with writing(session):
-        quotas.require_jobs(session)
-        if not isinstance(request, EvaluateRequest):
-            quotas.require_room(session, 1)
-        # Locked, so that neither can be deleted between this check and the job's row.
-        row = _queued(session, request)
-        session.flush()
-        session.refresh(row)
-        job = show(row, queue_order.places(session, [row]).get(row.id))
+        row = enqueue(session, request)
+        job = shown_jobs.one(session, row)
     job_queue.notify(session, job.id, row.queue)
     return job
+
+
+def enqueue(session: Session, request: JobRequest) -> tables.Job:
+    """As :func:`submit`, in the caller's transaction; ``job_queue.notify`` once that is committed."""
+    quotas.require_jobs(session)
+    if not isinstance(request, EvaluateRequest):
+        quotas.require_room(session, 1)
+    # Locked, so that neither can be deleted between this check and the job's row.
+    row = _queued(session, request)
+    session.flush()
+    session.refresh(row)
+    return row
 
 
 def _queued(session: Session, request: JobRequest) -> tables.Job:
@@ -68,6 +72,8 @@ def _queued(session: Session, request: JobRequest) -> tables.Job:
     if isinstance(request, BatchPredictRequest):
         dataset, meant = resolve_batch(session, request)
         return job_queue.enqueue(session, "predict", dataset.id, _stored(meant), request)
+    if isinstance(request, TuneRequest):
+        return _tune(session, request)
     return _train(session, request)
 
 
@@ -79,12 +85,19 @@ def _stored(request: JobRequest) -> dict[str, Any]:
 def _train(session: Session, request: TrainRequest) -> tables.Job:
     resolved = resolve(session, request, lock=True)
     _check_pools(session, request)
-    if resolved.dataset.kind == "text" and request.text is None:
+    if resolved.holds_texts and request.text is None:
         n_nodes = 0 if resolved.hierarchy is None else resolved.hierarchy.n_nodes
         recipe = default_recipe(request.solver, max(len(resolved.counts.labels), n_nodes))
         request = request.model_copy(update={"text": recipe})
     named = request.model_copy(update={"dataset_version": resolved.dataset_version, "warm_start": resolved.warm_start})
     row = job_queue.enqueue(session, "train", resolved.dataset.id, _stored(named), request)
+    row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id
+    return row
+
+
+def _tune(session: Session, request: TuneRequest) -> tables.Job:
+    resolved = resolve_tuning(session, request)
+    row = job_queue.enqueue(session, "tune", resolved.dataset.id, _stored(resolved.request), request)
     row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id
     return row
 
@@ -99,8 +112,7 @@ def _evaluate(session: Session, request: EvaluateRequest) -> tables.Job:
 def get(session: Session, id: str) -> Job:
     """A job; raises NotFound."""
     with reading(session):
-        row = by_id(session, tables.Job, id)
-        return show(row, queue_order.places(session, [row]).get(id))
+        return shown_jobs.one(session, by_id(session, tables.Job, id))
 
 
 def page(
@@ -109,19 +121,21 @@ def page(
     page_token: str | None = None,
     state: JobState | None = None,
     tag: str | None = None,
+    kind: JobKind | None = None,
 ) -> Page[Job]:
-    """Jobs, newest first, of one state or all, and with a tag: its name, or ``NAME=VALUE``."""
-    query = select(tables.Job)
+    """Jobs but trials, newest first, of one state and kind or all, and with a tag: its name, or ``NAME=VALUE``."""
+    query = select(tables.Job).where(tables.Job.parent_id.is_(None))
     if state is not None:
-        query = query.where(tables.Job.state == state)
+        query = query.where(trial_jobs.in_state(state))
+    if kind is not None:
+        query = query.where(tables.Job.kind == kind)
     if tag is not None:
         name, sign, value = tag.partition("=")
         found = tables.Job.tags[name].as_string()
         query = query.where(found == value if sign else found.is_not(None))
     with reading(session):
         rows, token = newest(session, tables.Job, query, page_size, page_token)
-        places = queue_order.places(session, rows)
-        return Page[Job](items=[show(row, places.get(row.id)) for row in rows], next_page_token=token)
+        return Page[Job](items=shown_jobs.every(session, rows), next_page_token=token)
 
 
 def change(session: Session, id: str, patch: JobPatch) -> Job:
@@ -134,7 +148,7 @@ def change(session: Session, id: str, patch: JobPatch) -> Job:
     Conflict
         The priority of a job that a worker has, or that is over.
     InvalidInput
-        The job would have too many tags, or one is too long.
+        The job would have too many tags.
     """
     with writing(session):
         row = _locked(session, id)
@@ -147,14 +161,15 @@ def change(session: Session, id: str, patch: JobPatch) -> Job:
             if row.state != "queued":
                 raise Conflict(f"the job is {row.state}; only a queued one has a place that a priority can change")
             after["priority"] = queue_order.level_of(patch.priority)
+            trial_jobs.set_priority(session, id, queue_order.level_of(patch.priority))
         _set(session, id, **after)
         row = _locked(session, id)
         audit.changed(session, row, before, after)
-        return show(row, queue_order.places(session, [row]).get(id))
+        return shown_jobs.one(session, row)
 
 
 def cancel(session: Session, id: str) -> Job:
-    """Cancel: a queued job at once, a running one at its next step.
+    """Cancel: a queued job at once, a running one at its next step, and with a tuning its trials.
 
     Raises
     ------
@@ -173,13 +188,15 @@ def cancel(session: Session, id: str) -> Job:
             fail_import(session, [id], "The import was cancelled.")
         elif job.state == "running":
             _set(session, id, state="cancelling")
-        return show(_note_state(session, id, before))
+        if job.kind == "tune":
+            trial_jobs.cancel(session, id)
+        return shown_jobs.one(session, _note_state(session, id, before))
 
 
 def retry(session: Session, id: str) -> Job:
     """Queue a failed or cancelled job again; it goes on from its last checkpoint where there is one.
 
-    Its time limit counts anew.
+    Its time limit counts anew. Trials of a tuning that have failed or were cancelled are made again.
 
     Raises
     ------
@@ -191,15 +208,20 @@ def retry(session: Session, id: str) -> Job:
     with writing(session):
         quotas.require_jobs(session)
         job = _locked(session, id)
+        if job.kind == "trial":
+            raise Conflict("a trial is made again with its tuning, of which it is a part")
         if job.state not in {"failed", "cancelled"}:
             raise Conflict(f"the job is {job.state}; only a failed or cancelled job can be tried again")
         if job.dataset_id is None:
             raise Conflict("the job's dataset was deleted")
         if job.request.get("hierarchy") is not None and job.hierarchy_id is None:
             raise Conflict("the job's hierarchy was deleted")
-        if job.kind == "append" and not files().path(append_sources.path_of(job.dataset_id, job.request)).exists():
-            raise Conflict("the file with the rows is no longer kept; append it again")
+        if job.kind in append_sources.KINDS and not append_sources.is_kept(job.dataset_id, job.request):
+            raise Conflict("the file with the rows is no longer kept; send it again")
+        if trial_jobs.has_unfinished(session, id):
+            raise Conflict("some of its trials are still being cancelled; try it again once they are over")
         before = job.state
+        trials = trial_jobs.retry(session, id) if job.kind == "tune" else []
         _set(
             session, id, state="queued", losses=0, error=None, progress=None, started_at=None, finished_at=None,
             notified_at=db_now(), worker=None, lease_until=None, queued_again=_asked(session, job),
@@ -209,45 +231,13 @@ def retry(session: Session, id: str) -> Job:
             session.execute(
                 update(tables.Dataset).where(tables.Dataset.id == job.dataset_id).values(state="importing", error=None)
             )
-        shown = show(_note_state(session, id, before))
-    job_queue.notify(session, id, job.queue)
+        if trials:
+            # it goes on from them, and its time counts from now
+            _set(session, id, started_at=db_now(), progress=trial_jobs.WAITING, notified_at=None)
+        shown = shown_jobs.one(session, _note_state(session, id, before))
+    for each in trials or [id]:
+        job_queue.notify(session, each, job.queue)
     return shown
-
-
-def show(row: tables.Job, place: QueuePlace | None = None) -> Job:
-    """The job as the API shows it; ``place`` of a queued one."""
-    return Job(
-        id=row.id,
-        kind=row.kind,
-        owner=row.owner,
-        state=row.state,
-        dataset=row.dataset_id,
-        hierarchy=row.hierarchy_id,
-        request=row.request,
-        priority=queue_order.priority_of(row.priority),
-        tags=row.tags or {},
-        time_limit_seconds=row.time_limit,
-        queue=place,
-        queued_again=row.queued_again,
-        attempt=row.attempt,
-        worker=row.worker,
-        progress=None if row.progress is None else Progress.model_validate(row.progress),
-        result=None if row.result is None else _result(row.result),
-        error=None if row.error is None else ProblemDocument.model_validate(row.error),
-        created_at=moment(row.created_at),
-        started_at=moment_or_none(row.started_at),
-        finished_at=moment_or_none(row.finished_at),
-    )
-
-
-def _result(stored: dict[str, Any]) -> JobResult:
-    result = JobResult.model_validate(stored)
-    # jobs of earlier versions made one version, and named that alone
-    return (
-        result
-        if result.version is None or result.versions
-        else result.model_copy(update={"versions": [result.version]})
-    )
 
 
 def is_final(job: Job) -> bool:

@@ -8,6 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
+from app.plurals import counted
 from app.schemas.jobs import TrainRequest
 from app.services.version_labels import replacements
 from app.store import tables
@@ -52,12 +53,13 @@ def check_labels(
         strange = [label for label in strange if label not in mapped]
         if strange:
             whose = "" if sets else " of training rows"
-            detail = f"{hierarchy.name} has no node for {len(strange)} label(s){whose}: {named(strange)}"
+            detail = f"{hierarchy.name} has no node for {counted(len(strange), 'label')}{whose}: {named(strange)}"
             detail += _lists_of_nodes(strange, known) + _retired(strange, retired)
             raise InvalidInput("labels are not in the hierarchy", [Item(detail, "/hierarchy")])
         unseen, what = [label for label in unseen if label not in known | mapped], f"{hierarchy.name} has no node for"
     if unseen and request.unseen_labels == "refuse":
-        detail = f"{len(unseen)} such label(s), as {named(unseen)}; unseen_labels='count' counts their rows as errors"
+        such = f"{counted(len(unseen), 'such label')}, as {named(unseen)}"
+        detail = f"{such}; unseen_labels='count' counts their rows as errors"
         raise InvalidInput(f"the test part has labels that {what}", [Item(detail, "/unseen_labels")])
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.services import job_logs, slots
+from app.services import job_logs, slots, trial_jobs
 from app.services.fencing import Fenced as Fenced
 from app.services.job_ends import fail_import, worker_lost
 from app.store import tables
@@ -24,7 +24,8 @@ HELD_STATES: tuple[HeldState, ...] = ("running", "cancelling")
 @dataclass(frozen=True)
 class Lease:
     """The right to write to a job: valid while the job's attempt is this one; ``shards`` are those it has slots for,
-    and ``scope`` says whose the job is, and all that it makes; ``seconds_left`` are those of its time limit.
+    and ``scope`` says whose the job is, and all that it makes; ``seconds_left`` are those of its time limit, or of its
+    tuning's, which is ``parent_id``; ``trace`` names the span of the request that made it.
     """
 
     job_id: str
@@ -35,6 +36,8 @@ class Lease:
     scope: Scope
     shards: int | None = None
     seconds_left: float | None = None
+    parent_id: str | None = None
+    trace: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,23 +55,49 @@ def claim(session: Session, job_id: str, worker: str) -> Lease | None:
     """Take a queued job, or return None where it is not queued (any more).
 
     Steps that came after the last checkpoint go in the same transaction: this attempt makes them again. A job in
-    shards takes its slots there, too; while they are not free it stays queued.
+    shards takes its slots there, too; while they are not free it stays queued. So does a tuning while its trials are
+    not over.
     """
-    try:
-        return _claim(session, job_id, worker)
-    except _NoSlots:
-        with writing(session):
-            waiting = {"epoch": 0, "fraction": 0.0, "phase": "waiting"}
-            session.execute(
-                update(J)
-                .where(J.id == job_id, J.state == "queued")
-                .values(progress=waiting)
-                .execution_options(synchronize_session=False)
-            )
-        return None
+    return claim_first(session, iter([job_id]), worker)
+
+
+def claim_first(session: Session, job_ids: Iterator[str], worker: str) -> Lease | None:
+    """As :func:`claim` the first of the jobs that is to be had: others may be faster, or slots lack.
+
+    Once a job has lacked slots, those that would lack them, too, are passed over without a try.
+    """
+    lacked = False
+    while (job_id := next(job_ids, None)) is not None:
+        try:
+            lease = _claim(session, job_id, worker)
+        except _HasTrials:
+            continue
+        except _NoSlots:
+            _note_waiting(session, job_id)
+            if not lacked:
+                lacked, job_ids = True, slots.fitting(session, job_ids)
+            continue
+        if lease is not None:
+            return lease
+    return None
+
+
+def _note_waiting(session: Session, job_id: str) -> None:
+    with writing(session):
+        waiting = {"epoch": 0, "fraction": 0.0, "phase": "waiting"}
+        session.execute(
+            update(J)
+            .where(J.id == job_id, J.state == "queued")
+            .values(progress=waiting)
+            .execution_options(synchronize_session=False)
+        )
 
 
 class _NoSlots(Exception):  # a reason to roll back, not an error
+    pass
+
+
+class _HasTrials(Exception):  # as the above
     pass
 
 
@@ -92,12 +121,18 @@ def _claim(session: Session, job_id: str, worker: str) -> Lease | None:
                 J.request,
                 J.workspace,
                 J.owner,
+                J.parent_id,
+                J.trace,
                 (J.started_at + J.time_limit - db_now()).label("left"),
             )
         )
         row = session.execute(statement.execution_options(synchronize_session=False)).one_or_none()
         if row is None:
             return None
+        # Asked after the row is locked: trials are added by who holds it alone.
+        if row.kind == "tune" and trial_jobs.has_unfinished(session, job_id):
+            raise _HasTrials
+        left = row.left if row.parent_id is None else trial_jobs.seconds_left(session, row.parent_id)
         size = row.request.get("shards")
         if size is not None:
             size = slots.reserve(session, job_id, row.attempt, size)
@@ -110,7 +145,9 @@ def _claim(session: Session, job_id: str, worker: str) -> Lease | None:
             .execution_options(synchronize_session=False)
         )
         scope = Scope(row.workspace, row.owner)
-        return Lease(job_id, row.attempt, row.kind, row.dataset_id, row.request, scope, size, row.left)
+        return Lease(
+            job_id, row.attempt, row.kind, row.dataset_id, row.request, scope, size, left, row.parent_id, row.trace
+        )
 
 
 @contextmanager
@@ -223,6 +260,12 @@ def end(
 def set_result(session: Session, lease: Lease, result: dict[str, Any]) -> None:
     """Say what the job has made so far, in the transaction of the caller's :func:`fenced` block."""
     session.execute(_mine(lease).values(result=result))
+
+
+def wait_for_trials(session: Session, lease: Lease, progress: dict[str, Any]) -> None:
+    """Queue a tuning until its trials are over, in the transaction of the caller's :func:`fenced` block."""
+    free = {"state": "queued", "lease_until": None, "worker": None, "notified_at": None, "progress": progress}
+    session.execute(_mine(lease).values(**free))
 
 
 def give_back(session: Session, lease: Lease) -> Literal["queued", "cancelled"]:

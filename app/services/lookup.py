@@ -28,8 +28,10 @@ Row = TypeVar(
     tables.Key,
     tables.Model,
     tables.ModelVersion,
+    tables.Rule,
+    tables.RuleRun,
 )
-Named = TypeVar("Named", tables.Dataset, tables.Hierarchy, tables.Model)
+Named = TypeVar("Named", tables.Dataset, tables.Hierarchy, tables.Model, tables.Rule)
 
 MAX_PAGE = 1000
 

@@ -4,7 +4,7 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,10 @@ from app.errors import Conflict, NotFound, PolymarginError, Unavailable
 from app.features.base import Features
 from app.features.load import load_features
 from app.schemas.models import ModelVersion
-from app.services import models
+from app.services import answer_reference, models
+from app.services.answer_counts import AnswerCounts, VersionCounts
+from app.services.answer_reference import AnswerReference
+from app.services.first_answers import load_loops_of, reading_ahead
 from app.services.remembered import Remembered
 from app.services.sure_answers import prepare
 from app.services.version_labels import VersionLabels, of_details
@@ -35,13 +38,25 @@ Reference = tuple[str, str, int | None, str | None]
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A version with its arrays mapped into memory; ``labels`` is what it knows of them beside that."""
+    """A version with its arrays mapped into memory.
+
+    Attributes
+    ----------
+    labels : VersionLabels
+        What it knows of its labels beside the arrays.
+    reference : AnswerReference or None
+        How it answers to held-out rows.
+    counts : VersionCounts or None
+        Where its answers are counted, of one that is served.
+    """
 
     version: ModelVersion
     model: Model
     features: Features
     nbytes: int
     labels: VersionLabels = field(default_factory=VersionLabels)
+    reference: AnswerReference | None = None
+    counts: VersionCounts | None = None
 
     @cached_property
     def nodes(self) -> Collection[str]:
@@ -59,7 +74,7 @@ class ModelCache:
 
     What a name or an alias means is asked again within each second, so that a promoted version answers within it,
     and with :class:`app.services.remembered.Refreshing` ahead of it; then the version is loaded while the one before
-    still answers.
+    still answers, and let go once no name that is asked for means it.
 
     Parameters
     ----------
@@ -73,8 +88,10 @@ class ModelCache:
         self._lock = threading.Lock()
         self._loading: dict[str, threading.Lock] = {}
         self._ahead: dict[str, threading.Thread] = {}
+        self._superseded: set[str] = set()
         self.resolved = Remembered(self._resolve)
         self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()
+        self.counts = AnswerCounts(sessions)
         self._nbytes = 0
 
     @property
@@ -112,15 +129,30 @@ class ModelCache:
         with self._lock:
             gate = self._loading.setdefault(id, threading.Lock())
         with gate, self._sessions() as session:
-            loaded = self._loaded.get(id) or load_version(session, models.version_by_id(session, id))
+            loaded = self._loaded.get(id)
+            if loaded is None:
+                version = models.version_by_id(session, id)
+                reading_ahead(models.artefact(session, id))
+                read = load_version(session, version)
+                load_loops_of(read.model)
+                edges = None if read.reference is None else read.reference.edges
+                loaded = replace(read, counts=self.counts.of(id, edges))
             self._keep(loaded)
         return loaded
 
+    def loaded(self) -> list[LoadedModel]:
+        """All that are in memory."""
+        with self._lock:
+            return list(self._loaded.values())
+
     def _resolve(self, reference: Reference) -> str:
         """The id of the version; for as long as a new one is loaded beside, that of the one before if it is there."""
+        self._let_go()
         with self._sessions() as session:
             id = _version_id(session, reference)
             before = self.resolved.known(reference)
+            if before is not None and before != id:
+                self._superseded.add(before)
             if before not in (None, id) and not _is_live(session, before):
                 before = None
         if before in (None, id) or before not in self._loaded or id in self._loaded:
@@ -135,6 +167,19 @@ class ModelCache:
         self._ahead.pop(id, None)
         return id
 
+    def _let_go(self) -> None:
+        """Forget versions that others took the place of, once no name that is asked for means them."""
+        for id in self._superseded - self.resolved.values():
+            self._superseded.discard(id)
+            with self._lock:
+                self._drop(id)
+
+    def _drop(self, id: str) -> None:
+        loaded = self._loaded.pop(id, None)
+        if loaded is not None:
+            self._nbytes -= loaded.nbytes
+            self._loading.pop(id, None)
+
     def _load_ahead(self, id: str) -> None:
         with contextlib.suppress(PolymarginError, *FAILURES):  # the next request tries itself, and is told why
             self._load(id)
@@ -146,9 +191,7 @@ class ModelCache:
                 self._nbytes += loaded.nbytes
             self._loaded.move_to_end(loaded.version.id)
             while self._nbytes > self._max_bytes and len(self._loaded) > 1:
-                id, oldest = self._loaded.popitem(last=False)
-                self._nbytes -= oldest.nbytes
-                self._loading.pop(id, None)
+                self._drop(next(iter(self._loaded)))
 
 
 def _version_id(session: Session, reference: Reference) -> str:
@@ -172,7 +215,7 @@ def _is_live(session: Session, id: str | None) -> bool:
 def _explain_waiting(session: Session, name: str) -> None:
     query = (
         select(tables.Job.id, tables.Job.state)
-        .where(tables.Job.kind == "train", tables.Job.state.in_(("queued", "running")))
+        .where(tables.Job.kind.in_(("train", "tune")), tables.Job.state.in_(("queued", "running")))
         .where(tables.Job.request["model"].as_string() == name)
         .order_by(tables.Job.id)
         .limit(1)
@@ -186,15 +229,15 @@ def load_version(session: Session, version: ModelVersion) -> LoadedModel:
     """A version with its arrays mapped into memory; raises NotFound and Unavailable."""
     folder = models.artefact(session, version.id)
     try:
-        model, features, nbytes, labels = load_folder(folder)
+        model, features, nbytes, details = load_folder(folder)
     except (ModelError, OSError, ValueError) as error:
         raise Unavailable(f"The files of version {version.version} cannot be read.") from error
     prepare(model)
-    return LoadedModel(version, model, features, nbytes, labels)
+    return LoadedModel(version, model, features, nbytes, of_details(details), answer_reference.of_details(details))
 
 
-def load_folder(folder: Path) -> tuple[Model, Features, int, VersionLabels]:
-    """The model and the features of an artefact, mapped into memory, their bytes, and what is told of the labels.
+def load_folder(folder: Path) -> tuple[Model, Features, int, Mapping[str, Any]]:
+    """The model and the features of an artefact, mapped into memory, their bytes, and the manifest's details.
 
     Raises
     ------
@@ -205,7 +248,7 @@ def load_folder(folder: Path) -> tuple[Model, Features, int, VersionLabels]:
     arrays, manifest = Files(folder).load_arrays("features")
     features = load_features(manifest["kind"], manifest["params"], _plain(arrays))
     nbytes = model.nbytes + sum(array.nbytes for array in arrays.values())
-    return model, features, nbytes, of_details(details)
+    return model, features, nbytes, details
 
 
 def _plain(arrays: Mapping[str, Any]) -> dict[str, Any]:

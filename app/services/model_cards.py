@@ -17,7 +17,7 @@ def model_card(version: ModelVersion, features: str, kind: str) -> str:
     ----------
     version : ModelVersion
     features : str
-        "text" or "sparse".
+        "text", "sparse", "scaled" or "table".
     kind : str
         Of the model, as its manifest names it.
     """

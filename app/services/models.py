@@ -142,25 +142,29 @@ def set_alias(session: Session, ref: str, alias: str, version: int, if_match: in
     PreconditionFailed
         The alias has another revision.
     """
-    check_name(alias)
     with writing(session):
-        model = by_ref(session, tables.Model, ref, lock=True)
-        target = _version(session, model, version, None)
-        at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)
-        current = session.scalars(select(tables.Alias.revision).where(*at)).one_or_none()
-        before = _pointed_to(session, model, alias)
-        if if_match is not None and if_match != (current or 0):
-            raise PreconditionFailed(f"the alias has revision {current or 0}; If-Match names {if_match}")
-        revision = (current or 0) + 1
-        if current is None:
-            n_aliases = select(func.count()).select_from(tables.Alias).where(tables.Alias.model_id == model.id)
-            if session.scalars(n_aliases).one() >= MAX_ALIASES:
-                raise Conflict(f"the model has {MAX_ALIASES} aliases, the most that one may have")
-            session.add(tables.Alias(model_id=model.id, name=alias, version_id=target.id, revision=revision))
-        else:
-            session.execute(update(tables.Alias).where(*at).values(version_id=target.id, revision=revision))
-        audit.changed(session, model, {f"alias {alias}": before}, {f"alias {alias}": target.number})
-        return Alias(name=alias, version=target.number, revision=revision)
+        return point_alias(session, by_ref(session, tables.Model, ref, lock=True), alias, version, if_match)
+
+
+def point_alias(session: Session, model: tables.Model, alias: str, version: int, if_match: int | None = None) -> Alias:
+    """As :func:`set_alias`, in the caller's transaction, which has locked the model."""
+    check_name(alias)
+    target = _version(session, model, version, None)
+    at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)
+    current = session.scalars(select(tables.Alias.revision).where(*at)).one_or_none()
+    before = _pointed_to(session, model, alias)
+    if if_match is not None and if_match != (current or 0):
+        raise PreconditionFailed(f"the alias has revision {current or 0}; If-Match names {if_match}")
+    revision = (current or 0) + 1
+    if current is None:
+        n_aliases = select(func.count()).select_from(tables.Alias).where(tables.Alias.model_id == model.id)
+        if session.scalars(n_aliases).one() >= MAX_ALIASES:
+            raise Conflict(f"the model has {MAX_ALIASES} aliases, the most that one may have")
+        session.add(tables.Alias(model_id=model.id, name=alias, version_id=target.id, revision=revision))
+    else:
+        session.execute(update(tables.Alias).where(*at).values(version_id=target.id, revision=revision))
+    audit.changed(session, model, {f"alias {alias}": before}, {f"alias {alias}": target.number})
+    return Alias(name=alias, version=target.number, revision=revision)
 
 
 def delete_alias(session: Session, ref: str, alias: str, if_match: int | None = None) -> None:

@@ -1,15 +1,14 @@
 """ONNX graphs of linear machines on given features: a dense matrix in, labels and scores out."""
 
 import importlib
-from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
-from app.errors import InvalidInput, Item, Unavailable
+from app.errors import Unavailable
 from app.features.base import Features
 from app.schemas.models import ModelVersion
+from app.services.flat_machines import FlatMachine, flat_machine
 from solvers.core.model import Model
 
 # protobuf takes two gigabytes, the names of the classes included
@@ -28,59 +27,33 @@ def onnx_model(version: ModelVersion, model: Model, features: Features) -> bytes
     Unavailable
         The package onnx is not installed here.
     """
-    weights = model.linear_weights()
-    fault = None
-    if features.kind == "text":
-        fault = "it reads texts, which ONNX has no words for; the archive has a script that does"
-    elif model.names_sets or model.tree is not None:
-        fault = "it goes along a label tree; the archive has a script that does"
-    elif weights is None:
-        fault = "it is no linear machine, or several of them"
-    elif 4 * weights.W.shape[0] * weights.W.shape[1] > MOST_BYTES:
-        fault = f"its weights take more than {MOST_BYTES} bytes"
-    if fault is not None or weights is None:
-        raise InvalidInput("The version cannot be given as ONNX.", [Item(str(fault), "/format")])
-    W = weights.dense().astype(np.float32)
-    intercept = np.zeros(W.shape[1]) if weights.intercept is None else np.asarray(weights.intercept)
-    pooled = model.kind == "pool"
-    if pooled:  # of one machine: its scores times a coefficient, then the logarithm of the softmax
-        factor = np.float32(model.arrays()["coefficients"][0])
-        W, intercept = W * factor, intercept * factor
-    columns = np.asarray(features.arrays().get("used", np.arange(features.n_given)))[weights.features]
-    return _graph(_onnx(), version, columns, W, intercept.astype(np.float32), model.classes, features.n_given, pooled)
+    return _graph(_onnx(), version, flat_machine(model, features, "ONNX", MOST_BYTES))
 
 
-def _graph(
-    onnx: ModuleType,
-    version: ModelVersion,
-    columns: Any,
-    W: Any,
-    intercept: Any,
-    classes: Sequence[str],
-    n_given: int,
-    pooled: bool,
-) -> bytes:
+def _graph(onnx: ModuleType, version: ModelVersion, machine: FlatMachine) -> bytes:
     helper, numpy_helper, kinds = onnx.helper, onnx.numpy_helper, onnx.TensorProto
     constants = [
-        numpy_helper.from_array(np.asarray(columns, np.int64), "columns"),
-        numpy_helper.from_array(np.ascontiguousarray(W), "W"),
-        numpy_helper.from_array(np.ascontiguousarray(intercept), "intercept"),
-        helper.make_tensor("classes", kinds.STRING, [len(classes)], [name.encode() for name in classes]),
+        numpy_helper.from_array(np.asarray(machine.columns, np.int64), "columns"),
+        numpy_helper.from_array(np.ascontiguousarray(machine.W), "W"),
+        numpy_helper.from_array(np.ascontiguousarray(machine.intercept), "intercept"),
+        helper.make_tensor(
+            "classes", kinds.STRING, [len(machine.classes)], [name.encode() for name in machine.classes]
+        ),
     ]
     nodes = [
         helper.make_node("Gather", ["features", "columns"], ["used"], axis=1),
-        helper.make_node("Gemm", ["used", "W", "intercept"], ["sums" if pooled else "scores"]),
-        *([helper.make_node("LogSoftmax", ["sums"], ["scores"], axis=1)] if pooled else []),
+        helper.make_node("Gemm", ["used", "W", "intercept"], ["sums" if machine.pooled else "scores"]),
+        *([helper.make_node("LogSoftmax", ["sums"], ["scores"], axis=1)] if machine.pooled else []),
         helper.make_node("ArgMax", ["scores"], ["best"], axis=1, keepdims=0),
         helper.make_node("Gather", ["classes", "best"], ["label"], axis=0),
     ]
     graph = helper.make_graph(
         nodes,
         version.model,
-        [helper.make_tensor_value_info("features", kinds.FLOAT, ["n", n_given])],
+        [helper.make_tensor_value_info("features", kinds.FLOAT, ["n", machine.n_given])],
         [
             helper.make_tensor_value_info("label", kinds.STRING, ["n"]),
-            helper.make_tensor_value_info("scores", kinds.FLOAT, ["n", len(classes)]),
+            helper.make_tensor_value_info("scores", kinds.FLOAT, ["n", len(machine.classes)]),
         ],
         constants,
     )

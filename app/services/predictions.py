@@ -5,21 +5,25 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import MAX_ITEMS, InvalidInput, Item
-from app.features.base import InstanceError
+from app.features.base import InstanceError, Row, stack
 from app.services.allowed_labels import Allowed, allowed_labels, best_allowed
 from app.services.explanations import MAX_TERMS, explanation
+from app.services.label_facts import LabelFacts, facts_in, name_steps
 from app.services.model_cache import LoadedModel
-from app.services.sure_answers import described, sure, used_threshold
-from solvers.metrics.confidence.reliability import Threshold
+from app.services.sure_answers import Used, sure, sure_labels, used_threshold
+from solvers.numerics.array_types import AnyFloats
 
 MAX_TOP = 1000
 MAX_LABELS = 100_000
 MAX_EXPLAINED = 100
 
-_FIELDS = ("instances", "top_k", "threshold", "min_precision", "include", "exclude", "explain")
+_FIELDS = ("instances", "top_k", "threshold", "min_precision", "include", "exclude", "language", "explain")
+_KNOWN_FIELDS = frozenset(_FIELDS)
 _NOTHING: dict[str, Any] = {}
+Best = tuple[NDArray[np.int64], AnyFloats]
 _NUMBERS = frozenset({int, float})
 
 
@@ -54,8 +58,12 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
     rows = _rows(loaded, instances)
     version = loaded.version
     with np.errstate(over="ignore", invalid="ignore"):  # looked for in the scores themselves
-        wanted = _Wanted(top_k, used, allowed, n_terms)
-        predictions = [_prediction(loaded, *given, wanted) for given in zip(instances, rows, strict=True)]
+        reported = facts_in(loaded.labels.shown, document.get("language"))
+        wanted = _Wanted(top_k, used, allowed, n_terms, reported)
+        best = _best(loaded, rows, wanted)
+        predictions = [_prediction(loaded, *given, wanted) for given in zip(instances, rows, best, strict=True)]
+    if loaded.counts is not None and allowed is None:
+        loaded.counts.add(best)
     answer = {
         "model": version.model,
         "version": version.version,
@@ -63,10 +71,10 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
         "gap": version.gap,
         "predictions": predictions,
     }
-    return answer if used is None else answer | {"sure_from": described(used)}
+    return answer if used is None else answer | {"sure_from": used.told}
 
 
-def read_row(loaded: LoadedModel, instance: Any) -> tuple[Any, Any]:
+def read_row(loaded: LoadedModel, instance: Any) -> Row:
     """Indices and values of one instance as JSON gave it; raises InstanceError."""
     fault = _malformed(instance)
     if fault is not None:
@@ -75,7 +83,7 @@ def read_row(loaded: LoadedModel, instance: Any) -> tuple[Any, Any]:
 
 
 def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int, int]:
-    if not document.keys() <= set(_FIELDS):
+    if not document.keys() <= _KNOWN_FIELDS:
         raise _fault(f"unknown field; known are {', '.join(_FIELDS)}", "")
     instances = document.get("instances")
     if not isinstance(instances, list):
@@ -95,7 +103,7 @@ def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int
     return instances, top_k, n_terms
 
 
-def _rows(loaded: LoadedModel, instances: Sequence[Any]) -> list[tuple[Any, Any]]:
+def _rows(loaded: LoadedModel, instances: Sequence[Any]) -> list[Row]:
     rows, faults = [], []
     for number, instance in enumerate(instances):
         try:
@@ -116,6 +124,8 @@ def _malformed(instance: Any) -> str | None:
         fields = instance.keys()
         if fields == {"text"}:
             return None if type(instance["text"]) is str else "text is a string"
+        if fields == {"record"}:
+            return None if type(instance["record"]) is dict else "record is an object of columns"
         if fields == {"features"}:
             named = instance["features"]
             good = type(named) is dict and _NUMBERS.issuperset(map(type, named.values()))
@@ -125,55 +135,68 @@ def _malformed(instance: Any) -> str | None:
             good = type(indices) is type(values) is list and {int}.issuperset(map(type, indices))
             good = good and _NUMBERS.issuperset(map(type, values))
             return None if good else "indices is a list of integers and values a list of numbers"
-    return "an instance is {text}, {features}, {indices, values} or a list of numbers"
+    return "an instance is {text}, {record}, {features}, {indices, values} or a list of numbers"
 
 
 class _Wanted(NamedTuple):
     """What a request wants of each of its instances."""
 
     top_k: int
-    used: Threshold | float | None
+    used: Used | None
     allowed: Allowed | None
     n_terms: int
+    reported: LabelFacts
 
 
-def _prediction(loaded: LoadedModel, instance: Any, row: tuple[Any, Any], wanted: _Wanted) -> dict[str, Any]:
+def _best(loaded: LoadedModel, rows: list[Row], wanted: _Wanted) -> list[Best]:
+    """The best classes of each row and their scores: one more than are wanted, where a rival explains the first."""
+    k = max(wanted.top_k, 2) if wanted.n_terms else wanted.top_k
+    if wanted.allowed is not None:
+        return [best_allowed(loaded.model, row, k, wanted.allowed) for row in rows]
+    if len(rows) == 1:
+        return [loaded.model.top(*rows[0], k)]
+    return loaded.model.top_rows(stack(rows, loaded.model.n_features), k)
+
+
+def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wanted: _Wanted) -> dict[str, Any]:
     model = loaded.model
-    if wanted.allowed is None and not wanted.n_terms:
-        best, scores = model.top(*row, wanted.top_k)
-    else:
-        ranked, worth = best_allowed(model, row, max(wanted.top_k, 2), wanted.allowed)
-        best, scores = ranked[: wanted.top_k], worth[: wanted.top_k]
+    ranked, worth = ranking
+    best, scores = ranked[: wanted.top_k], worth[: wanted.top_k]
     if not all(map(math.isfinite, scores.tolist())):
         raise InvalidInput("The scores of an instance are beyond the range of floats: its values are too large.")
     classes = model.classes
     top: list[dict[str, Any]] = [
         {"label": classes[index], "score": score} for index, score in zip(best.tolist(), scores.tolist(), strict=True)
     ]
-    told = loaded.labels.shown
-    if told:
+    reported = wanted.reported
+    if reported:
         for label in top:
-            label.update(told.get(label["label"], _NOTHING))
+            label.update(reported.get(label["label"], _NOTHING))
     if model.reliability is not None:
         for label in top:
             label["probability"] = min(math.exp(label["score"]), 1.0)
     answer = {**top[0], "top": top, "path": None, "subtree": None}
-    if wanted.used is not None:
-        answer["sure"] = found = sure(model, row, top[0], wanted.used)
+    if wanted.used is not None and model.names_sets:
+        answer["sure_labels"] = listed = sure_labels(model, row, wanted.used.threshold)
+        for label in listed:
+            label.update(reported.get(label["label"], _NOTHING))
+    elif wanted.used is not None:
+        answer["sure"] = found = sure(model, row, top[0], wanted.used.threshold)
         if found is not None:
-            found.update(told.get(found["label"], _NOTHING))
+            found.update(reported.get(found["label"], _NOTHING))
     path, subtree = model.explain(*row, int(best[0]))
     # orjson writes the infinite margin of an only child as null
     if path is not None:
-        answer["path"] = [{"label": label, "margin": margin, **told.get(label, _NOTHING)} for label, margin in path]
+        answer["path"] = [{"label": label, "margin": margin, **reported.get(label, _NOTHING)} for label, margin in path]
     if subtree is not None:
         answer["subtree"] = [
-            {"label": label, "parent": parent, "margin": margin, **told.get(label, _NOTHING)}
+            {"label": label, "parent": parent, "margin": margin, **reported.get(label, _NOTHING)}
             for label, parent, margin in subtree
         ]
     if wanted.n_terms:
         rival = int(ranked[1]) if len(ranked) > 1 else None
         answer["explanation"] = explanation(loaded, instance, row, int(best[0]), rival, wanted.n_terms)
+        name_steps(answer["explanation"], reported)
     return answer
 
 

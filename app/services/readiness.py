@@ -4,13 +4,13 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
 from app.schemas.health import Readiness
-from app.services import live_workers
+from app.services import live_workers, trial_jobs
 from app.store import tables
 from app.store.db import db_now, reading
 from app.store.queue import GENERAL, reachable
@@ -58,13 +58,18 @@ def load(sessions: sessionmaker[Session]) -> Load:
     with sessions() as session:
         jobs = count_by_state(session)
         with reading(session):
-            waiting = session.scalars(select(db_now() - func.min(J.created_at)).where(J.state == "queued")).one()
+            waiting = session.scalars(
+                select(db_now() - func.min(J.created_at)).where(J.state == "queued", ~trial_jobs.parked())
+            ).one()
         workers = live_workers.alive(session)
     return Load(jobs, max(waiting or 0.0, 0.0), workers, shutil.disk_usage(settings().home).free)
 
 
 def count_by_state(session: Session) -> Mapping[str, int]:
-    """How many jobs are in each state that any job is in, of those that the session sees."""
+    """How many jobs are in each state that any job is in, of those that the session sees; no trials."""
+    J = tables.Job
+    state = case((trial_jobs.parked(), "running"), else_=J.state).label("state")
     with reading(session):
-        query = select(tables.Job.state, func.count().label("n_jobs")).group_by(tables.Job.state)
+        shown = select(state).where(J.parent_id.is_(None)).subquery()
+        query = select(shown.c.state, func.count().label("n_jobs")).group_by(shown.c.state)
         return {row.state: row.n_jobs for row in session.execute(query)}

@@ -55,6 +55,10 @@ class Remembered(Generic[K, V]):
         expired = answer is None or time.monotonic() - answer.asked_at > REMEMBERED_SECONDS
         return None if answer is None or expired else answer.value
 
+    def values(self) -> set[V]:
+        """All that is remembered, be it expired."""
+        return {answer.value for answer in list(self._answers.values())}
+
     def get(self, key: K) -> V:
         """The value, asked for now; raises what ``ask`` raises."""
         known, asked_at = self._forgotten, time.monotonic()

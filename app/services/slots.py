@@ -5,8 +5,9 @@ transaction that claims it, in the order of the queues, so that two jobs neither
 need. A slot is held by its shard's heartbeats, and free again once those have stopped for longer than a lease.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import delete, func, or_, select, update
@@ -14,13 +15,17 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.config import settings
+from app.services import trial_jobs
 from app.services.fencing import Fenced
 from app.store import tables
 from app.store.db import db_now, reading, writing
+from app.store.queue import GENERAL
 
 S = tables.Slot
+J = tables.Job
 PREFIX = "shard-"
 _SILENT_SWEEPS = 4.0
+_LEAST_READ, _MOST_READ = 8, 1000
 
 
 @dataclass(frozen=True)
@@ -94,13 +99,8 @@ def reserve(session: Session, job_id: str, attempt: int, size: int) -> int | Non
     A second attempt makes do with fewer pools, where fewer are left. Returns how many slots were taken.
     """
     alive = _alive(session)
-    if attempt > 1 and 0 < len(alive) < size:
-        size = len(alive)
-    rows = session.execute(select(S.queue, S.number).where(_free()).order_by(S.queue, S.number).with_for_update()).all()
-    free: dict[str, list[int]] = {}
-    for queue, number in rows:
-        if number < alive.get(queue, 0):
-            free.setdefault(queue, []).append(number)
+    size = _needed(size, attempt, alive)
+    free = _free_numbers(session, alive, lock=True)
     chosen = sorted(sorted(free, key=lambda queue: (-len(free[queue]), _order(queue)))[:size], key=_order)
     if len(chosen) < size:
         return None
@@ -117,6 +117,22 @@ def reserve(session: Session, job_id: str, attempt: int, size: int) -> int | Non
         if taken.rowcount != 1:  # type: ignore[attr-defined]
             return None
     return size
+
+
+def fitting(session: Session, job_ids: Iterator[str]) -> Iterator[str]:
+    """Those of queued jobs that need no slots, or slots of no more pools than have one free; read some at a time."""
+    n = _LEAST_READ
+    while ids := list(islice(job_ids, n)):
+        with reading(session):
+            alive = _alive(session)
+            n_free = len(_free_numbers(session, alive))
+            query = select(J.id, J.attempt, J.request["shards"].as_integer().label("size")).where(J.id.in_(ids))
+            rows = {row.id: row for row in session.execute(query)}
+        for id in ids:
+            row = rows.get(id)
+            if row is None or row.size is None or _needed(row.size, row.attempt + 1, alive) <= n_free:
+                yield id
+        n = min(8 * n, _MOST_READ)
 
 
 def held(session: Session, job_id: str, attempt: int) -> list[HeldSlot]:
@@ -183,17 +199,24 @@ def give_up(session: Session, job_id: str) -> None:
 
 
 def release(session: Session, job_ids: Sequence[str]) -> None:
-    """Give all slots of jobs back, in the caller's transaction; the next sweep notifies jobs that wait for slots."""
+    """Give all slots of jobs back, in the caller's transaction; the next sweep notifies workers of what is free.
+
+    A message says that there is something to do, whichever job it names: one for each free slot is enough, as no more
+    jobs can begin with them.
+    """
     if not job_ids or not _clear(session, S.job_id.in_(job_ids)):
         return
-    J = tables.Job
+    n_free = session.scalar(select(func.count()).select_from(S).where(_free())) or 0
     # Skipped where locked: whoever claims such a job holds its row while it waits for the slots given back here.
-    waiting = (
-        select(J.id).where(J.state == "queued", J.request["shards"].as_integer() >= 1).with_for_update(skip_locked=True)
+    queued = (
+        select(J.id)
+        .where(J.queue == GENERAL, J.state == "queued", J.notified_at.is_not(None), ~trial_jobs.waits())
+        .limit(n_free)
+        .with_for_update(skip_locked=True)
     )
     session.execute(
         update(J)
-        .where(J.id.in_(list(session.scalars(waiting))))
+        .where(J.id.in_(list(session.scalars(queued))))
         .values(notified_at=None)
         .execution_options(synchronize_session=False)
     )
@@ -211,6 +234,21 @@ def _clear(session: Session, which: Any) -> bool:
 
 def _free() -> Any:
     return or_(S.job_id.is_(None), S.lease_until < db_now())
+
+
+def _free_numbers(session: Session, alive: dict[str, int], lock: bool = False) -> dict[str, list[int]]:
+    """By queue the numbers of slots that can be taken; ``lock`` holds them to the end of the transaction."""
+    query = select(S.queue, S.number).where(_free()).order_by(S.queue, S.number)
+    free: dict[str, list[int]] = {}
+    for queue, number in session.execute(query.with_for_update() if lock else query).all():
+        if number < alive.get(queue, 0):
+            free.setdefault(queue, []).append(number)
+    return free
+
+
+def _needed(size: int, attempt: int, alive: dict[str, int]) -> int:
+    """Pools in which a job in ``size`` shards needs a slot."""
+    return min(size, len(alive)) if attempt > 1 and alive else size
 
 
 def _mine(lease: ShardLease) -> Any:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.schemas.status import Attention, CurvePoint, Queue, Room, RunningJob, Status
-from app.services import jobs, live_workers, queue_order
+from app.services import live_workers, shown_jobs, trial_jobs
 from app.services.readiness import count_by_state
 from app.store import tables
 from app.store.db import db_now, reading
@@ -27,13 +27,12 @@ def status(session: Session) -> Status:
     """Jobs, workers, room and faults as they are now; of the session's workspace, where they belong to one."""
     with reading(session):
         queues, disk = _queues(session), _disk()
-        queued = _jobs(session, ("queued",))
-        places = queue_order.places(session, queued)
+        running, queued = _jobs(session, *_RUNNING), _jobs(session, "queued")
         return Status(
             version=VERSION,
             jobs=dict(count_by_state(session)),
-            running=[RunningJob(job=jobs.show(row), curve=_curve(session, row.id)) for row in _jobs(session, _RUNNING)],
-            queued=[jobs.show(row, places.get(row.id)) for row in queued],
+            running=[RunningJob(job=job, curve=_curve(session, job.id)) for job in shown_jobs.every(session, running)],
+            queued=shown_jobs.every(session, queued),
             queues=queues,
             disk=disk,
             memory=Room(total_bytes=machine_bytes(), free_bytes=_free_memory()),
@@ -44,8 +43,8 @@ def status(session: Session) -> Status:
         )
 
 
-def _jobs(session: Session, states: tuple[str, ...]) -> list[tables.Job]:
-    query = select(tables.Job).where(tables.Job.state.in_(states)).order_by(tables.Job.id.desc())
+def _jobs(session: Session, *states: str) -> list[tables.Job]:
+    query = select(tables.Job).where(trial_jobs.in_state(*states)).order_by(tables.Job.id.desc())
     return list(session.scalars(query.limit(MOST_JOBS)))
 
 
@@ -59,7 +58,8 @@ def _curve(session: Session, job_id: str) -> list[CurvePoint]:
 def _queues(session: Session) -> list[Queue]:
     J, S = tables.Job, tables.Slot
     alive = live_workers.alive(session)
-    by_state = select(J.queue, J.state, func.count().label("n")).where(J.state.in_((*_RUNNING, "queued")))
+    by_state = select(J.queue, J.state, func.count().label("n"))
+    by_state = by_state.where(J.state.in_((*_RUNNING, "queued")), ~trial_jobs.parked())
     busy: dict[str, int] = {}
     waiting: dict[str, int] = {}
     for row in session.execute(by_state.group_by(J.queue, J.state)):
@@ -107,7 +107,9 @@ def _shortages(queues: list[Queue], disk: Room) -> list[Attention]:
 
 def _failures(session: Session) -> list[Attention]:
     J, D = tables.Job, tables.Dataset
-    failed = select(J).where(J.state == "failed", J.kind != "import", J.finished_at > db_now() - _LATELY_SECONDS)
+    failed = select(J).where(
+        J.state == "failed", J.kind != "import", J.parent_id.is_(None), J.finished_at > db_now() - _LATELY_SECONDS
+    )
     rows = session.scalars(failed.order_by(J.id.desc()).limit(MOST_FAULTS))
     found = [
         (row.id, Attention(kind="job_failed", detail=_detail(row.error), id=row.id, name=row.request.get("model")))

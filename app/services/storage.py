@@ -12,7 +12,9 @@ from app.store.files import Files
 
 def report(session: Session, files: Files) -> Storage:
     """What the next collection removes."""
-    return _told(files, deletions_due(session), deletions.deleted(session, due=False), _orphans(session, files), False)
+    return _reported(
+        files, deletions_due(session), deletions.deleted(session, due=False), _orphans(session, files), False
+    )
 
 
 def deletions_due(session: Session) -> list[DeletedVersion]:
@@ -29,7 +31,7 @@ def collect(session: Session, files: Files, deleted: bool = False) -> Storage:
     orphans = _orphans(session, files)
     deletions.purge(session, at_once=deleted)
     sweeping.tidy(session, files)
-    return _told(files, versions, deletions.deleted(session, due=False), orphans, True)
+    return _reported(files, versions, deletions.deleted(session, due=False), orphans, True)
 
 
 def _orphans(session: Session, files: Files) -> list[OrphanedFile]:
@@ -37,7 +39,7 @@ def _orphans(session: Session, files: Files) -> list[OrphanedFile]:
     return [OrphanedFile(path=path, size_bytes=_size(files.path(path))) for path in paths]
 
 
-def _told(
+def _reported(
     files: Files,
     versions: list[DeletedVersion],
     restorable: list[DeletedVersion],

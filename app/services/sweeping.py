@@ -1,21 +1,20 @@
 """The sweep: any worker, at any time, puts right what was lost; running it twice changes nothing more."""
 
-import time
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.schemas.jobs import FINAL_STATES
-from app.services import append_sources, batch_predictions, job_logs, slots
+from app.services import append_sources, batch_predictions, job_logs, slots, trial_jobs
 from app.services.job_ends import fail_import, worker_lost
-from app.store import tables
+from app.store import partial_uploads, tables
 from app.store.db import db_now, reading, writing
 from app.store.files import Files
+from app.store.partial_uploads import last_change
 from app.store.queue import clear, n_waiting, notify_worker
 from app.store.scope import scope_of
 
@@ -71,9 +70,14 @@ def orphans(session: Session, files: Files) -> list[str]:
     with reading(session):
         found += append_sources.orphans(session, files)
     # A file is written to while it comes in, and is moved away at its end.
-    stale = [path for path in files.path("incoming").glob("*") if _age(path) > _ORPHAN_SECONDS]
+    now = files.now()
+    stale = [path for path in files.path("incoming").glob("*") if _age(path, now) > _ORPHAN_SECONDS]
     found += [f"incoming/{path.name}" for path in stale]
-    return [path for path in found if not path.startswith(_KEPT_YOUNG) or _age(files.path(path)) >= _ORPHAN_SECONDS]
+    forgotten = now - settings().upload_seconds
+    uploads = files.path(partial_uploads.FOLDER).glob("*")
+    found += [f"{partial_uploads.FOLDER}/{each.name}" for each in uploads if last_change(each) < forgotten]
+    young = {path for path in found if path.startswith(_KEPT_YOUNG) and _age(files.path(path), now) < _ORPHAN_SECONDS}
+    return [path for path in found if path not in young]
 
 
 def _expire(session: Session, swept: Swept) -> None:
@@ -113,18 +117,19 @@ def _notify(session: Session, swept: Swept) -> None:
     stale = or_(J.notified_at.is_(None), J.notified_at < db_now() - settings().notify_again_seconds)
     with reading(session):
         unheard = session.execute(
-            select(J.id, J.queue).where(J.state == "queued", stale).order_by(J.id).limit(1000)
+            select(J.id, J.queue).where(J.state == "queued", stale, ~trial_jobs.waits()).order_by(J.id).limit(1000)
         ).all()
         if not unheard:
             return
-        queued = Counter(session.scalars(select(J.queue).where(J.state == "queued")))
+        n_queued = select(J.queue, func.count()).where(J.state == "queued", ~trial_jobs.waits()).group_by(J.queue)
+        queued = {queue: int(n) for queue, n in session.execute(n_queued)}
     missing = {}
     for queue in {queue for _, queue in unheard}:
         messages = n_waiting(queue)
         if messages is None:
             return  # Redis is away: the next sweep notifies
         # Busy workers leave messages waiting; more of them would only pile up.
-        missing[queue] = queued[queue] - messages
+        missing[queue] = queued.get(queue, 0) - messages
     for id, queue in unheard:
         if missing[queue] <= 0:
             continue
@@ -195,8 +200,8 @@ def _datasets(session: Session, _present: list[str]) -> set[str]:
     return set(session.scalars(select(tables.Dataset.id)))
 
 
-def _age(path: Path) -> float:
+def _age(path: Path, now: float) -> float:
     try:
-        return time.time() - path.stat().st_mtime
+        return now - path.stat().st_mtime
     except FileNotFoundError:
         return 0.0

@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 from app.errors import InvalidInput, Item
 from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
-from app.services import dataset_versions, warm_starts
+from app.schemas.tables import ColumnRecipe
+from app.services import dataset_versions, kernel_values, warm_starts
 from app.services.datasets import class_counts
 from app.services.label_checks import check_labels
 from app.services.lookup import by_ref
@@ -53,6 +54,12 @@ class Resolved:
         """The solver with what class shards ask of it; only where the request is for shards."""
         return shardable(self.solver)
 
+    @property
+    def holds_texts(self) -> bool:
+        """Whether rows have a text, alone or beside other columns."""
+        columns = self.statistics.columns or []
+        return self.dataset.kind == "text" or any(column.role == "text" for column in columns)
+
 
 def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> Resolved:
     """Find what a request names and check it.
@@ -73,7 +80,7 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     InvalidInput
         Unknown solver or parameters, or a dataset that the request cannot be trained on.
     """
-    solver = _solver(request)
+    solver = solver_of(request)
     _check_options(solver, request)
     dataset, hierarchy = by_ref(session, tables.Dataset, request.dataset, lock=lock), None
     if request.hierarchy is not None:
@@ -86,7 +93,8 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     return resolved
 
 
-def _solver(request: TrainRequest) -> Solver[Any]:
+def solver_of(request: TrainRequest) -> Solver[Any]:
+    """The solver of a request; raises InvalidInput where it, or a parameter, is not known."""
     try:
         return registry.make(request.solver, request.params, seed=request.seed, threads=request.threads)
     except registry.UnknownSolverError as error:
@@ -137,16 +145,39 @@ def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) 
         raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
     sets = statistics.labels_per_row is not None
     check_labels(session, solver, request, counts, resolved.hierarchy, sets=sets)
-    part = 1.0 if statistics.n_test else 1.0 - request.test_fraction
-    n_nodes = len(counts.labels) if sets else None
+    check_outline(resolved, solver, 1.0 if statistics.n_test else 1.0 - request.test_fraction)
+    if solver.takes_kernel_values:
+        kernel_values.check(resolved.dataset.kind, statistics, request.columns)
+    if request.text is not None and not resolved.holds_texts:
+        raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])
+    check_columns(resolved.dataset.kind, request.columns)
+
+
+def check_columns(kind: str | None, recipe: ColumnRecipe | None) -> None:
+    """Raise InvalidInput where a recipe is of columns that a dataset of this kind does not have."""
+    if recipe is not None and kind == "text":
+        raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds texts alone", "/columns")])
+
+
+def check_further(resolved: Resolved, request: TrainRequest) -> None:
+    """Raise InvalidInput where other parameters of the same solver do not fit the dataset of a request."""
+    solver = solver_of(request)
+    check_outline(resolved, solver)
+    if solver.takes_kernel_values:
+        kernel_values.check(resolved.dataset.kind, resolved.statistics, request.columns)
+
+
+def check_outline(resolved: Resolved, solver: Solver[Any], part: float = 1.0) -> None:
+    """Raise InvalidInput where a solver's parameters do not fit a dataset, of whose rows a part is trained on."""
+    statistics, counts = resolved.statistics, resolved.counts
+    trained = counts.named(counts.train > 0)
+    n_nodes = len(counts.labels) if statistics.labels_per_row is not None else None
     if resolved.hierarchy is not None:
         n_nodes = resolved.hierarchy.n_nodes
     try:
         solver.check_request(Outline(trained, max(len(trained), int(statistics.n_train * part)), n_nodes))
     except ParamsError as error:
         raise InvalidInput("the parameters do not fit the dataset", _items(error)) from None
-    if resolved.dataset.kind != "text" and request.text is not None:
-        raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])
 
 
 def _items(error: ParamsError) -> list[Item]:

@@ -84,10 +84,10 @@ def of_hierarchy(session: Session, id: str) -> VersionLabels:
     with reading(session):
         described = session.execute(select(N.name, N.facts).where(N.hierarchy_id == id, N.facts.is_not(None))).all()
     facts = {row.name: row.facts for row in described}
-    shown = {label: {fact: told[fact] for fact in _SHOWN if fact in told} for label, told in facts.items()}
-    others = {label: told["other_parents"] for label, told in facts.items() if "other_parents" in told}
+    shown = {label: {fact: reported[fact] for fact in _SHOWN if fact in reported} for label, reported in facts.items()}
+    others = {label: reported["other_parents"] for label, reported in facts.items() if "other_parents" in reported}
     replaced = {label: nodes[0] for label, nodes in replacements(session, id).items() if len(nodes) == 1}
-    return VersionLabels({label: told for label, told in shown.items() if told}, replaced, others)
+    return VersionLabels({label: reported for label, reported in shown.items() if reported}, replaced, others)
 
 
 def replacements(session: Session, id: str) -> dict[str, list[str]]:
@@ -108,7 +108,11 @@ def of_details(details: Mapping[str, Any]) -> VersionLabels:
     given = details.get(KEPT)
     if not isinstance(given, dict):
         return VersionLabels()
-    shown = {label: _checked(told) for label, told in _mapping(given.get("shown")).items() if isinstance(told, dict)}
+    shown = {
+        label: _checked(reported)
+        for label, reported in _mapping(given.get("shown")).items()
+        if isinstance(reported, dict)
+    }
     replaced = {old: new for old, new in _mapping(given.get("replaced")).items() if isinstance(new, str)}
     others = {
         label: parents

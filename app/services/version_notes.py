@@ -1,13 +1,10 @@
 """What people say of a version: tags and notes, changed by whoever has seen how they are."""
 
-import re
-
 from sqlalchemy.orm import Session
 
-from app.errors import InvalidInput, Item, PreconditionFailed
-from app.schemas.deletions import MAX_TAG_VALUE, MAX_TAGS, VersionPatch
+from app.errors import InvalidInput, PreconditionFailed
+from app.schemas.deletions import MAX_TAGS, VersionPatch
 from app.schemas.models import ModelVersion
-from app.schemas.names import NAME_PATTERN
 from app.services.models import show_versions, version_row
 from app.store.db import writing
 
@@ -27,27 +24,14 @@ def change(session: Session, ref: str, number: int, patch: VersionPatch, if_matc
     PreconditionFailed
         The version has another revision.
     InvalidInput
-        A tag's name does not fit URLs, a value is too long, or there would be too many tags.
+        There would be too many tags.
     """
-    changes = patch.tags or {}
-    faults = [
-        Item("a tag's name has 1 to 128 letters, digits, '.', '_' or '-', the first a letter or digit", "/tags")
-        for name in changes
-        if not re.fullmatch(NAME_PATTERN, name)
-    ]
-    faults += [
-        Item(f"a tag's value has {MAX_TAG_VALUE} characters at most", "/tags")
-        for value in changes.values()
-        if value is not None and len(value) > MAX_TAG_VALUE
-    ]
-    if faults:
-        raise InvalidInput("The tags are not ones that a version may have.", faults)
     with writing(session):
         row = version_row(session, ref, number, lock=True)
         session.refresh(row)
         if if_match is not None and if_match != row.revision:
             raise PreconditionFailed(f"the version has revision {row.revision}; If-Match names {if_match}")
-        tags = {name: value for name, value in {**(row.tags or {}), **changes}.items() if value is not None}
+        tags = {name: value for name, value in {**(row.tags or {}), **(patch.tags or {})}.items() if value is not None}
         if len(tags) > MAX_TAGS:
             raise InvalidInput(f"the version would have {len(tags)} tags; {MAX_TAGS} are the most")
         row.tags = tags

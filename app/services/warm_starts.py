@@ -23,6 +23,12 @@ def folder(session: Session, named: str) -> str:
         return models.version_row(session, model, int(number)).path
 
 
+def keeps_duals(session: Session, model: str, number: int) -> bool:
+    """Whether a version has kept the dual variables that a training could begin from; raises NotFound."""
+    with reading(session):
+        return (files().path(models.version_row(session, model, number).path) / DUALS).is_dir()
+
+
 def resolve(
     session: Session, request: TrainRequest, solver: Solver[Any], dataset: tables.Dataset, version: int
 ) -> str | None:

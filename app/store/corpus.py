@@ -1,9 +1,9 @@
-"""A dataset's rows on disk: plain arrays, memory-mapped, and the statistics of them."""
+"""A dataset's rows on disk: plain arrays, memory-mapped, and how many carry which label."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,10 @@ from scipy.sparse import csr_matrix
 
 from app.features.names import pack_names
 from app.formats.labels import PARTS
-from app.formats.table import Parsed, Texts
-from app.schemas.datasets import ClassCount, DatasetStatistics, LabelsPerRow, Lengths, WeightRange
+from app.formats.table import Kind, Parsed, Texts
+from app.schemas.datasets import ClassCount
+from app.schemas.tables import TableColumns
 from app.store.files import Files
-from app.store.row_checks import Counted, repetitions, warnings_of
 from app.store.segments import Extended, SegmentedTexts, stacked
 
 # labels that statistics keep for whoever asks, and up to which a manifest holds them
@@ -29,8 +29,8 @@ class Corpus:
 
     Attributes
     ----------
-    kind : "text" or "sparse"
-        Which of ``texts`` and ``X`` is there.
+    kind : "text", "sparse" or "table"
+        Which of ``texts`` and ``X`` is there; a table has ``X`` and perhaps ``texts``.
     labels : sequence of str
         Distinct label names, sorted.
     y : int32 array, shape (n_rows,) or (n_labels,)
@@ -45,9 +45,13 @@ class Corpus:
         Weights of the rows; None where the file gave none, and in corpora written before files could.
     label_indptr : int64 array, shape (n_rows + 1,), or None
         Where the labels of each row begin in ``y``; None where each row has one.
+    columns : TableColumns or None
+        Of a table, and where columns were told by their values.
+    ids : Texts or None
+        What the file calls its rows.
     """
 
-    kind: Literal["text", "sparse"]
+    kind: Kind
     labels: Sequence[str]
     y: NDArray[np.int32]
     split: NDArray[np.int8] | None
@@ -56,6 +60,8 @@ class Corpus:
     feature_names: list[str] | None
     weights: NDArray[np.float64] | None = None
     label_indptr: NDArray[np.int64] | None = None
+    columns: TableColumns | None = None
+    ids: Texts | None = None
 
     @cached_property
     def X(self) -> csr_matrix | None:  # noqa: N802 - the field's name of it
@@ -83,12 +89,27 @@ class Corpus:
         pairs = zip(segment.indices[begin:end].tolist(), segment.data[begin:end].tolist(), strict=True)
         return [(int(index), float(value)) for index, value in pairs]
 
+    def record(self, row: int, limit: int) -> dict[str, float | str | None]:
+        """The first ``limit`` numbers and categories of a table's row; None for what is missing."""
+        assert self.columns is not None
+        assert self.feature_names is not None
+        numbers = self.columns.numbers
+        reported: dict[str, float | str | None] = dict.fromkeys(numbers, 0.0)
+        for index, value in self.features(row, self.segments[0].shape[1]):
+            if index < len(numbers):
+                reported[numbers[index]] = None if np.isnan(value) else value
+            else:
+                column, _, level = self.feature_names[index].partition("=")
+                reported[column] = level or None
+        return dict(list(reported.items())[:limit])
+
     @property
     def parts(self) -> tuple[csr_matrix | Texts, ...]:
-        """The segments of texts or numbers."""
+        """The segments of texts and numbers."""
         if self.texts is None:
             return self.segments
-        return (self.texts,) if isinstance(self.texts, Texts) else tuple(self.texts.segments)
+        texts = (self.texts,) if isinstance(self.texts, Texts) else tuple(self.texts.segments)
+        return (*self.segments, *texts)
 
     def head(self) -> Parsed:
         """All but texts and numbers, as it was parsed."""
@@ -100,6 +121,8 @@ class Corpus:
             feature_names=self.feature_names,
             weights=self.weights,
             label_indptr=self.label_indptr,
+            columns=self.columns,
+            ids=self.ids,
         )
 
 
@@ -115,10 +138,22 @@ def save_extended(files: Files, path: str, old_path: str, extension: Extended) -
     if n_old >= _MOST_SEGMENTS:
         save_corpus(files, path, extension.whole)
         return
-    kinds = ("blob", "offsets") if extension.X is None else ("data", "indices", "indptr")
-    shared = [_named(kind, number) for number in range(n_old) for kind in kinds]
+    shared = _shared(extension.whole, n_old)
     arrays = _segment(extension.X, extension.texts, n_old)
     _save(files, path, extension.whole, arrays, dict.fromkeys(shared, old_path), n_old + 1)
+
+
+def save_relabelled(files: Files, path: str, old_path: str, parsed: Parsed) -> None:
+    """Write rows with other labels into the new folder ``path``, which shares texts or numbers with the old folder."""
+    n_segments = files.manifest(old_path).get("segments", 1)
+    _save(files, path, parsed, {}, dict.fromkeys(_shared(parsed, n_segments), old_path), n_segments)
+
+
+def _shared(rows: Parsed, n_segments: int) -> list[str]:
+    """The arrays of texts and numbers."""
+    kinds: tuple[str, ...] = () if rows.X is None else ("data", "indices", "indptr")
+    kinds += () if rows.texts is None else ("blob", "offsets")
+    return [_named(kind, number) for number in range(n_segments) for kind in kinds]
 
 
 def _save(
@@ -136,6 +171,8 @@ def _save(
         arrays["weights"] = parsed.weights
     if parsed.label_indptr is not None:
         arrays["label_indptr"] = parsed.label_indptr
+    if parsed.ids is not None:
+        arrays |= {"ids_blob": parsed.ids.blob, "ids_offsets": parsed.ids.offsets}
     many = len(parsed.labels) > MOST_LISTED
     if many:  # mapped, not read: a manifest that held them would be read by everyone who looks at one row
         packed = pack_names(parsed.labels)
@@ -150,19 +187,19 @@ def _save(
             "labels": None if many else list(parsed.labels),
             "n_features": None if parsed.X is None else int(parsed.X.shape[1]),
             "feature_names": None if parsed.feature_names is None else list(parsed.feature_names),
+            "columns": None if parsed.columns is None else parsed.columns.model_dump(mode="json"),
         },
         shared,
     )
 
 
 def _segment(X: csr_matrix | None, texts: Texts | None, number: int) -> dict[str, NDArray[Any]]:
-    """The arrays of some rows' texts or numbers."""
-    arrays: dict[str, NDArray[Any]]
+    """The arrays of some rows' texts and numbers."""
+    arrays: dict[str, NDArray[Any]] = {}
     if texts is not None:
-        arrays = {"blob": texts.blob, "offsets": texts.offsets}
-    else:
-        assert X is not None
-        arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+        arrays |= {"blob": texts.blob, "offsets": texts.offsets}
+    if X is not None:
+        arrays |= {"data": X.data, "indices": X.indices, "indptr": X.indptr}
     return {_named(kind, number): array for kind, array in arrays.items()}
 
 
@@ -178,10 +215,10 @@ def open_corpus(files: Files, path: str) -> Corpus:
     texts: Texts | SegmentedTexts | None = None
     if "data" in arrays:
         matrices = tuple(_matrix(arrays, number, manifest["n_features"]) for number in numbers)
-    else:
+    if "blob" in arrays:
         pieces = [Texts(arrays[_named("blob", number)], arrays[_named("offsets", number)]) for number in numbers]
         texts = pieces[0] if len(pieces) == 1 else SegmentedTexts(pieces)
-    named = manifest["labels"]
+    named, columns = manifest["labels"], manifest.get("columns")
     return Corpus(
         manifest["kind"],
         cast("Sequence[str]", Texts(arrays["labels_blob"], arrays["labels_offsets"])) if named is None else named,
@@ -192,6 +229,8 @@ def open_corpus(files: Files, path: str) -> Corpus:
         manifest["feature_names"],
         arrays.get("weights"),
         arrays.get("label_indptr"),
+        None if columns is None else TableColumns.model_validate(columns),
+        Texts(arrays["ids_blob"], arrays["ids_offsets"]) if "ids_blob" in arrays else None,
     )
 
 
@@ -259,37 +298,3 @@ class ClassCounts:
 
 def _falling(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.argsort(-counts, kind="stable")
-
-
-def statistics_of(parsed: Parsed) -> DatasetStatistics:
-    """Counts over what was parsed; of many labels the first are listed."""
-    counts = ClassCounts.of(parsed)
-    part = np.zeros(parsed.n_rows, np.int8) if parsed.split is None else parsed.split
-    n_train, n_test, n_validation = np.bincount(part, minlength=3).tolist()
-    sizes = None if parsed.label_indptr is None else np.diff(parsed.label_indptr)
-    test_only = counts.test_only
-    widths = np.diff(parsed.X.indptr if parsed.X is not None else parsed.texts.offsets)  # type: ignore[union-attr]
-    weights = parsed.weights
-    found = repetitions(parsed)
-    return DatasetStatistics(
-        n_rows=parsed.n_rows,
-        n_train=n_train,
-        n_test=n_test,
-        n_validation=n_validation,
-        n_classes=len(parsed.labels),
-        n_features=None if parsed.X is None else int(parsed.X.shape[1]),
-        nnz=None if parsed.X is None else int(parsed.X.nnz),
-        empty_rows=int((widths == 0).sum()),
-        classes=counts.listed(0, MOST_LISTED),
-        lengths=Lengths(least=int(widths.min()), median=float(np.median(widths)), most=int(widths.max())),
-        repetitions=found,
-        warnings=warnings_of(parsed, Counted(counts.labels, counts.train, counts.test), found),
-        weights=None
-        if weights is None
-        else WeightRange(least=float(weights.min()), most=float(weights.max()), mean=float(weights.mean())),
-        labels_per_row=None
-        if sizes is None
-        else LabelsPerRow(least=int(sizes.min()), most=int(sizes.max()), mean=float(sizes.mean())),
-        n_test_only_labels=int(test_only.sum()),
-        test_only_labels=[parsed.labels[c] for c in np.flatnonzero(test_only)[:MOST_LISTED]],
-    )

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,11 +28,28 @@ class Files:
         """The place of a path as the database keeps it."""
         return self.root / relative
 
-    def upload(self) -> "Upload":
-        """Begin to receive a file."""
+    def now(self) -> float:
+        """The time by the clock that files are stamped with: on a disk of the network that is not this machine's."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=self.root) as file:
+            return os.fstat(file.fileno()).st_mtime
+
+    def upload(self, workspace: str | None = None) -> "Upload":
+        """Begin to receive a file, which counts as one of ``workspace``."""
         folder = self.root / "incoming"
         folder.mkdir(parents=True, exist_ok=True)
-        return Upload(folder / new_id())
+        return Upload(folder / (new_id() if workspace is None else f"{new_id()}@{workspace}"))
+
+    def incoming_bytes(self, workspace: str) -> int:
+        """Bytes of the files that are received for ``workspace``, by whatever process."""
+        sizes = 0
+        for path in self.path("incoming").glob(f"*@{workspace}"):
+            with contextlib.suppress(FileNotFoundError):
+                sizes += path.stat().st_size
+        for path in self.path("uploads").glob(f"*@{workspace}/part"):
+            with contextlib.suppress(FileNotFoundError):
+                sizes += path.stat().st_size
+        return sizes
 
     def manifest(self, relative: str) -> dict[str, Any]:
         """The manifest of a folder that :meth:`save_arrays` made."""
@@ -149,13 +167,21 @@ class Upload:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._hash = hashlib.sha256()
+        self._sha256: str | None = None
         self._file: BinaryIO | None = open(path, "xb")  # noqa: SIM115 - closed by finish or abort
         self.size_bytes = 0
+
+    @classmethod
+    def of_file(cls, path: Path, sha256: str, size_bytes: int) -> "Upload":
+        """A file that was received already."""
+        upload = cls.__new__(cls)
+        upload.path, upload._file, upload._sha256, upload.size_bytes = path, None, sha256, size_bytes
+        return upload
 
     @property
     def sha256(self) -> str:
         """SHA-256 of the bytes received so far."""
-        return self._hash.hexdigest()
+        return self._sha256 or self._hash.hexdigest()
 
     def write(self, chunk: bytes) -> None:
         """Append ``chunk``."""

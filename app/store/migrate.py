@@ -1,6 +1,8 @@
 """Brings a database to the newest schema; safe when several processes start at once."""
 
+import contextlib
 import fcntl
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,8 @@ from app.store.db import make_engine
 
 # Any number, the same in every process of every version.
 _ADVISORY_LOCK = 0x706F6C79
+# SQLite's auto_vacuum by which free pages are counted, and given back when asked
+_INCREMENTAL = 2
 
 
 def upgrade(url: str, revision: str = "head") -> None:
@@ -27,6 +31,8 @@ def upgrade(url: str, revision: str = "head") -> None:
             config.attributes["connection"] = connection
             command.upgrade(config, revision)
             connection.commit()
+            if engine.dialect.name == "sqlite":
+                _let_shrink(connection)
     finally:
         engine.dispose()
 
@@ -81,6 +87,16 @@ def _locked(engine: Engine) -> Iterator[Connection]:
         finally:
             holder.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _ADVISORY_LOCK})
             holder.commit()
+
+
+def _let_shrink(connection: Connection) -> None:
+    # Pages can be given back only where the file was made for that, or written anew, which takes its size in free disk.
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    if driver.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
+        driver.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+        with contextlib.suppress(sqlite3.OperationalError):
+            driver.execute("VACUUM")
 
 
 def _enforce_foreign_keys(connection: Connection, on: bool) -> None:

@@ -20,6 +20,7 @@ GENERAL = "general"
 # so long; it finds its job claimed and does nothing.
 _VISIBILITY_SECONDS = 120
 _NOTIFY_SECONDS = 2.0
+_SILENT_SECONDS = 15.0
 _AWAY = (KombuError, redis.RedisError, OSError)
 
 
@@ -34,6 +35,10 @@ def make_celery(redis_url: str) -> Celery:
             "visibility_timeout": _VISIBILITY_SECONDS,
             "socket_keepalive": True,
             "health_check_interval": 10,
+            # A connection may be dead without a word, as behind a router that has forgotten it: what is asked on it
+            # would be waited for without end, and so would the messages of this worker.
+            "socket_timeout": _SILENT_SECONDS,
+            "socket_connect_timeout": _SILENT_SECONDS,
         },
         result_backend_transport_options={"visibility_timeout": _VISIBILITY_SECONDS},
         visibility_timeout=_VISIBILITY_SECONDS,

@@ -7,6 +7,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +16,18 @@ from scipy.sparse import csr_matrix
 
 from app.formats.labels import TEST, TRAIN, VALIDATION
 from app.formats.table import Parsed, Texts, shorten
+from app.plurals import counted
 from app.schemas.datasets import DatasetWarning, Repetitions
+from app.schemas.distributions import Languages, PartShift
 
 _SAMPLE = 5000
+_BLOCK = 1 << 22
 _MANY_DUPLICATES = 0.05
 _LEAKING = 0.5
 _DOMINANT = 0.95
+_TOLD_APART = 0.65
+_OTHER_SHARES = 0.1
+_SECOND_LANGUAGE = 0.1
 _SHORTEST_NAME = 3
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -33,13 +41,23 @@ class Counted:
     test: NDArray[np.int64]
 
 
+class Found(NamedTuple):
+    """What was found out about the rows."""
+
+    repetitions: Repetitions
+    shift: PartShift | None = None
+    languages: Languages | None = None
+
+
 def repetitions(parsed: Parsed) -> Repetitions:
     """Rows whose content is that of another row, whatever their labels.
 
     Contents are compared by hashes of 64 bits. A row without any content repeats none.
     """
-    keys = _text_keys(parsed.texts) if parsed.texts is not None else _row_keys(parsed.X)  # type: ignore[arg-type]
-    full = _widths(parsed) > 0
+    keys = np.zeros(parsed.n_rows, np.uint64) if parsed.X is None else _row_keys(parsed.X)
+    if parsed.texts is not None:
+        keys = _mixed(keys) ^ _text_keys(parsed.texts)
+    full = widths(parsed) > 0
     rows = np.flatnonzero(full)
     _, first, group = np.unique(keys[rows], return_index=True, return_inverse=True)
     sets = _label_keys(parsed)[rows]
@@ -55,19 +73,32 @@ def repetitions(parsed: Parsed) -> Repetitions:
     )
 
 
-def warnings_of(parsed: Parsed, counts: Counted, found: Repetitions) -> list[DatasetWarning]:
+def warnings_of(parsed: Parsed, counts: Counted, found: Found) -> list[DatasetWarning]:
     """What should be known before a model is trained on these rows, what weighs most first."""
     return [DatasetWarning(code=code, detail=detail) for code, detail in _warnings(parsed, counts, found)]
 
 
-def _warnings(parsed: Parsed, counts: Counted, found: Repetitions) -> Iterator[tuple[str, str]]:
+def _warnings(parsed: Parsed, counts: Counted, found: Found) -> Iterator[tuple[str, str]]:
+    yield from _of_repetitions(parsed, found.repetitions)
+    if found.shift is not None:
+        yield from _of_shift(found.shift)
+    if found.languages is not None:
+        yield from _of_languages(found.languages)
+    yield from _of_labels(parsed, counts)
+    yield from _of_texts(parsed)
+    empty = int((widths(parsed) == 0).sum())
+    if empty:
+        yield "empty_rows", f"{empty:,} rows have no content: a model can only guess there"
+
+
+def _of_repetitions(parsed: Parsed, found: Repetitions) -> Iterator[tuple[str, str]]:
     n = parsed.n_rows
     n_test = 0 if parsed.split is None else int((parsed.split == TEST).sum())
     if found.test_in_train:
         share = found.test_in_train / n_test
         yield (
             "test_rows_in_training",
-            f"{found.test_in_train:,} test rows ({share:.0%}) have the content of a training row: measures on them "
+            f"{found.test_in_train:,} test rows ({share:.1%}) have the content of a training row: measures on them "
             "will be too good",
         )
     if found.validation_in_train:
@@ -79,12 +110,39 @@ def _warnings(parsed: Parsed, counts: Counted, found: Repetitions) -> Iterator[t
         held_out = "; rows held out at random will repeat rows that were trained on" if parsed.split is None else ""
         yield "duplicates", f"{found.duplicates:,} rows ({found.duplicates / n:.0%}) repeat an earlier row{held_out}"
     if found.conflicting:
-        yield "conflicting_labels", f"{found.conflicting:,} rows have the content of an earlier row, and other labels"
-    yield from _of_labels(parsed, counts)
-    yield from _of_texts(parsed)
-    empty = int((_widths(parsed) == 0).sum())
-    if empty:
-        yield "empty_rows", f"{empty:,} rows have no content: a model can only guess there"
+        yield (
+            "conflicting_labels",
+            f"{counted(found.conflicting, 'row', 'has/have')} the content of an earlier row, and other labels",
+        )
+
+
+def _of_shift(shift: PartShift) -> Iterator[tuple[str, str]]:
+    """Whether test rows come from elsewhere than training rows."""
+    if shift.auc is not None and shift.auc >= max(_TOLD_APART, shift.auc_by_chance or 0.0):
+        yield (
+            "test_rows_drawn_otherwise",
+            f"test rows can be told from training rows (AUC {shift.auc:.2f}, where rows drawn alike have 0.50), as "
+            "those of another time or source can: measures on them are of that, and worse than on rows "
+            "held out at random",
+        )
+    if shift.label_variation - shift.label_variation_by_chance >= _OTHER_SHARES:
+        yield (
+            "test_labels_drawn_otherwise",
+            f"labels have other shares in the test part than in training: {shift.label_variation:.0%} of either would "
+            f"have to change, where chance makes it {shift.label_variation_by_chance:.0%}",
+        )
+
+
+def _of_languages(found: Languages) -> Iterator[tuple[str, str]]:
+    """Whether texts are in several languages, each of them a good part of all."""
+    many = [each for each in found.shares if each.share >= _SECOND_LANGUAGE and each.language != "other"]
+    if len(many) > 1:
+        named = ", ".join(f"{each.language} {each.share:.0%}" for each in many)
+        yield (
+            "several_languages",
+            f"the texts are in several languages ({named}): stems and stop words are of one, and labels may go with "
+            "the language in place of what is said",
+        )
 
 
 def _of_labels(parsed: Parsed, counts: Counted) -> Iterator[tuple[str, str]]:
@@ -93,13 +151,16 @@ def _of_labels(parsed: Parsed, counts: Counted) -> Iterator[tuple[str, str]]:
     if len(single):
         yield (
             "labels_with_one_row",
-            f"{len(single):,} labels have one row each, as {_named(counts.labels, single)}: they cannot be both "
-            "trained on and tested",
+            f"{counted(len(single), 'label', 'has/have')} one row{'' if len(single) == 1 else ' each'}, as "
+            f"{_named(counts.labels, single)}: such a label cannot be both trained on and tested",
         )
     unseen = np.flatnonzero((counts.train == 0) & (counts.test > 0))
     if len(unseen):
         named = _named(counts.labels, unseen)
-        yield "labels_in_test_alone", f"{len(unseen):,} labels are in the test part and not in training, as {named}"
+        yield (
+            "labels_in_test_alone",
+            f"{counted(len(unseen), 'label', 'is/are')} in the test part and not in training, as {named}",
+        )
     if len(counts.labels) == 1:
         yield (
             "one_label",
@@ -156,8 +217,10 @@ def _named(labels: Sequence[str], chosen: NDArray[np.int64] | Sequence[int]) -> 
     return ", ".join(f"'{shorten(labels[int(at)])}'" for at in chosen[:3])
 
 
-def _widths(parsed: Parsed) -> NDArray[np.int64]:
-    return np.diff(parsed.X.indptr if parsed.X is not None else parsed.texts.offsets)  # type: ignore[union-attr]
+def widths(parsed: Parsed) -> NDArray[np.int64]:
+    """How long rows are, shape (n,): bytes of text, and features that are not zero."""
+    found = np.zeros(parsed.n_rows, np.int64) if parsed.X is None else np.diff(parsed.X.indptr).astype(np.int64)
+    return found if parsed.texts is None else found + np.diff(parsed.texts.offsets)
 
 
 def _text_keys(texts: Texts) -> NDArray[np.uint64]:
@@ -170,8 +233,16 @@ def _text_keys(texts: Texts) -> NDArray[np.uint64]:
 
 def _row_keys(X: csr_matrix) -> NDArray[np.uint64]:
     """Of each row the sum of its entries' hashes."""
-    entries = _mixed(X.data.view(np.uint64) ^ _mixed(X.indices.astype(np.uint64) + np.uint64(1)))
-    return _sums(entries, np.asarray(X.indptr))
+    indptr = np.asarray(X.indptr, np.int64)
+    keys = np.zeros(X.shape[0], np.uint64)
+    # a block at a time, as several arrays of 64 bits an entry are made of it
+    cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], _BLOCK), "right") - 1
+    bounds = np.unique([*cuts.tolist(), 0, len(keys)]).tolist()
+    for begin, end in pairwise(bounds):
+        entries = slice(indptr[begin], indptr[end])
+        mixed = _mixed(X.data[entries].view(np.uint64) ^ _mixed(X.indices[entries].astype(np.uint64) + np.uint64(1)))
+        keys[begin:end] = _sums(mixed, indptr[begin : end + 1] - indptr[begin])
+    return keys
 
 
 def _label_keys(parsed: Parsed) -> NDArray[np.uint64]:

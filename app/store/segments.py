@@ -13,6 +13,8 @@ from scipy.sparse import csr_matrix, vstack
 
 from app.formats.labels import PARTS, TRAIN
 from app.formats.table import Parsed, Texts, shorten
+from app.plurals import counted
+from app.schemas.tables import TableColumns
 
 
 class DoesNotFitError(ValueError):
@@ -106,21 +108,22 @@ def extended(
     if old.weights is not None or new.weights is not None:
         weights = np.concatenate([_weights(old), _weights(new)])
     split = _split(old, new, part)
+    texts, all_rows, names, X = None, None, None, None
     if new.texts is not None:
         texts = joined_texts([*(each for each in old_segments if isinstance(each, Texts)), new.texts])
-        whole = Parsed("text", labels, y, split, texts=texts, weights=weights, label_indptr=indptr)
-        return Extended(whole, None, new.texts)
-    assert new.X is not None
-    matrices = [each for each in old_segments if isinstance(each, csr_matrix)]
-    names, X = _columns(old, new, matrices[0].shape[1])
-    wide = [_widened(matrix, X.shape[1]) for matrix in matrices]
-    whole = Parsed("sparse", labels, y, split, stacked([*wide, X]), None, names, weights, indptr)
-    return Extended(whole, X, None)
+    if new.X is not None:
+        matrices = [each for each in old_segments if isinstance(each, csr_matrix)]
+        names, X = _columns(old, new, matrices[0].shape[1])
+        all_rows = stacked([*(_widened(matrix, X.shape[1]) for matrix in matrices), X])
+    ids = None if old.ids is None and new.ids is None else joined_texts([_ids(old), _ids(new)])
+    columns = _reported(old, new)
+    whole = Parsed(old.kind, labels, y, split, all_rows, texts, names, weights, indptr, columns, ids)
+    return Extended(whole, X, new.texts)
 
 
 def _check_fit(old: Parsed, new: Parsed, part: str | None, same_columns: bool) -> None:
     if old.kind != new.kind:
-        kinds = {"text": "texts", "sparse": "numbers"}
+        kinds = {"text": "texts", "sparse": "numbers", "table": "a table of several kinds of columns"}
         raise DoesNotFitError(f"the dataset holds {kinds[old.kind]}, the new rows {kinds[new.kind]}")
     if (old.label_indptr is None) != (new.label_indptr is None):
         one, sets = "one label a row", "sets of labels"
@@ -133,15 +136,33 @@ def _check_fit(old: Parsed, new: Parsed, part: str | None, same_columns: bool) -
         raise DoesNotFitError(f"the dataset {detail}")
     if part is not None and new.split is not None:
         raise DoesNotFitError("the new rows have a split of their own, and the request names a part")
-    if same_columns and old.feature_names is not None and new.feature_names is not None:
+    if old.columns is not None and new.columns is not None:
+        for name in ("texts", "numbers", "categories"):
+            before, after = set(getattr(old.columns, name)), set(getattr(new.columns, name))
+            if before != after:
+                raise DoesNotFitError(f"the {name} of the dataset are other columns than those of the new rows")
+    elif same_columns and old.feature_names is not None and new.feature_names is not None:
         odd = sorted({*old.feature_names} ^ {*new.feature_names})
         if odd:
             whose = "the new rows lack" if odd[0] in old.feature_names else "the dataset lacks"
-            raise DoesNotFitError(f"{len(odd)} column(s) are not in both; {whose} '{shorten(odd[0])}'")
+            raise DoesNotFitError(f"{counted(len(odd), 'column', 'is/are')} not in both; {whose} '{shorten(odd[0])}'")
 
 
 def _moved(rows: Parsed, place: dict[str, int]) -> NDArray[np.int32]:
     return np.array([place[label] for label in rows.labels], np.int32)[np.asarray(rows.y)]
+
+
+def _reported(old: Parsed, new: Parsed) -> TableColumns | None:
+    """What is kept of the columns: a value may be missing where it might before."""
+    if old.columns is None or new.columns is None:
+        return old.columns
+    left_out = new.columns.left_out | old.columns.left_out
+    missing = old.columns.missing or new.columns.missing
+    return old.columns.model_copy(update={"left_out": left_out, "missing": missing})
+
+
+def _ids(rows: Parsed) -> Texts:
+    return Texts(np.empty(0, np.uint8), np.zeros(rows.n_rows + 1, np.int64)) if rows.ids is None else rows.ids
 
 
 def _weights(rows: Parsed) -> NDArray[np.float64]:

@@ -9,6 +9,8 @@ from app.api.auth import VIEWER
 from app.api.parameters import Db, PageToken, Ref
 from app.schemas.datasets import DatasetFormat
 from app.services import datasets
+from app.services.import_options import COLUMNAR
+from app.services.spread import intervals, overlaps, spreads
 from app.web.rendering import Call, render
 from app.web.routing import pages
 
@@ -23,7 +25,7 @@ def list_datasets(request: Request, session: Db, page_token: PageToken = None) -
     """All datasets, and the form to upload another."""
     page = datasets.page(session, PAGE_SIZE, page_token)
     call = Call(f"/datasets?page_size={PAGE_SIZE}", f"client.datasets.list({PAGE_SIZE})")
-    return render(request, "datasets.html", page=page, formats=_FORMATS, call=call)
+    return render(request, "datasets.html", page=page, formats=_FORMATS, columnar=sorted(COLUMNAR), call=call)
 
 
 @router.get("/datasets/{ref}", dependencies=[VIEWER])
@@ -47,5 +49,8 @@ def show_dataset(
         rows=rows,
         offset=offset,
         n_rows=N_ROWS,
+        spreads=spreads(dataset.kind, statistics) if statistics else [],
+        overlaps=overlaps(statistics) if statistics else [],
+        intervals=intervals,
         call=call,
     )

@@ -5,13 +5,13 @@ from starlette.responses import Response
 
 from app.api.auth import VIEWER
 from app.api.parameters import Db, PageToken, Ref
-from app.services import hierarchies
+from app.services import datasets, hierarchies
 from app.web.rendering import Call, render
 from app.web.routing import pages
 
 router = pages()
 
-PAGE_SIZE = 50
+PAGE_SIZE, MOST_OFFERED = 50, 1000
 
 
 @router.get("/hierarchies", dependencies=[VIEWER])
@@ -27,4 +27,6 @@ def show_hierarchy(request: Request, session: Db, ref: Ref) -> Response:
     """One hierarchy as a tree."""
     found = hierarchies.get(session, ref)
     call = Call(f"/hierarchies/{found.name}/nodes?parent=root", f"client.hierarchies.nodes({found.name!r}, 'root')")
-    return render(request, "hierarchy.html", hierarchy=found, call=call)
+    others = [each for each in hierarchies.page(session, MOST_OFFERED).items if each.id != found.id]
+    counted = [each for each in datasets.page(session, MOST_OFFERED).items if each.state == "ready"]
+    return render(request, "hierarchy.html", hierarchy=found, others=others, datasets=counted, call=call)

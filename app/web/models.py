@@ -9,9 +9,9 @@ from starlette.responses import Response
 from app.api.auth import VIEWER
 from app.api.parameters import Db, Number, PageToken, Ref
 from app.errors import NotFound
-from app.schemas.evaluations import Evaluation
+from app.schemas.evaluations import ConfusedPair, Evaluation
 from app.schemas.names import NAME_PATTERN
-from app.services import comparisons, datasets, evaluations, models
+from app.services import codes, comparisons, datasets, evaluations, explanations, feedback, models, rules, thresholds
 from app.services.comparisons import Side
 from app.services.evaluations import LabelOrder
 from app.web.rendering import Call, render
@@ -19,7 +19,7 @@ from app.web.routing import pages
 
 router = pages()
 
-PAGE_SIZE, N_LABELS, N_PAIRS = 50, 50, 30
+PAGE_SIZE, N_LABELS, N_PAIRS, N_FEEDBACK = 50, 50, 30, 20
 _Version = Annotated[str | None, Query(pattern=NAME_PATTERN)]
 
 
@@ -37,7 +37,9 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
     model = models.get(session, ref)
     versions = models.version_page(session, ref, PAGE_SIZE, page_token)
     call = Call(f"/models/{model.name}", f"client.models.get({model.name!r})")
-    return render(request, "model.html", model=model, versions=versions, call=call)
+    reported = feedback.page(session, ref, N_FEEDBACK, None, True)
+    again = rules.of_model(session, model.id)
+    return render(request, "model.html", model=model, versions=versions, feedback=reported, rules=again, call=call)
 
 
 @router.get("/models/{ref}/versions/{number}", dependencies=[VIEWER])
@@ -55,6 +57,7 @@ def show_version(
     measured = evaluations.page(session, 100, model=model.name, version=number).items
     chosen = _chosen(measured, evaluation)
     name = model.name
+    pairs = evaluations.confusions(session, chosen.id, None, N_PAIRS).pairs if chosen else []
     return render(
         request,
         "version.html",
@@ -63,8 +66,14 @@ def show_version(
         evaluations=measured,
         chosen=chosen,
         labels=evaluations.labels(session, chosen.id, offset, N_LABELS, None, order) if chosen else None,
-        pairs=evaluations.confusions(session, chosen.id, None, N_PAIRS).pairs if chosen else [],
+        pairs=pairs,
+        levels=_levels(chosen, pairs),
         selection=models.selection(session, ref, number),
+        tells_probabilities=thresholds.are_kept(
+            request.app.state.models, request.state.key.workspace, model.id, number
+        ),
+        weighs=explanations.weighs_features(request.app.state.models, request.state.key.workspace, model.id, number),
+        coded=codes.is_coded(request.app.state.models, request.state.key.workspace, model.id, number),
         order=order,
         offset=offset,
         n_labels=N_LABELS,
@@ -94,6 +103,13 @@ def _chosen(measured: list[Evaluation], id: str | None) -> Evaluation | None:
     if id is not None and all(each.id != id for each in measured):
         raise NotFound("This version has no such evaluation.")
     return next((each for each in measured if id in (None, each.id)), None)
+
+
+def _levels(chosen: Evaluation | None, pairs: list[ConfusedPair]) -> list[int]:
+    """Those that labels are confused at: sets along a tree have none that is all labels."""
+    if chosen is None or not pairs:
+        return []
+    return sorted({measure.level for measure in chosen.measures if measure.level >= pairs[0].level})
 
 
 def _source(_session: Session, name: str, number: int, chosen: Evaluation | None) -> Call:

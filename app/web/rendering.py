@@ -23,10 +23,12 @@ NAVIGATION = (
     ("/datasets", "Datasets"),
     ("/hierarchies", "Hierarchies"),
     ("/train", "Train"),
+    ("/tune", "Tune"),
     ("/jobs", "Jobs"),
     ("/models", "Models"),
     ("/playground", "Playground"),
     ("/keys", "Keys"),
+    ("/audit", "Audit"),
     ("/docs", "API"),
 )
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -116,7 +118,7 @@ def size(n_bytes: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds, minutes, hours."""
+    """Seconds, minutes, hours; from two days on days."""
     if seconds is None:
         return "–"
     if seconds < 1:
@@ -125,22 +127,23 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.1f}\u202fs"
     if seconds < 3600:
         return f"{int(seconds // 60)}\u202fmin {int(seconds % 60)}\u202fs"
-    return f"{int(seconds // 3600)}\u202fh {int(seconds % 3600 // 60)}\u202fmin"
+    if seconds < 172_800:
+        return f"{int(seconds // 3600)}\u202fh {int(seconds % 3600 // 60)}\u202fmin"
+    return f"{number(int(seconds // 86_400))}\u202fd {int(seconds % 86_400 // 3600)}\u202fh"
 
 
 def ago(moment: datetime | None) -> str:
-    """How long ago a moment was, roughly."""
+    """How long ago a moment was, or in how long it comes, roughly."""
     if moment is None:
         return "–"
     seconds = (datetime.now(UTC) - moment).total_seconds()
     for most, unit, name in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"), (86400 * 60, 86400, "days")):
-        if seconds < most:
-            count = int(seconds // unit)
-            return (
-                "just now"
-                if name == "s" and count < 5
-                else f"{count}\u202f{name} ago".replace("1\u202fdays", "1\u202fday")
-            )
+        if abs(seconds) < most:
+            count = int(abs(seconds) // unit)
+            if name == "s" and count < 5:
+                return "just now"
+            length = f"{count}\u202f{name.removesuffix('s') if name == 'days' and count == 1 else name}"
+            return f"{length} ago" if seconds > 0 else f"in {length}"
     return moment.date().isoformat()
 
 
@@ -154,6 +157,11 @@ _environment = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
+    cache_size=-1,
+    auto_reload=False,
 )
 _environment.filters.update(number=number, percent=percent, size=size, duration=duration, ago=ago)
 _environment.globals.update(asset=assets.address, release=VERSION)
+# all of them now: those of a release that is installed while this one runs may want what it does not give them
+for _name in _environment.list_templates():
+    _environment.get_template(_name)

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -133,10 +133,24 @@ def _run(arguments: list[str], seconds: float, check: Callable[[], None]) -> Non
         raise RuntimeError(f"the process that reads a hierarchy ended with status {status}")
 
 
-def _refuse_network(event: str, _: tuple[Any, ...]) -> None:
-    """Files may name addresses; whatever library reads them, none of these is asked."""
-    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request"):
-        raise PermissionError("the process that reads label trees asks nothing of a network")
+def _refusing_all_but(own: Iterable[str]) -> Callable[[str, tuple[Any, ...]], None]:
+    """What refuses, as an audit hook, to ask networks, or files beside ``own`` and Python's, which a file may name."""
+    read = tuple(os.path.realpath(path) for path in (*own, *sys.path, sys.prefix, sys.base_prefix))
+
+    def refuse(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request"):
+            raise PermissionError("the process that reads label trees asks nothing of a network")
+        if event == "open" and isinstance(arguments[0], str) and not _is_among(arguments[0], read):
+            raise PermissionError("the process that reads label trees reads no other file")
+
+    return refuse
+
+
+def _is_among(path: str, read: tuple[str, ...]) -> bool:
+    # A folder itself holds nothing; temporary files without a name are made in it, and opened again by their number.
+    if path.startswith("/proc/self/fd/") or os.path.isdir(path):
+        return True
+    return os.path.realpath(path).startswith(read)
 
 
 def _end_with_the_caller() -> None:
@@ -146,5 +160,6 @@ def _end_with_the_caller() -> None:
 
 
 if __name__ == "__main__":
-    sys.addaudithook(_refuse_network)
+    tempfile.tempdir = sys.argv[5]
+    sys.addaudithook(_refusing_all_but([sys.argv[1], sys.argv[5]]))
     main(*sys.argv[1:])

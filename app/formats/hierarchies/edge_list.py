@@ -127,9 +127,9 @@ def _columns(line: int, text: str, delimiter: str, options: HierarchyOptions) ->
         if asked is not None and not found:
             raise row_error(line, f"the header has no single column '{shorten(asked)}', which {option} names", asked)
     width = max((at + 1 for at, cell in enumerate(header) if cell), default=0)
-    told = {"label": header[label], "parent": header[parent], "delimiter": _spoken(delimiter), "header": str(line)}
-    told |= {"names": ", ".join(header[at] for at in names.values())} if names else {}
-    return _Layout(line, delimiter, width, len(header), parent, label, notation, names, told)
+    reported = {"label": header[label], "parent": header[parent], "delimiter": _spoken(delimiter), "header": str(line)}
+    reported |= {"names": ", ".join(header[at] for at in names.values())} if names else {}
+    return _Layout(line, delimiter, width, len(header), parent, label, notation, names, reported)
 
 
 def _column(header: Sequence[str], given: str | None, usual: Sequence[str]) -> int | None:
@@ -145,8 +145,8 @@ def _column(header: Sequence[str], given: str | None, usual: Sequence[str]) -> i
 
 def _label(row: Sequence[str], layout: _Layout, language: str, languages: Sequence[str] | None) -> Label:
     names = Names(languages)
-    for told, at in layout.names.items():
-        names.prefer(row[at], told or language)
+    for reported, at in layout.names.items():
+        names.prefer(row[at], reported or language)
     notation = None if layout.notation is None else row[layout.notation].strip() or None
     return Label(notation=notation, names=names.preferred)
 

@@ -9,6 +9,7 @@ from app.formats.hierarchies.several_parents import TreeRule, chosen, cycles, lo
 from app.formats.hierarchies.vocabulary import Dropped
 from app.formats.labels import label_problem
 from app.formats.table import MAX_REPORTED, Problems, row_error, shorten
+from app.plurals import counted
 from solvers.labels.taxonomy import ROOT, Taxonomy
 
 MAX_FAULTS = 10_000
@@ -230,7 +231,7 @@ class Edges:
                 shown = " < ".join(map(_name, cycle[: _NAMED + 1]))
                 shown += " < ..." if len(cycle) > _NAMED + 1 else ""
                 line = min(self._above[name].line for name in cycle)
-                self.fault(line, f"{len(cycle)} node(s) are in a cycle: {shown} < {_name(cycle[0])}")
+                self.fault(line, f"{counted(len(cycle), 'node', 'is/are')} in a cycle: {shown} < {_name(cycle[0])}")
         self._problems.uncounted(max(0, n_found - MAX_REPORTED))
 
 

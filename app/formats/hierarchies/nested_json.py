@@ -67,11 +67,11 @@ class _Nodes:
         names = Names(self._languages)
         if self._label != self._name:
             names.prefer(_value(entry, self._name) or "", self._options.language)
-        told = Label(
+        reported = Label(
             notation=None if notation is None else _value(entry, notation, numbers=True), names=names.preferred
         )
-        if told != Label():
-            self.labels.setdefault(label.strip(), told)
+        if reported != Label():
+            self.labels.setdefault(label.strip(), reported)
 
 
 def _listed(parent: str, entry: Entry, edges: Edges, nodes: _Nodes) -> list[tuple[str, Entry]]:

@@ -118,16 +118,16 @@ def _check_contexts(text: str) -> None:
 
 
 def _remote_contexts(document: Any) -> Iterator[str]:
-    waiting = [document]
+    # with each value, whether it stands for a context: lists of them may hold lists, whatever the standard says
+    waiting = [(document, False)]
     while waiting:
-        value = waiting.pop()
+        value, is_context = waiting.pop()
         if isinstance(value, list):
-            waiting += value
+            waiting += [(each, is_context) for each in value]
         elif isinstance(value, dict):
-            for key, inner in value.items():
-                if key in ("@context", "@import"):
-                    yield from (each for each in (inner if isinstance(inner, list) else [inner]) if type(each) is str)
-                waiting.append(inner)
+            waiting += [(inner, key in ("@context", "@import")) for key, inner in value.items()]
+        elif is_context and isinstance(value, str):
+            yield value
 
 
 def _not_rdf(error: Exception, syntax: str, content: str | bytes) -> FormatError:

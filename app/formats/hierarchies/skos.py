@@ -132,6 +132,8 @@ class _Reading:
         elif str(node).startswith(NO_BASE):
             where = f"'{shorten(str(node).removeprefix(NO_BASE))}' is a relative URI"
             self._edges.fault(self._line(node), f"{where}, and the file has no base; base=URI gives it one")
+        elif str(node) != str(node).strip():
+            self._edges.fault(self._line(node), f"'{shorten(str(node))}' is no URI: it begins or ends with a blank")
         if self._options.label == "notation" and self._notation(node) is None and not deprecated:
             self._edges.fault(self._line(node), f"'{shorten(str(node))}' has no notation")
         names = self._names(node)

@@ -5,11 +5,13 @@ from app.store.tables.base import InWorkspace, Owned, Table
 from app.store.tables.data import Dataset, DatasetVersion, Hierarchy, HierarchyNode, RetiredLabel
 from app.store.tables.evaluations import Evaluation, EvaluationConfusion, EvaluationLabel, EvaluationMeasure
 from app.store.tables.jobs import Checkpoint, Job, JobLogLine, Step
-from app.store.tables.models import Alias, Feedback, Metric, Model, ModelVersion
+from app.store.tables.models import Alias, AnswerCount, Feedback, Metric, Model, ModelVersion
 from app.store.tables.pools import Slot, Worker
+from app.store.tables.rules import Rule, RuleRun
 
 __all__ = [
     "Alias",
+    "AnswerCount",
     "AuditEntry",
     "Checkpoint",
     "Dataset",
@@ -31,6 +33,8 @@ __all__ = [
     "ModelVersion",
     "Owned",
     "RetiredLabel",
+    "Rule",
+    "RuleRun",
     "SignIn",
     "Slot",
     "Step",

@@ -32,6 +32,7 @@ class Evaluation(Owned, Table):
     path: Mapped[str] = mapped_column(String(255))
     rows_sha256: Mapped[str] = mapped_column(String(64))
     code_version: Mapped[str] = mapped_column(String(32))
+    microseconds_per_row: Mapped[float | None]
     created_at: Mapped[float]
 
 

@@ -15,10 +15,20 @@ class Job(Owned, Table):
     __table_args__ = (
         Index("ix_jobs_state_lease", "state", "lease_until"),
         Index("ix_jobs_workspace_id", "workspace", "id"),
+        Index("ix_jobs_parent_id", "parent_id"),
+        Index("ix_jobs_workspace_state_id", "workspace", "state", "id"),
+        Index("ix_jobs_queue_state_finished", "queue", "state", "finished_at"),
+        # what is taken next of each key
+        Index("ix_jobs_next", "queue", "state", "priority", "workspace", "owner", "created_at", "id"),
+        # when each workspace, and each key, was last served
+        Index("ix_jobs_served", "queue", "workspace", "started_at"),
+        Index("ix_jobs_key_served", "queue", "workspace", "owner", "started_at"),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))
+    # the tuning that a trial belongs to; jobs are never deleted
+    parent_id: Mapped[str | None] = mapped_column(String(32))
     state: Mapped[str] = mapped_column(String(16))
     queue: Mapped[str] = mapped_column(String(64))
     dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id", ondelete="SET NULL"), index=True)
@@ -31,6 +41,8 @@ class Job(Owned, Table):
     time_limit: Mapped[float | None]
     # why it was queued again, the last time that it was
     queued_again: Mapped[str | None] = mapped_column(String(255))
+    # the span of the request that made it, as W3C's traceparent
+    trace: Mapped[str | None] = mapped_column(String(64))
     attempt: Mapped[int] = mapped_column(Integer)
     losses: Mapped[int] = mapped_column(Integer)
     worker: Mapped[str | None] = mapped_column(String(128))

@@ -89,6 +89,18 @@ class Alias(Table):
     revision: Mapped[int] = mapped_column(Integer)
 
 
+class AnswerCount(Table):
+    """How often a version gave an answer with one label, or with a score in one bin, on one day (since 1970, UTC)."""
+
+    __tablename__ = "answer_counts"
+
+    version_id: Mapped[str] = mapped_column(ForeignKey("model_versions.id", ondelete="CASCADE"), primary_key=True)
+    day: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    place: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    n: Mapped[int]
+
+
 class Feedback(Owned, Table):
     """The right labels of one instance, as the key ``owner`` has told them; ``job_id`` is the append that took it."""
 

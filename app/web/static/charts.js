@@ -44,7 +44,8 @@ function layout(given) {
     margin: { l: 8, r: 8, t: 28, b: 8 },
     hovermode: "closest",
     showlegend: false,
-    legend: { orientation: "h", y: 1.12, x: 0 },
+    // at the top of the chart, whatever its height
+    legend: { orientation: "h", yref: "container", yanchor: "top", y: 1, x: 0 },
     colorway: [colour("--accent"), colour("--good"), colour("--warn"), colour("--bad")],
     ...given,
     title: given.title ? { font: { size: 13 }, x: 0, xanchor: "left", ...given.title } : undefined,

@@ -2,6 +2,7 @@
 
 import { get, prefix } from "./api.js";
 import { draw } from "./charts.js";
+import { drawSpreads } from "./spread.js";
 
 const importing = document.getElementById("importing");
 if (importing?.dataset.job) {
@@ -18,17 +19,17 @@ if (importing?.dataset.job) {
 
 const histogram = document.getElementById("histogram");
 if (histogram) {
-  const { classes, n_test: nTest } = await get(histogram.dataset.path);
+  const statistics = await get(histogram.dataset.path);
+  const { classes } = statistics;
+  const parts = [["train", ""], ["test", " to test"], ["validation", " for validation"]].filter(([part], at) => !at || classes.some((each) => each[part]));
   // names may be anything: they are shown as text, as Plotly takes some markup in labels
   const plain = (label) => label.replaceAll("&", "&amp;").replaceAll("<", "&lt;").slice(0, 60);
   await draw(histogram, () => ({
-    traces: [
-      { type: "bar", name: "train", x: classes.map((_, i) => i + 1), y: classes.map((each) => each.train), text: classes.map((each) => plain(each.label)), textposition: "none", hovertemplate: "%{text}: %{y}<extra></extra>" },
-      ...(nTest ? [{ type: "bar", name: "test", x: classes.map((_, i) => i + 1), y: classes.map((each) => each.test), text: classes.map((each) => plain(each.label)), textposition: "none", hovertemplate: "%{text}: %{y} to test<extra></extra>" }] : []),
-    ],
+    traces: parts.map(([part, said]) => ({ type: "bar", name: part, x: classes.map((_, i) => i + 1), y: classes.map((each) => each[part]), text: classes.map((each) => plain(each.label)), textposition: "none", hovertemplate: `%{text}: %{y}${said}<extra></extra>` })),
     layout: {
-      barmode: "stack", bargap: classes.length > 60 ? 0 : 0.2, showlegend: nTest > 0,
-      xaxis: { title: { text: "Class, the largest first" }, tickformat: "d" }, yaxis: { title: { text: "Rows" } },
+      barmode: "stack", bargap: classes.length > 60 ? 0 : 0.2, showlegend: parts.length > 1,
+      xaxis: classes.length > 12 ? { title: { text: "Class, the largest first" }, tickformat: "d" } : { tickvals: classes.map((_, i) => i + 1), ticktext: classes.map((each) => plain(each.label).slice(0, 20)) }, yaxis: { title: { text: "Rows" } },
     },
   }));
+  await drawSpreads(statistics);
 }

@@ -2,6 +2,7 @@
 
 import { get, prefix } from "./api.js";
 import { draw } from "./charts.js";
+import { showLanes } from "./lanes.js";
 import { badge, duration, element, number, percent } from "./words.js";
 
 const page = document.getElementById("job");
@@ -100,6 +101,7 @@ function redraw() {
       stale = false;
       await curves();
       await table();
+      showLanes(document.getElementById("lanes"), steps);
     }
     drawing = false;
   });

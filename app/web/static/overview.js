@@ -1,12 +1,14 @@
 // The overview, kept up to date while somebody looks at it: one call of the API every other second.
 
 import { get, prefix } from "./api.js";
+import { showLanes } from "./lanes.js";
 import { spark } from "./spark.js";
 import { badge, duration, element, number, percent } from "./words.js";
 
 const running = document.getElementById("running");
 const queues = document.getElementById("queues");
 const EVERY = 2000;
+const MOST_STEPS = 1000;
 
 function note({ job }) {
   const progress = job.progress;
@@ -37,6 +39,19 @@ function show(status) {
   return true;
 }
 
+// the steps of jobs in class shards, by job; each look asks for the next ones only
+const steps = new Map();
+
+async function lanes() {
+  for (const place of running.querySelectorAll("[data-lanes]")) {
+    const { job } = place.closest("[data-job]").dataset;
+    const known = steps.get(job) ?? [];
+    const found = await get(`/jobs/${job}/steps?limit=${MOST_STEPS}&after=${known.at(-1)?.number ?? -1}`);
+    steps.set(job, [...known, ...found.steps]);
+    showLanes(place, steps.get(job));
+  }
+}
+
 const tour = document.getElementById("tour");
 if (tour && localStorage.getItem("tour") !== "done") tour.hidden = false;
 document.getElementById("end-tour")?.addEventListener("click", () => {
@@ -60,6 +75,7 @@ async function look() {
         location.reload();
         return;
       }
+      await lanes();
     } catch {
       // the next look may find the service again
     }

@@ -58,3 +58,10 @@ document.addEventListener("click", (event) => {
 document.addEventListener("change", (event) => {
   if (event.target.matches("select[data-go]")) event.target.form.requestSubmit();
 });
+
+// where the pages' names stand in one line that is longer than the window, that of the page is in sight
+const here = document.querySelector(".side [aria-current]");
+if (here) {
+  const line = here.closest("nav");
+  line.scrollLeft = here.offsetLeft - line.offsetLeft - (line.clientWidth - here.offsetWidth) / 2;
+}

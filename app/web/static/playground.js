@@ -1,7 +1,11 @@
-// A model's answer to a text of one's own: labels with their probabilities, and the path along a label tree.
+// A model's answer to a text of one's own: labels with their probabilities, the path along a label tree, and why.
 
 import { call, get } from "./api.js";
+import { correction } from "./correct.js";
+import { why } from "./why.js";
 import { element, faults, number, percent } from "./words.js";
+
+const MOST_TERMS = 12;
 
 const form = document.getElementById("ask");
 const answer = document.getElementById("answer");
@@ -12,7 +16,7 @@ function instance() {
 }
 
 function bars(top) {
-  const sure = top.every((each) => each.probability !== null);
+  const sure = top.every((each) => Number.isFinite(each.probability));
   return element("ol", { class: "answers" }, ...top.map((each) => element("li", {},
     element("span", { class: "name" }, each.label),
     element("span", { class: "number" }, sure ? percent(each.probability) : `score ${number(each.score)}`),
@@ -23,15 +27,26 @@ function steps(path) {
   return element("div", {}, element("h3", {}, "Path"), element("ol", { class: "path" }, ...path.map((step) => element("li", { title: step.margin === null ? "the only child" : `margin ${number(step.margin)}` }, step.label))));
 }
 
-function show(found) {
+// a blank text has no features; of another, where the answer is explained, no part is named then
+function countsForNothing(one, asked) {
+  if (asked.text !== undefined && !asked.text.trim()) return true;
+  return one.explanation?.length > 0 && one.explanation.every((step) => !step.lifted_by.length && !step.lowered_by.length && !step.rest);
+}
+
+function show(found, asked) {
   const [one] = found.predictions;
   const parts = [element("h2", {}, one.subtree ? "Labels" : one.label)];
   if (one.subtree) parts.push(element("ul", { class: "path" }, ...one.subtree.map((node) => element("li", {}, node.label))));
   if (found.sure_from) {
-    parts.push(element("p", { class: one.sure ? "notice good" : "notice warn" }, one.sure ? `Sure enough: ${one.sure.label}, ${percent(one.sure.probability)}` : `Nothing is as sure as ${percent(found.sure_from.threshold)}.`));
+    const sure = one.sure_labels ?? (one.sure ? [one.sure] : []);
+    const none = found.sure_from.threshold === null ? "No threshold reached that precision." : `Nothing is as sure as ${percent(found.sure_from.threshold)}.`;
+    parts.push(element("p", { class: sure.length ? "notice good" : "notice warn" }, sure.length ? `Sure enough: ${sure.map((each) => `${each.label}, ${percent(each.probability)}`).join("; ")}` : none));
   }
+  if (countsForNothing(one, asked)) parts.push(element("p", { class: "notice warn" }, "Nothing in it counts for the answer: a row without any feature that the model knows has the same."));
   parts.push(bars(one.top));
   if (one.path) parts.push(steps(one.path));
+  if (one.explanation?.length) parts.push(why(one.explanation, asked.text ?? null));
+  if (answer.dataset.corrects !== undefined) parts.push(correction(found, 0, asked));
   parts.push(element("p", { class: "muted small" }, `Version ${found.version} of ${found.model}`));
   answer.replaceChildren(...parts);
   localStorage.setItem("tour", "done");
@@ -40,9 +55,11 @@ function show(found) {
 async function ask() {
   try {
     const [name, version] = [form.elements.model.value, form.elements.version.value];
-    const body = { instances: [instance()], top_k: 5 };
+    const asked = instance();
+    const body = { instances: [asked], top_k: 5 };
+    if (form.elements.explain.checked) body.explain = MOST_TERMS;
     if (form.elements.threshold.value) body.threshold = Number(form.elements.threshold.value);
-    show(await call("POST", `/models/${encodeURIComponent(name)}/predict${version}`, body));
+    show(await call("POST", `/models/${encodeURIComponent(name)}/predict${version}`, body), asked);
   } catch (error) {
     const refusal = error instanceof SyntaxError ? new Error("That is no JSON.") : error;
     answer.replaceChildren(faults(refusal));
@@ -53,8 +70,9 @@ async function example(dataset) {
   const { n_rows: n } = await get(`/datasets/${dataset}/rows?limit=1`);
   const { rows: [row] } = await get(`/datasets/${dataset}/rows?limit=1&offset=${Math.floor(Math.random() * n)}`);
   const features = { indices: (row.features ?? []).map(([index]) => index), values: (row.features ?? []).map(([, value]) => value) };
-  form.elements.instance.value = row.text ?? JSON.stringify(features);
-  form.elements.kind.value = row.text === null ? "json" : "text";
+  const isText = row.text !== null && row.record === null;
+  form.elements.instance.value = isText ? row.text : JSON.stringify(row.record === null ? features : { record: row.record });
+  form.elements.kind.value = isText ? "text" : "json";
   answer.replaceChildren(element("p", { class: "muted" }, `Row ${number(row.row)} of the dataset; its label is ${row.label ?? (row.labels ?? []).join(", ")}.`));
 }
 

@@ -1,12 +1,18 @@
 // The form for a training job. The solver's JSON schema becomes fields; what is left as it is stays out of the request.
 
 import { call, get } from "./api.js";
-import { element, faults } from "./words.js";
+import { nameAfterDataset, submitsJob } from "./jobform.js";
+import { preview, recipe } from "./recipe.js";
+import { duration, element, number, size } from "./words.js";
 
 const form = document.getElementById("train");
 const place = document.getElementById("params");
 const about = document.getElementById("about-solver");
-const [fault] = form.querySelectorAll("[data-faults]");
+const estimate = document.getElementById("estimate");
+// a field of the form is called dataset, and hides what forms have under that name
+const again = JSON.parse(form.getAttribute("data-again") ?? "null");
+// what people try first of numbers that go by powers of ten
+const TRIED = { C: ["0.01", "0.1", "1", "10", "100"], tol: ["0.1", "0.01", "0.001", "0.0001"] };
 
 function bounds(schema) {
   const least = schema.minimum ?? schema.exclusiveMinimum;
@@ -36,8 +42,16 @@ function input(name, schema) {
     return made;
   }
   const placeholder = preset === null || preset === undefined ? "by default" : typeof preset === "object" ? JSON.stringify(preset) : String(preset);
-  const numeric = schema.type === "number" || schema.type === "integer";
-  return element("input", { ...more, placeholder, inputmode: numeric ? "decimal" : null, spellcheck: "false", autocomplete: "off" });
+  if (schema.type !== "number" && schema.type !== "integer") return element("input", { ...more, placeholder, spellcheck: "false", autocomplete: "off" });
+  const [min, max] = [schema.minimum ?? schema.exclusiveMinimum, schema.maximum ?? schema.exclusiveMaximum];
+  const list = TRIED[name] ? `${id}-tried` : null;
+  return element("input", { ...more, placeholder, type: "number", step: schema.type === "integer" ? "1" : "any", min, max: max >= 1e9 ? null : max, list, autocomplete: "off" });
+}
+
+function formula(solver) {
+  if (!solver.mathml) return null;
+  const math = document.importNode(new DOMParser().parseFromString(solver.mathml, "application/xml").documentElement, true);
+  return element("div", { class: "scroll formula", tabindex: "0", role: "group", "aria-label": "What is minimised" }, element("span", { class: "muted" }, "minimise "), math);
 }
 
 function fields(solver) {
@@ -47,10 +61,14 @@ function fields(solver) {
     return element("div", { class: "field" },
       element("label", { for: `param-${name}` }, name.replaceAll("_", " ")),
       input(name, schema),
+      TRIED[name] ? element("datalist", { id: `param-${name}-tried` }, ...TRIED[name].map((each) => element("option", { value: each }))) : null,
       element("small", { id: `param-${name}-hint` }, (schema.description ?? "") + bounds(schema)));
   });
   place.replaceChildren(...labels);
-  about.replaceChildren(element("p", {}, element("strong", {}, solver.title)), element("pre", {}, solver.summary), element("p", { class: "muted small" }, solver.paper));
+  // paragraphs wrap as the page is wide; what is indented is a formula, and keeps its lines
+  const told = solver.summary.split("\n\n").map((each) => element(each.startsWith(" ") ? "pre" : "p", {}, each));
+  const text = element("details", {}, element("summary", {}, "In words"), ...told);
+  about.replaceChildren(...[element("p", {}, element("strong", {}, solver.title)), formula(solver), text, element("p", { class: "muted small" }, solver.paper)].filter(Boolean));
 }
 
 function value(field) {
@@ -67,6 +85,15 @@ function value(field) {
   }
 }
 
+const part = (kind) => form.querySelector(`[data-recipe="${kind}"]`);
+
+// texts alone have no columns, and numbers no texts: such a recipe is refused
+function fit() {
+  const { kind } = form.elements.dataset.selectedOptions[0].dataset;
+  part("text").hidden = kind === "sparse";
+  part("columns").hidden = kind === "text";
+}
+
 function request() {
   const of = (name) => form.elements[name].value;
   const params = {};
@@ -79,37 +106,87 @@ function request() {
   for (const [name, preset] of [["seed", "0"], ["threads", "1"], ["test_fraction", "0.2"]]) {
     if (of(name) !== "" && of(name) !== preset) body[name] = Number(of(name));
   }
-  const text = {};
-  for (const field of form.querySelectorAll("[data-text]")) {
-    const preset = field.querySelector("option[selected]")?.value ?? field.dataset.preset;
-    if (field.value !== "" && field.value !== preset) text[field.dataset.text] = JSON.parse(field.value);
+  for (const kind of ["text", "columns"].filter((each) => !part(each).hidden)) {
+    // parts of a recipe that the form has no field for stay as they were
+    const kept = Object.entries(again?.[kind] ?? {}).filter(([name]) => !form.querySelector(`[data-${kind}="${name}"]`));
+    const said = { ...recipe(form, kind), ...Object.fromEntries(kept) };
+    if (Object.keys(said).length) body[kind] = said;
   }
-  if (Object.keys(text).length) body.text = text;
+  if (form.elements.warm_start?.checked) body.warm_start = form.elements.warm_start.value;
+  if (form.elements.keep_duals.checked) body.keep_duals = true;
   return body;
 }
 
-let named = form.elements.model.value;
+function set(field, value_) {
+  const text = field.dataset.type === "choice" || typeof value_ === "object" ? JSON.stringify(value_) : String(value_);
+  if (field.matches("select") && ![...field.options].some((option) => option.value === text)) field.append(element("option", {}, text));
+  field.value = text;
+}
+
+// As a version was trained.
+function fill() {
+  for (const name of ["hierarchy", "seed", "threads", "test_fraction"]) if (again[name] !== undefined) set(form.elements[name], again[name]);
+  for (const [name, given] of Object.entries(again.params ?? {})) {
+    const field = document.getElementById(`param-${name}`);
+    if (field) set(field, given);
+  }
+  for (const kind of ["text", "columns"]) {
+    for (const field of form.querySelectorAll(`[data-${kind}]`)) {
+      const given = again[kind]?.[field.dataset[kind]];
+      if (given !== undefined && given !== null) set(field, given);
+    }
+  }
+  form.elements.keep_duals.checked = again.keep_duals === true;
+}
+
+function told(plan) {
+  const parts = [];
+  if (plan.memory_bytes !== null) parts.push(`about ${size(plan.memory_bytes)} of memory for its arrays`);
+  if (plan.earlier !== null) {
+    const { n_jobs: n, seconds } = plan.earlier;
+    const span = n === 1 ? duration(seconds.most) : `${duration(seconds.least)} to ${duration(seconds.most)}`;
+    parts.push(`${span}, as the last ${n === 1 ? "training" : `${number(n)} trainings`} of this dataset by this method`);
+  }
+  if (plan.earlier === null) parts.push("no estimate of its time, as this method has not been trained on this dataset yet");
+  return `It will take ${parts.join("; ")}.`.replace("take no", "take: no");
+}
+
+let asked = 0;
+let waiting;
+// What the job will take, and what is wrong with it, before it is queued.
+function plan() {
+  clearTimeout(waiting);
+  waiting = setTimeout(async () => {
+    if (!form.checkValidity()) return;
+    const mine = ++asked;
+    try {
+      const found = await call("POST", "/jobs/plan", request());
+      if (mine === asked) estimate.textContent = told(found);
+    } catch (error) {
+      if (mine === asked) estimate.textContent = [error.message, ...(error.lines ?? [])].join(" ");
+    }
+  }, 300);
+}
+form.addEventListener("change", plan);
+const editor = document.getElementById("recipe");
+editor.addEventListener("input", () => preview(request));
+// a row is looked at only where somebody looks
+editor.closest("details").addEventListener("toggle", () => preview(request));
 form.elements.dataset.addEventListener("change", () => {
-  if (form.elements.model.value === named) form.elements.model.value = form.elements.dataset.value;
-  named = form.elements.dataset.value;
+  fit();
+  preview(request);
 });
+fit();
+
+nameAfterDataset(form);
 
 async function choose() {
   fields(await get(`/solvers/${form.elements.solver.value}`));
+  if (again && form.elements.solver.value === again.solver) fill();
+  plan();
 }
 
 form.elements.solver.addEventListener("change", choose);
-form.addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const button = form.querySelector("button.primary");
-  button.disabled = true;
-  fault.replaceChildren();
-  try {
-    const job = await call("POST", "/jobs", request());
-    location.assign(`/jobs/${job.id}`);
-  } catch (error) {
-    fault.replaceChildren(faults(error));
-    button.disabled = false;
-  }
-});
+submitsJob(form, request, "/jobs");
+if (again?.solver) form.elements.solver.value = again.solver;
 choose();

@@ -1,24 +1,45 @@
-// A label tree, whose nodes are fetched when they are unfolded, and found by their names.
+// A label tree, whose nodes are fetched when they are unfolded, and found by their names; with rows, or with F1 as a colour.
 
 import { get } from "./api.js";
-import { element, faults, number } from "./words.js";
+import { element, faults, number, percent } from "./words.js";
 
 const card = document.getElementById("tree");
 const roots = card.querySelector("[data-roots]");
 const search = document.getElementById("search");
 const said = card.querySelector("[data-said]");
-const { id } = card.dataset;
+const { id, evaluation } = card.dataset;
+const language = document.getElementById("language");
+const counted = document.getElementById("counted");
+const measured = new Map();
 const AT_ONCE = 200;
 const MOST_FOUND = 100;
 let asked = 0;
 
-const children = (parent, offset) => get(`/hierarchies/${id}/nodes?parent=${encodeURIComponent(parent)}&offset=${offset}&limit=${AT_ONCE}`);
+const rows = () => (counted?.value ? `&dataset=${encodeURIComponent(counted.value)}` : "");
+const children = (parent, offset) => get(`/hierarchies/${id}/nodes?parent=${encodeURIComponent(parent)}&offset=${offset}&limit=${AT_ONCE}${rows()}`);
+
+// What is said of a node: its name in the language that was chosen, rows, and how well it is told from others.
+function facts(node) {
+  const parts = [];
+  const called = node.names[language?.value] ?? Object.values(node.names)[0];
+  if (called && called !== node.name) parts.push(element("small", { class: "muted mono" }, node.notation ?? node.name));
+  if (node.deprecated) parts.push(element("span", { class: "badge cancelling" }, node.replaced_by.length ? `use ${node.replaced_by.join(", ")}` : "deprecated"));
+  if (node.n_rows !== null) parts.push(element("small", { class: "muted number" }, `${number(node.n_rows)} rows`));
+  const found = measured.get(node.name);
+  if (found) {
+    const chip = element("span", { class: "chip number", title: `precision ${percent(found.precision)}, recall ${percent(found.recall)}, ${number(found.support)} rows` }, `F1 ${percent(found.f1, 0)}`);
+    chip.style.setProperty("--share", found.f1.toFixed(3));
+    parts.push(chip);
+  }
+  return { called: called ?? node.name, parts };
+}
 
 function item(node) {
-  const name = element("span", { class: "name" }, node.name);
-  if (!node.n_children) return element("li", {}, element("div", { class: "node leaf" }, name));
-  const button = element("button", { class: "small", type: "button", "aria-expanded": "false", "aria-label": `Children of ${node.name}` }, "+");
-  const made = element("li", {}, element("div", { class: "node" }, button, name, element("small", { class: "muted number" }, number(node.n_children))));
+  const { called, parts } = facts(node);
+  const name = element("span", { class: "name" }, called);
+  if (!node.n_children) return element("li", {}, element("div", { class: "node leaf" }, name, ...parts));
+  const button = element("button", { class: "small", type: "button", "aria-expanded": "false", "aria-label": `Children of ${called}` }, "+");
+  const made = element("li", {}, element("div", { class: "node" }, button, name, element("small", { class: "muted number", title: "Children" }, `(${number(node.n_children)})`), ...parts));
   button.addEventListener("click", () => fold(button, made, node.name));
   return made;
 }
@@ -50,7 +71,7 @@ async function more(list, parent, offset) {
 
 async function find(text) {
   const mine = ++asked;
-  const { nodes, n_nodes: n } = await get(`/hierarchies/${id}/nodes?search=${encodeURIComponent(text)}&limit=${MOST_FOUND}`);
+  const { nodes, n_nodes: n } = await get(`/hierarchies/${id}/nodes?search=${encodeURIComponent(text)}&limit=${MOST_FOUND}${rows()}`);
   if (mine !== asked) return;
   said.textContent = n > nodes.length ? `${number(n)} found, the first ${nodes.length} shown` : `${number(n)} found`;
   roots.replaceChildren(...nodes.map((node) => {
@@ -82,4 +103,16 @@ search.addEventListener("input", () => {
   waiting = setTimeout(show, 200);
 });
 search.form.addEventListener("submit", (event) => event.preventDefault());
+for (const select of [language, counted]) select?.addEventListener("change", show);
+
+// all labels of the evaluation, a thousand at a time
+async function measure() {
+  for (let offset = 0; ; offset += 1000) {
+    const { labels } = await get(`/evaluations/${evaluation}/labels?limit=1000&offset=${offset}&order=label`);
+    for (const each of labels) measured.set(each.label, each);
+    if (labels.length < 1000) return;
+  }
+}
+
+if (evaluation) await measure();
 show();

@@ -1,22 +1,40 @@
-// One file to the service, with its progress; the faults that the service finds are told below the form.
+// One file to the service, with its progress; the faults that the service finds, in its rows too, are told in the form.
 
-import { prefix, Refusal, token } from "./api.js";
-import { faults, percent, size } from "./words.js";
+import { call, get, Refusal } from "./api.js";
+import { LARGE, sendInPieces, sendWhole } from "./pieces.js";
+import { element, faults, percent, size } from "./words.js";
 
 const form = document.getElementById("upload");
 const drop = form.querySelector("[data-drop]");
 const file = form.elements.file;
 const said = form.querySelector("[data-said]");
 const bar = form.querySelector("progress");
-const FORMATS = { csv: "csv", tsv: "csv", jsonl: "jsonl", ndjson: "jsonl", json: "json", svm: "svmlight", svmlight: "svmlight", libsvm: "svmlight", txt: null };
+const FORMATS = { csv: "csv", tsv: "csv", jsonl: "jsonl", ndjson: "jsonl", json: "json", svm: "svmlight", svmlight: "svmlight", libsvm: "svmlight", parquet: "parquet", arrow: "arrow", npz: "npz", txt: null };
+const PACKED = /\.(gz|xz|zst)$/i;
+const LOOK_MILLISECONDS = 500;
+const infer = form.elements.infer_columns;
+// what was sent from this form and has faults in its rows: the next upload takes its place
+let refused = null;
+
+// columns can be told by their values where the format has columns, which is the choice then
+function offer() {
+  if (!infer) return;
+  const { value } = form.elements.format;
+  const columnar = infer.dataset.formats.split(" ").includes(value);
+  infer.disabled = value !== "" && !columnar;
+  infer.checked = columnar;
+}
+form.elements.format.addEventListener("change", offer);
 
 function chosen() {
   const [one] = file.files;
   if (!one) return;
-  const [stem, ending] = [one.name.replace(/\.[^.]*$/, ""), one.name.split(".").pop().toLowerCase()];
+  const name = one.name.replace(PACKED, "");
+  const [stem, ending] = [name.replace(/\.[^.]*$/, ""), name.split(".").pop().toLowerCase()];
   if (!form.elements.name.value) form.elements.name.value = stem.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 128);
   const format = FORMATS[ending];
   if (format && [...form.elements.format.options].some((option) => option.value === format)) form.elements.format.value = format;
+  offer();
   said.textContent = size(one.size);
 }
 
@@ -32,43 +50,78 @@ drop.addEventListener("drop", (event) => {
   chosen();
 });
 
-function send(query, body) {
-  return new Promise((resolve, reject) => {
-    const request = new XMLHttpRequest();
-    request.open("POST", `${prefix}${form.dataset.path}?${query}`);
-    request.setRequestHeader("X-CSRF-Token", token());
-    request.setRequestHeader("Content-Type", "application/octet-stream");
-    request.upload.addEventListener("progress", (event) => {
-      bar.value = event.loaded / (event.total || 1);
-      said.textContent = `${percent(bar.value, 0)} of ${size(body.size)} sent`;
-    });
-    request.addEventListener("error", () => reject(new Refusal({ detail: "The connection broke off; nothing was kept. Try again." })));
-    request.addEventListener("load", () => {
-      let answer = {};
-      try { answer = JSON.parse(request.responseText); } catch { /* told below */ }
-      if (request.status < 300) resolve(answer);
-      else reject(new Refusal(answer));
-    });
-    request.send(body);
-  });
+function progress(body) {
+  return (sent) => {
+    bar.value = sent / (body.size || 1);
+    said.textContent = `${percent(bar.value, 0)} of ${size(body.size)} sent`;
+  };
+}
+
+// Datasets may come in pieces; what else is uploaded is never so large.
+async function send(query, body) {
+  const { path } = form.dataset;
+  if (path !== "/datasets" || body.size < LARGE) return sendWhole(`${path}?${query}`, body, progress(body));
+  const sent = await sendInPieces(body, progress(body));
+  query.set("upload", sent.id);
+  const made = await call("POST", `${path}?${query}`);
+  sent.done();
+  return made;
+}
+
+// The rows of a dataset are read after its file has come; of others nothing is left to do.
+async function read(made) {
+  bar.removeAttribute("value");
+  said.replaceChildren("The rows are being read: ", element("a", { href: form.dataset.after + encodeURIComponent(made.name) }, made.name));
+  let found = made;
+  while (found.state === "importing") {
+    await new Promise((resolve) => { setTimeout(resolve, LOOK_MILLISECONDS); });
+    found = await get(`${form.dataset.path}/${made.id}`);
+  }
+  if (found.state !== "failed") return;
+  refused = found;
+  throw new Refusal(found.error ?? { detail: "The rows were not read to their end." });
+}
+
+async function replaceRefused() {
+  if (!refused) return;
+  const { id } = refused;
+  refused = null;
+  try {
+    await call("DELETE", `${form.dataset.path}/${id}`);
+  } catch (error) {
+    if (error.status !== 404) throw error;
+  }
+}
+
+function told(error) {
+  const box = faults(error);
+  if (refused) {
+    const page = element("a", { href: form.dataset.after + encodeURIComponent(refused.name) }, "the dataset's page");
+    box.append(element("p", {}, "Mend the file and upload it again: it takes the place of this one. Its faults stay on ", page, " until then."));
+  }
+  return box;
 }
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   const [body] = file.files;
   const query = new URLSearchParams();
-  for (const element of form.elements) {
-    if (element.name && element.name !== "file" && element.value) query.set(element.name, element.value);
+  for (const each of form.elements) {
+    const left = each.name === "file" || each.disabled || (each.type === "checkbox" && !each.checked);
+    if (each.name && !left && each.value) query.set(each.name, each.value);
   }
   const button = form.querySelector("button");
   button.disabled = true;
+  bar.value = 0;
   bar.hidden = false;
   form.querySelector("[data-faults]").replaceChildren();
   try {
+    await replaceRefused();
     const made = await send(query, body);
+    if (made.state === "importing") await read(made);
     location.assign(form.dataset.after + encodeURIComponent(made.name));
   } catch (error) {
-    form.querySelector("[data-faults]").replaceChildren(faults(error));
+    form.querySelector("[data-faults]").replaceChildren(told(error));
     bar.hidden = true;
     said.textContent = "";
     button.disabled = false;

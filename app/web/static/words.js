@@ -30,7 +30,8 @@ export function duration(seconds) {
   if (seconds < 1) return `${Math.round(1000 * seconds)}${thin}ms`;
   if (seconds < 60) return `${seconds.toFixed(1)}${thin}s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)}${thin}min ${Math.floor(seconds % 60)}${thin}s`;
-  return `${Math.floor(seconds / 3600)}${thin}h ${Math.floor((seconds % 3600) / 60)}${thin}min`;
+  if (seconds < 172800) return `${Math.floor(seconds / 3600)}${thin}h ${Math.floor((seconds % 3600) / 60)}${thin}min`;
+  return `${number(Math.floor(seconds / 86400))}${thin}d ${Math.floor((seconds % 86400) / 3600)}${thin}h`;
 }
 
 export function element(name, attributes = {}, ...children) {

@@ -1,0 +1,102 @@
+"""Python client for event loops: the methods of :class:`app.client.Polymargin`, each of them to be awaited.
+
+``async with AsyncPolymargin() as client: job = await client.train("papers", "topics"); await job.wait()``
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, Self, get_origin
+
+from app.client import Polymargin
+from app.remote.awaiting import AwaitingTransport, iterate, run
+
+_OURS = ("app.client", "app.remote.")
+
+
+class AsyncPolymargin:
+    """A connection to one service, for one event loop.
+
+    All that a :class:`app.client.Polymargin` has is here, and is described there. Methods are awaited, ``job.events()``
+    is for ``async for``, and the jobs and datasets that are returned have methods of the same kind. Files are read and
+    written within the loop's thread.
+
+    Parameters
+    ----------
+    url, api_key, timeout, attempts
+        As of :class:`app.client.Polymargin`.
+    """
+
+    def __init__(
+        self, url: str | None = None, api_key: str | None = None, *, timeout: float = 60.0, attempts: int = 5
+    ) -> None:
+        self._client = _Client(url, api_key, timeout=timeout, attempts=attempts)
+
+    def __getattr__(self, name: str) -> Any:
+        return _attribute(self._client, name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *dir(self._client)]
+
+    async def close(self) -> None:
+        await run(self._client.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+
+class _Client(Polymargin):
+    _connect = AwaitingTransport
+
+
+class _Awaited:
+    """A part of the client, or a job or dataset, whose methods are awaited."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __getattr__(self, name: str) -> Any:
+        return _attribute(self._value, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._value)
+
+    def __repr__(self) -> str:
+        return repr(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._value == (other._value if isinstance(other, _Awaited) else other))
+
+    __hash__ = None  # type: ignore[assignment]  # as of the bodies within
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
+    value = getattr(owner, name)
+    if inspect.ismethod(value) and value.__func__.__module__.startswith(_OURS):
+        return _awaiting(value)
+    return _shown(value)
+
+
+def _awaiting(method: Callable[..., Any]) -> Callable[..., Any]:
+    if get_origin(inspect.signature(method).return_annotation) is Iterator:
+
+        @functools.wraps(method)
+        def each(*args: Any, **kwargs: Any) -> Any:
+            return iterate(method(*args, **kwargs))
+
+        return each
+
+    @functools.wraps(method)
+    async def awaited(*args: Any, **kwargs: Any) -> Any:
+        return _shown(await run(method, *args, **kwargs))
+
+    return awaited
+
+
+def _shown(value: Any) -> Any:
+    return _Awaited(value) if hasattr(value, "_transport") else value

@@ -1,0 +1,125 @@
+"""Numbers as a linear machine likes them: missing ones filled in, and all of them of one size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+
+from app.features.base import InstanceError
+from app.schemas.tables import ColumnRecipe
+
+_BLOCK_ROWS = 4096
+
+
+class NumberScaling:
+    """Fitted state of columns of numbers.
+
+    A number x becomes (x - centre) / scale, where a missing one is `fill` first. Rows then have a feature for each
+    column in which some training row lacked its number: 1 where it is missing.
+
+    Parameters
+    ----------
+    recipe : ColumnRecipe
+    fill, centre, scale : float64 arrays, shape (n_columns,)
+    marked : bool array, shape (n_columns,)
+    """
+
+    def __init__(
+        self,
+        recipe: ColumnRecipe,
+        fill: npt.NDArray[np.float64],
+        centre: npt.NDArray[np.float64],
+        scale: npt.NDArray[np.float64],
+        marked: npt.NDArray[np.bool_],
+    ) -> None:
+        self._recipe, self._fill, self._centre, self._scale = recipe, fill, centre, scale
+        self.marked = marked
+        self._places = np.cumsum(marked) - 1 + len(fill)
+
+    @classmethod
+    def fit(cls, X: csr_matrix[np.float64], recipe: ColumnRecipe) -> NumberScaling:
+        """Learn from the rows of X, shape (n, n_columns), in which NaN is missing."""
+        n, d = X.shape
+        by_column = X.tocsc()
+        fill, centre, scale, marked = np.zeros(d), np.zeros(d), np.ones(d), np.zeros(d, bool)
+        column = np.empty(n)
+        for place in range(d):
+            begin, end = by_column.indptr[place], by_column.indptr[place + 1]
+            column[:] = 0.0
+            column[by_column.indices[begin:end]] = by_column.data[begin:end]
+            missing = np.isnan(column)
+            marked[place] = recipe.mark_missing and bool(missing.any())
+            there = column[~missing]
+            if not len(there):
+                continue
+            if recipe.missing != "zero":
+                fill[place] = np.median(there) if recipe.missing == "median" else there.mean()
+            column[missing] = fill[place]
+            centre[place], scale[place] = _measured(column, recipe)
+        return cls(recipe, fill, centre, scale, marked)
+
+    @classmethod
+    def from_arrays(cls, recipe: ColumnRecipe, arrays: Mapping[str, npt.NDArray[Any]]) -> NumberScaling:
+        """The state whose `arrays` these are."""
+        return cls(recipe, *(np.asarray(arrays[name]) for name in ("fill", "centre", "scale", "marked")))
+
+    @property
+    def n_features(self) -> int:
+        """Columns, and marks of missing values."""
+        return len(self._fill) + int(self.marked.sum())
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether a zero does not stay one."""
+        return bool(self._centre.any())
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """`fill`, `centre`, `scale` (float64, n_columns) and `marked` (bool, n_columns)."""
+        return {"fill": self._fill, "centre": self._centre, "scale": self._scale, "marked": self.marked}
+
+    def transform(self, X: csr_matrix[np.float64]) -> csr_matrix[np.float64]:
+        """Rows, shape (n, n_features), of rows of X, shape (n, n_columns)."""
+        missing = np.isnan(X.data)
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        marks = missing & self.marked[X.indices]
+        if self.is_dense:
+            n_columns = len(self._fill)
+            dense = np.empty((X.shape[0], n_columns))
+            for begin in range(0, X.shape[0], _BLOCK_ROWS):
+                block = X[begin : begin + _BLOCK_ROWS].toarray()
+                block = np.where(np.isnan(block), self._fill, block)
+                dense[begin : begin + _BLOCK_ROWS] = (block - self._centre) / self._scale
+            at, columns = np.nonzero(dense)
+            values = dense[at, columns]
+        else:
+            at, columns = row, X.indices.astype(np.int64)
+            values = np.where(missing, self._fill[columns], X.data) / self._scale[columns]
+        if self._recipe.scaling == "unit_norm":
+            squares = np.bincount(at, values**2, minlength=X.shape[0])
+            values = values / np.sqrt(np.where(squares > 0.0, squares, 1.0))[at]
+        places = np.concatenate([columns, self._places[X.indices[marks]]])
+        entries = (np.concatenate([values, np.ones(int(marks.sum()))]), (np.concatenate([at, row[marks]]), places))
+        scaled = csr_matrix(entries, shape=(X.shape[0], self.n_features))
+        scaled.eliminate_zeros()
+        scaled.sort_indices()
+        if not np.isfinite(scaled.data).all():
+            raise InstanceError("a number is too large to be scaled")
+        return scaled
+
+
+def _measured(column: npt.NDArray[np.float64], recipe: ColumnRecipe) -> tuple[float, float]:
+    """Centre and scale of a column; a column of one value is not scaled."""
+    if recipe.scaling == "standard":
+        centre, scale = float(column.mean()), float(column.std())
+    elif recipe.scaling == "robust":
+        lower, centre, upper = (float(value) for value in np.quantile(column, (0.25, 0.5, 0.75)))
+        scale = upper - lower
+    elif recipe.scaling == "max_abs":
+        centre, scale = 0.0, float(np.abs(column).max())
+    else:
+        centre, scale = 0.0, 1.0
+    return centre, scale if scale > 0.0 and np.isfinite(scale) else 1.0

@@ -1,0 +1,273 @@
+"""Features of tables: numbers, categories and texts side by side, learnt from the training part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix, hstack
+
+from app.features.base import Instance, InstanceError, Row
+from app.features.levels import CategoryLevels
+from app.features.scaling import NumberScaling
+from app.features.text import TextFeatures
+from app.plurals import counted
+from app.schemas.tables import ColumnRecipe, TableColumns
+from app.schemas.texts import TextRecipe
+
+_MAX_SHOWN = 40
+_TEXT = "text."
+
+
+class TableFeatures:
+    """Rows are the scaled numbers and their marks, the levels of categories, and the terms of the text.
+
+    An instance is `{"record": {column: value}}`; what it lacks, or has as null, is missing.
+    """
+
+    kind: ClassVar[str] = "table"
+
+    def __init__(
+        self,
+        columns: TableColumns,
+        recipe: ColumnRecipe,
+        scaling: NumberScaling,
+        levels: CategoryLevels,
+        text: TextFeatures | None,
+    ) -> None:
+        self._columns, self._recipe, self._scaling, self._levels, self._text = columns, recipe, scaling, levels, text
+        self._known = {*columns.texts, *columns.numbers, *columns.categories, *columns.left_out}
+
+    @classmethod
+    def fit(
+        cls,
+        columns: TableColumns,
+        names: Sequence[str],
+        X: csr_matrix[np.float64],
+        texts: Iterable[str] | None,
+        recipe: ColumnRecipe,
+        text_recipe: TextRecipe,
+    ) -> tuple[TableFeatures, csr_matrix[np.float64]]:
+        """Learn from training rows, and make features of them.
+
+        Parameters
+        ----------
+        columns : TableColumns
+        names : sequence of str
+            Of the columns of X.
+        X : csr_matrix, shape (n, n_columns)
+            Numbers, NaN where one is missing, and then a 1 for the level of each category.
+        texts : iterable of str, or None
+        recipe : ColumnRecipe
+        text_recipe : TextRecipe
+
+        Raises
+        ------
+        FitError
+            No term of the texts is left.
+        """
+        n_numbers = len(columns.numbers)
+        scaling = NumberScaling.fit(X[:, :n_numbers], recipe)
+        levels = CategoryLevels.fit(columns.categories, names[n_numbers:], X[:, n_numbers:], recipe.min_level_rows)
+        text, terms = (None, None) if texts is None else TextFeatures.fit(texts, text_recipe)
+        features = cls(columns, recipe, scaling, levels, text)
+        return features, features._beside(X, names, terms)
+
+    @classmethod
+    def from_arrays(cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> TableFeatures:
+        """The features whose `params_json` and `arrays` these are."""
+        columns = TableColumns.model_validate(params["columns"])
+        recipe = ColumnRecipe.model_validate(params["recipe"])
+        text = None
+        if params["text"] is not None:
+            of_text = {name.removeprefix(_TEXT): array for name, array in arrays.items() if name.startswith(_TEXT)}
+            text = TextFeatures.from_arrays(params["text"], of_text)
+        scaling = NumberScaling.from_arrays(recipe, arrays)
+        return cls(columns, recipe, scaling, CategoryLevels.from_arrays(columns.categories, arrays), text)
+
+    @property
+    def n_features(self) -> int:
+        """Length of a row."""
+        return self._first_term + (0 if self._text is None else self._text.n_features)
+
+    @property
+    def n_given(self) -> int:
+        """How many columns a record has."""
+        columns = self._columns
+        return len(columns.texts) + len(columns.numbers) + len(columns.categories)
+
+    @property
+    def columns(self) -> TableColumns:
+        """What a record has."""
+        return self._columns
+
+    @property
+    def _first_term(self) -> int:
+        return self._scaling.n_features + self._levels.n_features
+
+    def names(self) -> list[str] | None:
+        """Name of each feature: column, ``column (missing)``, ``column=level``, ``text: term``."""
+        numbers = self._columns.numbers
+        marks = [f"{numbers[at]} (missing)" for at in np.flatnonzero(self._scaling.marked)]
+        terms = range(self._first_term, self.n_features)
+        return [*numbers, *marks, *self._levels.names(), *(str(self.named(index)) for index in terms)]
+
+    def named(self, index: int) -> str | int:
+        """The name of one feature."""
+        numbers = self._columns.numbers
+        if index < len(numbers):
+            return numbers[index]
+        if index < self._scaling.n_features:
+            return f"{numbers[np.flatnonzero(self._scaling.marked)[index - len(numbers)]]} (missing)"
+        if index < self._first_term:
+            return self._levels.names()[index - self._scaling.n_features]
+        assert self._text is not None
+        return f"{'+'.join(self._columns.texts)}: {self._text.named(index - self._first_term)}"
+
+    def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
+        """Where terms stand in the record's text; of several texts, in these one below the other."""
+        if self._text is None:
+            return {}
+        first = self._first_term
+        wanted = [index - first for index in indices if index >= first]
+        found = self._text.spans({"text": self._joined(self._record(instance))}, wanted)
+        return {index + first: spans for index, spans in found.items()}
+
+    def params_json(self) -> dict[str, Any]:
+        """The columns and both recipes."""
+        return {
+            "columns": self._columns.model_dump(mode="json"),
+            "recipe": self._recipe.model_dump(mode="json"),
+            "text": None if self._text is None else self._text.params_json(),
+        }
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What numbers, categories and, with ``text.`` before their names, texts have learnt."""
+        text = {} if self._text is None else self._text.arrays()
+        return self._scaling.arrays() | self._levels.arrays() | {f"{_TEXT}{name}": each for name, each in text.items()}
+
+    def as_given(self, instance: Instance) -> dict[str, Any]:
+        """The record."""
+        return {"record": dict(self._record(instance))}
+
+    def row(self, instance: Instance) -> Row:
+        """Indices (k,), increasing, and values (k,) of one record.
+
+        Raises
+        ------
+        InstanceError
+            It is no record, has a column that is not known or a value that does not fit, or lacks a number or a
+            category that no row of the dataset might lack.
+        """
+        record = self._record(instance)
+        numbers = np.array([self._number(record.get(name), name) for name in self._columns.numbers], dtype=np.float64)
+        levels = [f"{name}={self._level(record.get(name), name)}" for name in self._columns.categories]
+        X = csr_matrix(np.concatenate([numbers, np.ones(len(levels))])[None, :])
+        terms = None if self._text is None else self._text.transform([self._joined(record)])
+        made = self._beside(X, [*self._columns.numbers, *levels], terms)
+        return made.indices, made.data
+
+    def transform(
+        self, X: csr_matrix[np.float64], names: Sequence[str], texts: Iterable[str] | None
+    ) -> csr_matrix[np.float64]:
+        """Rows of a dataset of the same columns, shape (n, n_features).
+
+        Parameters
+        ----------
+        X : csr_matrix
+            As for `fit`, of columns with these names, in any order.
+        names : sequence of str
+        texts : iterable of str, or None
+
+        Raises
+        ------
+        InstanceError
+            A number is missing that might not be, or the dataset lacks a column.
+        """
+        place = {name: at for at, name in enumerate(names)}
+        lacking = [name for name in self._columns.numbers if name not in place]
+        levelled = {name.partition("=")[0] for name in names}
+        lacking += [name for name in self._columns.categories if name not in levelled]
+        if lacking:
+            raise InstanceError(f"the data lacks {counted(len(lacking), 'column')}, as '{_shown(lacking[0])}'")
+        first = set(self._columns.numbers)
+        order = [place[name] for name in self._columns.numbers]
+        rest = [at for at, name in enumerate(names) if name not in first]
+        rest = [at for at in rest if names[at].partition("=")[0] in set(self._columns.categories)]
+        ordered = csr_matrix(X[:, order + rest])
+        if not self._columns.missing and np.isnan(ordered.data).any():
+            raise InstanceError("a number is missing, and was in no row of the dataset that the model was trained on")
+        terms = None if self._text is None else self._text.transform(texts or [""] * X.shape[0])
+        return self._beside(ordered, [names[at] for at in order + rest], terms)
+
+    def _beside(
+        self, X: csr_matrix[np.float64], names: Sequence[str], terms: csr_matrix[np.float64] | None
+    ) -> csr_matrix[np.float64]:
+        n_numbers = len(self._columns.numbers)
+        given = csr_matrix(X[:, n_numbers:])
+        places = self._levels.places(names[n_numbers:])[given.indices]
+        row = np.repeat(np.arange(X.shape[0]), np.diff(given.indptr))
+        there = places >= 0
+        shape = (X.shape[0], self._levels.n_features)
+        levels = csr_matrix((np.ones(int(there.sum())), (row[there], places[there])), shape=shape)
+        parts = [self._scaling.transform(csr_matrix(X[:, :n_numbers])), levels, *([] if terms is None else [terms])]
+        made = csr_matrix(hstack(parts, format="csr"))
+        made.sort_indices()
+        made.indices = made.indices.astype(np.int32, copy=False)
+        return made
+
+    def _record(self, instance: Instance) -> Mapping[str, Any]:
+        if not isinstance(instance, Mapping) or "record" not in instance:
+            raise InstanceError('this model reads records: an instance is {"record": {column: value}}')
+        record: Mapping[str, Any] = instance["record"]
+        unknown = [name for name in record if name not in self._known]
+        if unknown:
+            named = ", ".join(f"'{_shown(name)}'" for name in unknown[:3])
+            read = (*self._columns.texts, *self._columns.numbers, *self._columns.categories)
+            known = ", ".join(f"'{_shown(name)}'" for name in read[:10]) + (", ..." if len(read) > 10 else "")
+            raise InstanceError(f"{counted(len(unknown), 'unknown column')}: {named}; the model reads {known}")
+        return record
+
+    def _joined(self, record: Mapping[str, Any]) -> str:
+        texts = [record.get(name) for name in self._columns.texts]
+        for name, text in zip(self._columns.texts, texts, strict=True):
+            if text is not None and type(text) is not str:
+                raise InstanceError(f"column '{_shown(name)}': a text was expected")
+        return "\n".join(filter(None, texts))
+
+    def _number(self, value: Any, name: str) -> float:
+        if value is None:
+            return self._missing(name)
+        if type(value) not in (int, float, bool):
+            raise InstanceError(f"column '{_shown(name)}': a number was expected")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise InstanceError(f"column '{_shown(name)}': the number is not finite")
+        return number
+
+    def _level(self, value: Any, name: str) -> str:
+        if value is None or value == "":
+            self._missing(name)
+            return ""
+        if type(value) is bool:
+            return str(value).lower()
+        if type(value) is float and value.is_integer():
+            return str(int(value))
+        if type(value) not in (str, int, float):
+            raise InstanceError(f"column '{_shown(name)}': a string or a number was expected")
+        return str(value).strip()
+
+    def _missing(self, name: str) -> float:
+        if not self._columns.missing:
+            raise InstanceError(f"column '{_shown(name)}': the value is missing, and was in no row of the dataset")
+        return math.nan
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= _MAX_SHOWN else name[: _MAX_SHOWN - 3] + "..."

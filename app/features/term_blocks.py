@@ -1,0 +1,85 @@
+"""The terms of many texts at once: Arrow cuts ASCII texts into words, and each different word is looked up once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import csr_matrix
+
+if TYPE_CHECKING:
+    from app.features.terms import TermColumns
+
+Indices = npt.NDArray[np.int64]
+_AS_WRITTEN = bytes(c if c < 128 and (chr(c).isalnum() or c == ord("_")) else ord(" ") for c in range(256))
+_LOWERED = _AS_WRITTEN.lower()
+
+
+def counted(texts: Sequence[str], columns: TermColumns) -> csr_matrix[np.float64]:
+    """How often each column is in each text, shape (n_texts, largest column + 1): as `columns.of` tells."""
+    ascii = np.fromiter(map(str.isascii, texts), bool, len(texts))
+    rows, found = _of_ascii([text for text in texts if text.isascii()], columns)
+    all_rows, all_found = [np.flatnonzero(ascii)[rows]], [found]
+    for other in np.flatnonzero(~ascii).tolist():
+        of_text = np.array(columns.of(texts[other]), dtype=np.int64)
+        all_rows.append(np.full(len(of_text), other))
+        all_found.append(of_text)
+    row, column = np.concatenate(all_rows), np.concatenate(all_found)
+    shape = (len(texts), int(column.max()) + 1 if len(column) else 0)
+    # scipy sums what is there twice
+    return csr_matrix((np.ones(len(column)), (row.astype(np.int32), column.astype(np.int32))), shape=shape)
+
+
+def _of_ascii(texts: Sequence[str], columns: TermColumns) -> tuple[Indices, Indices]:
+    """The text and the column of each term."""
+    data = "".join(texts).encode().translate(_LOWERED if columns.lowercase else _AS_WRITTEN)
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    cut = pc.ascii_split_whitespace(
+        pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(data))
+    )
+    encoded = cut.flatten().dictionary_encode()
+    codes, names = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+    row = np.repeat(np.arange(len(texts)), np.diff(cut.offsets.to_numpy()))
+    words = columns.words.kept(names)
+    there = np.array([word is not None for word in words], dtype=bool)[codes]
+    row, codes = row[there], codes[there]
+    if columns.one_each:
+        column = _found(words, columns)[codes]
+        rows, found = row[column >= 0], column[column >= 0]
+    else:
+        rows, found = _expanded(row, codes, [[] if word is None else columns.of_word(word) for word in words])
+    all_rows, all_found = [rows], [found]
+    runs, terms = codes, [word or "" for word in words]
+    for length in range(2, min(columns.longest_run, len(row)) + 1):
+        # a run of one word more: which run, and which word after it
+        within = np.flatnonzero(row[length - 1 :] == row[: len(row) - length + 1])
+        keys = runs[within] * len(words) + codes[within + length - 1]
+        distinct, inverse = np.unique(keys, return_inverse=True)
+        before, after = np.divmod(distinct, max(1, len(words)))
+        terms = [f"{terms[a]} {words[b]}" for a, b in zip(before.tolist(), after.tolist(), strict=True)]
+        column = _found(terms, columns)[inverse]
+        all_rows.append(row[within][column >= 0])
+        all_found.append(column[column >= 0])
+        runs = np.zeros(len(row), dtype=np.int64)
+        runs[within] = inverse
+    return np.concatenate(all_rows), np.concatenate(all_found)
+
+
+def _found(terms: Sequence[str | None], columns: TermColumns) -> Indices:
+    """The column of each term, -1 where it has none."""
+    find = columns.find
+    return np.array([-1 if term is None or (at := find(term)) is None else at for term in terms], dtype=np.int64)
+
+
+def _expanded(row: Indices, codes: Indices, of_each: Sequence[Sequence[int]]) -> tuple[Indices, Indices]:
+    """All columns of each code's word, with the text that the word stands in."""
+    widths = np.array([len(columns) for columns in of_each], dtype=np.int64)
+    flat = np.array([column for columns in of_each for column in columns], dtype=np.int64)
+    starts = np.cumsum(widths) - widths
+    width = widths[codes]
+    place = np.arange(int(width.sum())) + np.repeat(starts[codes] - (np.cumsum(width) - width), width)
+    return np.repeat(row, width), flat[place]

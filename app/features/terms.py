@@ -1,0 +1,172 @@
+"""The terms of texts and their columns: words, runs of words, beginnings of words, runs of characters in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix, vstack
+
+from app.features.term_blocks import counted
+from app.features.words import MOST_REMEMBERED, Words
+from app.schemas.texts import TextRecipe
+
+# words whose terms are remembered, and characters that are looked at at a time
+_MOST_WORDS, _BLOCK = 100_000, 1 << 22
+
+
+def placed_terms(text: str, params: TextRecipe, words_of: Words) -> Iterator[tuple[str, int, int]]:
+    """The terms of a text, each with its beginning and end in the text or, if params say so, its lower case."""
+    words = words_of.placed(text)
+    yield from words
+    for length in range(2, params.ngram_max + 1):
+        for start in range(len(words) - length + 1):
+            run = words[start : start + length]
+            yield " ".join(word for word, _, _ in run), run[0][1], run[-1][2]
+    for word, begin, end in words:
+        if params.prefix is not None and len(word) > params.prefix:
+            yield f"{word[: params.prefix]}*", begin, min(end, begin + params.prefix)
+        if params.char_ngrams is not None:
+            for start, term in _placed_runs(word, *params.char_ngrams):
+                # the first and the last may be the blanks around the word; a lemma may be longer than its word
+                first = min(max(begin, begin + start - 1), end - 1)
+                yield term, first, max(first + 1, min(end, begin + start - 1 + len(term) - 1))
+
+
+def _placed_runs(word: str, shortest: int, longest: int) -> Iterator[tuple[int, str]]:
+    n = len(word) + 2
+    starts = (start for length in range(shortest, longest + 1) for start in range(n - length + 1))
+    return zip(starts, _character_runs(word, shortest, longest), strict=True)
+
+
+def places(text: str) -> list[int] | None:
+    """Which character of a text each one of its lower case comes from; None where that is its own."""
+    if len(text.lower()) == len(text):
+        return None
+    return [place for place, character in enumerate(text) for _ in character.lower()]
+
+
+def _character_runs(word: str, shortest: int, longest: int) -> list[str]:
+    """Runs of so many characters of a word with a blank at either end, ``~`` before each."""
+    padded = f" {word} "
+    return [
+        f"~{padded[start : start + length]}"
+        for length in range(shortest, longest + 1)
+        for start in range(len(padded) - length + 1)
+    ]
+
+
+def _word_runs(words: list[str], params: TextRecipe) -> list[str]:
+    return [
+        " ".join(words[start : start + length])
+        for length in range(2, params.ngram_max + 1)
+        for start in range(len(words) - length + 1)
+    ]
+
+
+class TermColumns:
+    """The columns of the terms of texts; words come again and again, so theirs are remembered.
+
+    Parameters
+    ----------
+    params : TextRecipe
+    find : callable
+        A term's column, or None to leave it out.
+    """
+
+    def __init__(self, params: TextRecipe, find: Callable[[str], int | None]) -> None:
+        self._params, self.find = params, find
+        self.words = Words(params)
+        self._of_word: dict[str, list[int]] = {}
+
+    @property
+    def lowercase(self) -> bool:
+        """Whether capital letters are taken as small ones."""
+        return self._params.lowercase
+
+    @property
+    def longest_run(self) -> int:
+        """Words of the longest run of them that is one term."""
+        return self._params.ngram_max
+
+    @property
+    def one_each(self) -> bool:
+        """Whether a word brings no term but itself, wherever it stands."""
+        return self._params.prefix is None and self._params.char_ngrams is None
+
+    def of(self, text: str) -> list[int]:
+        """One for each time that a term is there."""
+        params, find, of_word = self._params, self.find, self._of_word.get
+        words = self.words.of(text)
+        known = list(map(of_word, words))
+        of_each = list(map(self.of_word, words)) if None in known else cast(list[list[int]], known)
+        columns = list(chain.from_iterable(of_each))
+        if params.ngram_max > 1:
+            columns += [column for run in _word_runs(words, params) if (column := find(run)) is not None]
+        return columns
+
+    def of_word(self, word: str) -> list[int]:
+        """Those that a word brings wherever it stands."""
+        found = self._of_word.get(word)
+        if found is None:
+            found = [column for term in _parts(word, self._params) if (column := self.find(term)) is not None]
+            if len(self._of_word) >= _MOST_WORDS:
+                self._of_word.clear()
+            if len(word) <= MOST_REMEMBERED:
+                self._of_word[word] = found
+        return found
+
+
+def count_terms(texts: Iterable[str], columns: TermColumns) -> csr_matrix[np.float64]:
+    """How often each column is in each text."""
+    blocks = [counted(block, columns) for block in _blocks(texts)]
+    n_columns = max((block.shape[1] for block in blocks), default=0)
+    alike = [csr_matrix((b.data, b.indices, b.indptr), shape=(b.shape[0], n_columns)) for b in blocks]
+    if len(alike) == 1:
+        return alike[0]
+    return csr_matrix(vstack(alike, format="csr")) if alike else csr_matrix((0, 0))
+
+
+def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts of so many characters at a time."""
+    block, size = list[str](), 0
+    for text in texts:
+        block.append(text)
+        size += len(text)
+        if size > _BLOCK:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _parts(word: str, params: TextRecipe) -> list[str]:
+    """The terms that a word brings wherever it stands: itself, its beginning, and runs of its characters."""
+    terms = [word]
+    if params.prefix is not None and len(word) > params.prefix:
+        terms.append(f"{word[: params.prefix]}*")
+    if params.char_ngrams is not None:
+        terms += _character_runs(word, *params.char_ngrams)
+    return terms
+
+
+def select_terms(counts: csr_matrix[np.float64], columns: npt.NDArray[np.int64]) -> csr_matrix[np.float64]:
+    """A copy with `columns` alone, in their order, indices sorted."""
+    place = np.full(max(counts.shape[1], len(columns)), -1, dtype=np.int32)
+    place[columns] = np.arange(len(columns), dtype=np.int32)
+    indices = place[counts.indices]
+    kept = indices >= 0
+    indptr = np.concatenate([[0], np.cumsum(kept)])[counts.indptr]
+    selected = csr_matrix((counts.data[kept], indices[kept], indptr), shape=(counts.shape[0], len(columns)))
+    selected.sort_indices()
+    return selected
+
+
+def widened(counts: csr_matrix[np.float64], n_columns: int) -> csr_matrix[np.float64]:
+    """The same counts, of so many columns, indices sorted: what it costs is up to the counts alone."""
+    wide = csr_matrix((counts.data, counts.indices, counts.indptr), shape=(counts.shape[0], n_columns))
+    wide.sort_indices()
+    return wide

@@ -1,0 +1,153 @@
+"""What columns are, told by their first values: texts, numbers, categories, or nothing to learn from.
+
+A column is of numbers if all its values are, and none begins with a zero as postcodes do; of dates if all its values
+are; of texts if they have many words; of categories if they repeat, and else of names of rows. What does not fit
+further down in the file is refused there, with its line: nothing is ever read in two ways.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import orjson
+
+from app.formats.arrow_tables import sample_of_arrow, sample_of_parquet
+from app.formats.columns import named_columns
+from app.formats.csv_header import sample_of_table
+from app.schemas.datasets import ImportOptions
+
+MOST_ROWS = 10_000
+_MOST_LINES_BYTES = 8 << 20
+_TEXT_WORDS, _TEXT_LENGTH = 3, 40
+# so many different values are levels in any case; of more, this share of the rows at most
+_FEW_LEVELS, _LEVELS_SHARE = 20, 0.5
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_CODE = re.compile(r"0[0-9]+")
+_DATE = re.compile(
+    r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}"
+    r"(?:[T ][0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?\s*(?:Z|[+-][0-9:]+)?)?"
+    r"|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4}(?: [0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?)?"
+)
+
+
+def inferred(path: Path, format: str, options: ImportOptions) -> tuple[ImportOptions, dict[str, str]]:
+    """Options that say of every column what it is.
+
+    Parameters
+    ----------
+    path : Path
+        Of a plain file.
+    format : str
+        csv, tsv, jsonl, parquet or arrow.
+    options : ImportOptions
+        What they say of a column holds.
+
+    Returns
+    -------
+    options : ImportOptions
+    left_out : dict of str to str
+        Names of columns that are ignored for what their values are, and why.
+
+    Raises
+    ------
+    FormatError
+        The file has no header, or is damaged.
+    """
+    sample = _sample(path, format, options)
+    if format == "jsonl" and not {"features", "indices"}.isdisjoint(sample):
+        return options, {}  # rows say themselves what they are
+    named = {*named_columns(options), "split", "id" if options.id_column is None else options.id_column}
+    if format == "jsonl" and options.weight_column is None:
+        named.add("weight")
+    texts, numbers, categories = [*options.text_columns], [*options.number_columns], [*options.category_columns]
+    left_out: dict[str, str] = {}
+    for name, values in sample.items():
+        if name in named:
+            continue
+        role = _role(values, options, written=format in ("csv", "tsv"))
+        if name == "text" and not options.text_columns and role not in ("number", "no values"):
+            role = "text"
+        {"text": texts, "number": numbers, "category": categories}.get(role, []).append(name)
+        if role not in ("text", "number", "category"):
+            left_out[name] = role
+    reported = {
+        "text_columns": tuple(texts),
+        "number_columns": tuple(numbers),
+        "category_columns": tuple(categories),
+        "ignore_columns": (*options.ignore_columns, *left_out),
+    }
+    return options.model_copy(update=reported), left_out
+
+
+def _sample(path: Path, format: str, options: ImportOptions) -> Mapping[str, Sequence[Any]]:
+    if format == "parquet":
+        return {name.strip(): values for name, values in sample_of_parquet(path, MOST_ROWS).items()}
+    if format == "arrow":
+        return {name.strip(): values for name, values in sample_of_arrow(path, MOST_ROWS).items()}
+    if format == "jsonl":
+        return _sample_of_lines(path)
+    return sample_of_table(path, options, "tab" if format == "tsv" else None, MOST_ROWS)
+
+
+def _sample_of_lines(path: Path) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {}
+    with path.open("rb") as file:
+        head = file.read(_MOST_LINES_BYTES)
+        lines = (head + file.readline()).splitlines()
+    for line in itertools.islice(filter(None, lines), MOST_ROWS):
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        for name, value in row.items() if isinstance(row, dict) else ():
+            columns.setdefault(name, []).append(value)
+    return dict(sorted(columns.items()))  # the order of keys says nothing
+
+
+def _role(values: Sequence[Any], options: ImportOptions, written: bool) -> str:
+    """text, number or category, or why the column is left out; `written` where numbers are strings as all else."""
+    present = [value for value in map(_plain, values) if value is not None and value not in options.missing_values]
+    if not present:
+        return "no values"
+    if all(isinstance(value, list) for value in present):
+        numbers = all(isinstance(one, (int, float)) for value in present for one in value)
+        return "number" if numbers else "lists"
+    if all(isinstance(value, (int, float)) for value in present):
+        return "number"
+    if all(isinstance(value, (datetime.date, datetime.time, datetime.timedelta)) for value in present):
+        return "dates"
+    if not all(isinstance(value, (str, int, float)) for value in present):
+        return "neither texts nor numbers"
+    strings = [str(value) for value in present]
+    if all(map(_DATE.fullmatch, strings)):
+        return "dates"
+    if written and all(_is_number(string, options) for string in strings) and not any(map(_CODE.fullmatch, strings)):
+        return "number"
+    if median(len(string.split()) for string in strings) > _TEXT_WORDS or (
+        median(map(len, strings)) > _TEXT_LENGTH and any(" " in string for string in strings)
+    ):
+        return "text"
+    n_levels = len(set(strings))
+    if n_levels <= max(_FEW_LEVELS, _LEVELS_SHARE * len(strings)) and n_levels < max(len(strings), 2):
+        return "category"
+    return "text" if any(" " in string for string in strings) else "a value of its own in each row"
+
+
+def _plain(value: Any) -> Any:
+    """A value, None for a blank one."""
+    if isinstance(value, str):
+        return value.strip() or None
+    return None if isinstance(value, float) and value != value else value
+
+
+def _is_number(string: str, options: ImportOptions) -> bool:
+    if options.decimal == "comma":
+        string = string.translate(str.maketrans(",.", ".,"))
+    return _NUMBER.fullmatch(string) is not None

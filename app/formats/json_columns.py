@@ -1,0 +1,164 @@
+"""Columns of JSON lines: what a row has in place of features where the options name numbers or categories."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+
+from app.formats.categories import Categories
+from app.formats.columns import find_columns
+from app.formats.labels import label_name
+from app.formats.matrix import Rows
+from app.formats.table import Kind, Problems, Texts, shorten
+from app.formats.text_blob import TextBlob
+from app.plurals import counted
+from app.schemas.datasets import ImportOptions
+from app.schemas.tables import TableColumns
+
+_TYPE_NAMES = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+class RefusedError(Exception):
+    """What is wrong with one row."""
+
+    def __init__(self, detail: str, column: str | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.column = column
+
+
+class TableRows:
+    """Rows of texts, numbers and categories; `settle` moves a block of them into arrays.
+
+    Raises
+    ------
+    FormatError
+        One column is two things.
+    """
+
+    def __init__(self, options: ImportOptions) -> None:
+        self._options = options
+        self._text_keys = options.text_columns
+        self._keep_missing = options.missing == "keep"
+        self._categories = Categories(options.category_columns, self._keep_missing, options.missing_values)
+        self._rows, self._texts = Rows(), TextBlob()
+        self._n_rows = 0
+        self._begin_block()
+
+    def _begin_block(self) -> None:
+        self._numbers = array("d")
+        self._levels: list[list[str]] = [[] for _ in self._options.category_columns]
+        self._pieces: list[bytes] = []
+
+    def read(self, row: dict[str, Any]) -> None:
+        """Take what is left of a row without label, split, weight and id; raises RefusedError."""
+        options = self._options
+        if self._n_rows == 0 and not self._text_keys and "text" in row:
+            self._text_keys = () if "text" in (*options.number_columns, *options.category_columns) else ("text",)
+        if self._keep_missing:
+            row = dict.fromkeys(self._text_keys) | row
+        numbers = [self._number(row.pop(key, None), key) for key in options.number_columns]
+        levels = [self._level(row.pop(key, None), key) for key in options.category_columns]
+        text = joined_texts(row, self._text_keys).encode()
+        if row:
+            named = ", ".join(f"'{shorten(name)}'" for name in sorted(row)[:3])
+            raise RefusedError(f"{counted(len(row), 'unknown key')}: {named}", min(row))
+        self._n_rows += 1
+        self._numbers.extend(numbers)
+        for column, level in zip(self._levels, levels, strict=True):
+            column.append(level)
+        self._pieces.append(text)
+
+    def settle(self, lines: npt.NDArray[np.int64], problems: Problems) -> None:
+        """Move the rows read since the last call, which stand on these lines, into arrays."""
+        dense = np.array(self._numbers, dtype=np.float64).reshape(len(lines), len(self._options.number_columns))
+        row, column = np.nonzero(dense)
+        self._rows.add(np.count_nonzero(dense, axis=1).astype(np.int64), column.astype(np.int32), dense[row, column])
+        for place, levels in enumerate(self._levels):
+            ids: dict[str, int] = {}
+            codes = np.array([ids.setdefault(level, len(ids)) for level in levels], dtype=np.int64)
+            self._categories.add(place, codes, list(ids), lines, problems)
+        lengths = np.array([len(text) for text in self._pieces], dtype=np.int64)
+        self._texts.add(np.frombuffer(b"".join(self._pieces), dtype=np.uint8), lengths)
+        self._begin_block()
+
+    def take(
+        self,
+    ) -> tuple[Kind, csr_matrix[np.float64], Texts | None, list[str], TableColumns | None]:
+        """What the rows make together, numbers and levels, the texts, the names, and what the columns are."""
+        options = self._options
+        numbers = list(options.number_columns)
+        X, names = self._categories.beside(self._rows.take(len(numbers)), numbers)
+        single = (options.label_column, options.weight_column, options.id_column)
+        present = [name for name in single if name is not None]
+        present += [*self._text_keys, *options.ignore_columns, *options.number_columns, *options.category_columns]
+        columns = find_columns(present, options.model_copy(update={"text_columns": self._text_keys}))
+        texts = self._texts.take() if self._text_keys else None
+        return columns.kind, X, texts, names, columns.reported(numbers, options)
+
+    def _number(self, value: object, key: str) -> float:
+        if value is None:
+            if self._keep_missing:
+                return math.nan
+            raise RefusedError("the number is missing (missing=keep lets values be missing)", key)
+        if type(value) is bool:
+            return float(value)
+        if type(value) is not int and type(value) is not float:
+            raise RefusedError(f"{type_name(value)}, expected a number", key)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise RefusedError("the number is too large for a 64-bit number", key)
+        return number
+
+    def _level(self, value: object, key: str) -> str:
+        if value is None:
+            return ""
+        if type(value) not in (str, int, float, bool):
+            raise RefusedError(f"{type_name(value)}, expected a string or a number", key)
+        return text_of_label(value) if type(value) is not bool else label_name(value)
+
+
+def text_of_label(value: object) -> str:
+    """The string that a string or a number stands for; raises RefusedError."""
+    if type(value) is str:
+        return value
+    if type(value) is int:
+        return str(value)
+    if type(value) is float and math.isfinite(value):
+        return str(int(value)) if value.is_integer() else repr(value)
+    raise RefusedError(f"{type_name(value)}, expected a string or a number", "label")
+
+
+def joined_texts(row: dict[str, Any], keys: Sequence[str]) -> str:
+    """The texts of several keys, each on a line of its own; nulls and empty ones left out."""
+    texts = []
+    for key in keys:
+        if key not in row:
+            raise RefusedError("the key is missing", key)
+        text = row.pop(key)
+        if type(text) is not str and text is not None:
+            raise RefusedError(f"{type_name(text)}, expected a string", key)
+        texts.append(text)
+    return "\n".join(filter(None, texts))
+
+
+def type_name(value: object) -> str:
+    """What JSON calls a value, with its article."""
+    return _TYPE_NAMES.get(type(value), "something else")

@@ -1,0 +1,29 @@
+"""Work that is done within a request, and takes much memory or time: little of it goes on in a process at once."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.errors import TooMany
+
+_COME_AGAIN_SECONDS = 2.0
+
+
+class Turns:
+    """``with Turns(2).take():`` raises TooMany where two are at it; nobody waits, as that would take threads."""
+
+    def __init__(self, most: int) -> None:
+        self._free = threading.Semaphore(most)
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """One of the turns, until the block ends."""
+        if not self._free.acquire(blocking=False):
+            raise TooMany("As many comparisons as may go on at once are going on.", _COME_AGAIN_SECONDS)
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
+comparing = Turns(2)

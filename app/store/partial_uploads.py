@@ -1,0 +1,182 @@
+"""Files that are received in pieces: one folder each, which is found by the workspace that it is for."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from app.errors import NotFound
+from app.store.db import new_id
+from app.store.files import Files, Upload, sync_folder
+
+FOLDER = "uploads"
+_PART, _ABOUT = "part", "about.json"
+
+
+class OffsetError(ValueError):
+    """A piece does not begin where the bytes before it end, or another is being written; `offset` is that end."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"the upload has {offset} bytes")
+        self.offset = offset
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A file of which some bytes have come.
+
+    Attributes
+    ----------
+    id : str
+    folder : Path
+    size_bytes : int
+        Of the whole file.
+    sha256 : str or None
+        Of the whole file, once it was used: then its bytes are elsewhere.
+    """
+
+    id: str
+    folder: Path
+    size_bytes: int
+    sha256: str | None
+
+    @property
+    def offset(self) -> int:
+        """Bytes that have come."""
+        if self.sha256 is not None:
+            return self.size_bytes
+        with _there():
+            return (self.folder / _PART).stat().st_size
+
+    @property
+    def changed_at(self) -> float:
+        """When the last of them came, in seconds since 1970."""
+        return last_change(self.folder)
+
+    @contextmanager
+    def piece(self, offset: int) -> Iterator["Piece"]:
+        """Write the next piece; what was written stays, however the writing ends.
+
+        Raises
+        ------
+        OffsetError
+            It does not begin at the end of what has come, or another piece is being written.
+        """
+        with contextlib.ExitStack() as stack:
+            with _there():
+                file = stack.enter_context(open(self.folder / _PART, "r+b"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OffsetError(self.offset) from None
+            end = file.seek(0, os.SEEK_END)
+            if end != offset:
+                raise OffsetError(end)
+            yield Piece(file, offset)
+
+    def whole(self, files: Files) -> Upload:
+        """The whole file as if it had come at once; what is done with it does nothing to this."""
+        incoming = files.path("incoming")
+        incoming.mkdir(parents=True, exist_ok=True)
+        path = incoming / new_id()
+        with _there():
+            with open(self.folder / _PART, "rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            os.link(self.folder / _PART, path)
+        return Upload.of_file(path, sha256, self.size_bytes)
+
+    def used(self, sha256: str) -> None:
+        """Forget the bytes, which have found their place, and remember their hash until the upload expires."""
+        with contextlib.suppress(FileNotFoundError):  # forgotten meanwhile
+            _write(self.folder / _ABOUT, {"size_bytes": self.size_bytes, "sha256": sha256})
+        (self.folder / _PART).unlink(missing_ok=True)
+
+
+@contextmanager
+def _there() -> Iterator[None]:
+    """Others may use or forget an upload at any moment."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise NotFound("the upload was used or forgotten meanwhile") from None
+
+
+class Piece:
+    """The bytes of one piece, while they come."""
+
+    def __init__(self, file: BinaryIO, begin: int) -> None:
+        self._file, self._begin = file, begin
+        self._hash = hashlib.sha256()
+        self.end = begin
+
+    def write(self, block: bytes) -> None:
+        """Append to what has come."""
+        self._file.write(block)
+        self._file.flush()  # whoever counts what has come reads the file's size
+        self._hash.update(block)
+        self.end += len(block)
+
+    @property
+    def sha256(self) -> bytes:
+        """Of the piece."""
+        return self._hash.digest()
+
+    def settle(self) -> None:
+        """Make what was written durable."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def discard(self) -> None:
+        """Forget the piece."""
+        self._file.flush()
+        self._file.truncate(self._begin)
+        self.end = self._begin
+
+
+def begin(files: Files, workspace: str, size_bytes: int) -> Partial:
+    """A file of so many bytes, of which none has come."""
+    id = new_id()
+    folder = files.path(f"{FOLDER}/{id}@{workspace}")
+    folder.mkdir(parents=True)
+    (folder / _PART).touch()
+    _write(folder / _ABOUT, {"size_bytes": size_bytes, "sha256": None})
+    sync_folder(folder.parent)
+    return Partial(id, folder, size_bytes, None)
+
+
+def find(files: Files, workspace: str, id: str) -> Partial | None:
+    """An upload of a workspace by its id."""
+    folder = files.path(f"{FOLDER}/{id}@{workspace}")
+    try:
+        about = json.loads((folder / _ABOUT).read_bytes())
+    except FileNotFoundError:
+        return None
+    return Partial(id, folder, about["size_bytes"], about["sha256"])
+
+
+def last_change(folder: Path) -> float:
+    """When the last bytes of the upload in a folder came, or it was begun, in seconds since 1970."""
+    times = [time.time()]
+    with contextlib.suppress(FileNotFoundError):
+        times = [folder.stat().st_mtime]
+    for name in (_PART, _ABOUT):
+        with contextlib.suppress(FileNotFoundError):
+            times.append((folder / name).stat().st_mtime)
+    return max(times)
+
+
+def _write(path: Path, about: dict[str, object]) -> None:
+    temporary = path.with_name(f".{path.name}")
+    with open(temporary, "wb") as file:
+        file.write(json.dumps(about).encode())
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_folder(path.parent)

@@ -1,0 +1,27 @@
+// Saying what is right of an answer: it is kept as feedback, of which rows of a dataset are made.
+
+import { call } from "./api.js";
+import { element, faults } from "./words.js";
+
+// A form for the right labels of one prediction, one a line where the model names sets.
+export function correction(found, place, instance) {
+  const one = found.predictions[place];
+  const sets = one.subtree !== null && one.subtree !== undefined;
+  const offered = element("datalist", { id: "right-labels" }, ...one.top.map((each) => element("option", { value: each.label })));
+  const field = sets ? element("textarea", { id: "right", required: true }, one.subtree.map((node) => node.label).join("\n")) : element("input", { id: "right", required: true, list: "right-labels", value: one.label, autocomplete: "off" });
+  const said = element("div", { role: "status" });
+  const form = element("form", { class: "row", id: "correct" },
+    element("div", { class: "field" }, element("label", { for: "right" }, sets ? "What is right, a label a line" : "What is right"), field, offered),
+    element("button", { class: "small" }, "Tell"), said);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const labels = field.value.split("\n").map((label) => label.trim()).filter(Boolean);
+    try {
+      await call("POST", `/models/${encodeURIComponent(found.model)}/feedback`, { instance, labels: sets ? labels : labels.slice(0, 1), version: found.version, answer: `${found.id}/${place}` });
+      said.replaceChildren(element("p", { class: "notice good" }, "Kept. ", element("a", { href: `/models/${encodeURIComponent(found.model)}#feedback` }, "Make rows of what was told")));
+    } catch (error) {
+      said.replaceChildren(faults(error));
+    }
+  });
+  return form;
+}

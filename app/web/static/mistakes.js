@@ -1,0 +1,109 @@
+// The rows that a version is most wrong about, each with a field for the label that is right; what was changed is sent at once.
+
+import { call, get } from "./api.js";
+import { element, faults, number, percent } from "./words.js";
+
+const card = document.getElementById("mistakes");
+const list = card.querySelector("ol");
+const said = card.querySelector("[data-said]");
+const send = card.querySelector("[data-send]");
+const { id } = card.dataset;
+const edits = card.dataset.edits !== undefined;
+const AT_ONCE = 10;
+const changed = new Map();
+let dataset = null;
+let offset = 0;
+
+const joined = (labels) => labels.join(", ") || "none";
+
+function sure(each) {
+  if (Number.isFinite(each.probability)) return `${percent(each.probability)}, against ${percent(each.probability_of_true)} of its label`;
+  return Number.isFinite(each.lead) ? `by a lead of ${number(each.lead, 3)}` : "";
+}
+
+function shown(each) {
+  if (each.record) return element("p", { class: "clip small" }, Object.entries(each.record).map(([name, value]) => `${name}: ${value ?? "–"}`).join(", "));
+  if (each.text !== null) return element("p", { class: "clip text" }, each.text);
+  return element("p", { class: "clip mono small" }, each.features.map(([index, value]) => `${index}:${number(value)}`).join(" "));
+}
+
+function note(each, labels) {
+  const now = each.corrected ?? each.labels;
+  if (labels.length === now.length && labels.every((label) => now.includes(label))) changed.delete(each.row);
+  else changed.set(each.row, { row: each.row, labels, before: now });
+  send.disabled = changed.size === 0;
+  send.textContent = changed.size > 1 ? `Correct ${changed.size} rows` : "Correct the row";
+}
+
+function field(each) {
+  const now = each.corrected ?? each.labels;
+  const name = `mistake-${each.row}`;
+  const sets = each.labels.length !== 1 || each.answered.length !== 1;
+  const input = sets ? element("textarea", { id: name, class: "low" }) : element("input", { id: name, autocomplete: "off" });
+  input.value = (changed.get(each.row)?.labels ?? now).join("\n");
+  const take = () => note(each, sets ? input.value.split("\n").map((label) => label.trim()).filter(Boolean) : [input.value.trim()].filter(Boolean));
+  input.addEventListener("input", take);
+  const answered = element("button", { type: "button", class: "small" }, "The answer is right");
+  answered.addEventListener("click", () => {
+    input.value = each.answered.join("\n");
+    take();
+  });
+  return element("div", { class: "right" }, element("div", { class: "field" }, element("label", { for: name }, sets ? "Labels, one a line" : "Label"), input), answered);
+}
+
+function item(each) {
+  const told = element("p", { class: "small" }, element("span", { class: "muted" }, `Row ${number(each.row)}: labelled `), element("strong", {}, joined(each.labels)),
+    each.corrected ? element("span", { class: "badge good" }, `corrected: ${joined(each.corrected)}`) : null,
+    element("span", { class: "muted" }, ", answered "), element("strong", {}, joined(each.answered)), element("span", { class: "muted" }, ` ${sure(each)}`));
+  return element("li", {}, element("div", {}, told, shown(each)), edits ? field(each) : null);
+}
+
+async function load() {
+  try {
+    const found = await get(`/evaluations/${id}/mistakes?offset=${offset}&limit=${AT_ONCE}`);
+    dataset = found.dataset;
+    list.replaceChildren(...found.mistakes.map(item));
+    list.start = offset + 1;
+    const [before, next] = card.querySelectorAll("[data-move]");
+    before.disabled = offset === 0;
+    next.disabled = offset + found.mistakes.length >= found.n_mistakes;
+    const why = found.dataset === null ? "The dataset was deleted." : "No row is wrong, or the evaluation is of an earlier release.";
+    said.textContent = found.mistakes.length ? `${number(offset + 1)} to ${number(offset + found.mistakes.length)} of ${number(found.n_mistakes)}; often it is the label that is wrong.` : why;
+    card.querySelector("nav").hidden = found.mistakes.length === 0;
+  } catch (error) {
+    said.replaceChildren(faults(error));
+  }
+}
+
+card.querySelectorAll("[data-move]").forEach((button) => button.addEventListener("click", () => {
+  offset = Math.max(0, offset + Number(button.dataset.move) * AT_ONCE);
+  load();
+}));
+
+// the job makes the dataset's next version; then the form for a training stands ready with it
+async function finished(job) {
+  for (;;) {
+    const { state, error } = await get(`/jobs/${job}`);
+    if (state === "succeeded") return;
+    if (["failed", "cancelled"].includes(state)) throw new Error(error?.detail ?? `The job is ${state}.`);
+    await new Promise((resolve) => { setTimeout(resolve, 500); });
+  }
+}
+
+send?.addEventListener("click", async () => {
+  send.disabled = true;
+  const result = card.querySelector("[data-result]");
+  result.replaceChildren(element("p", { class: "muted" }, "The next version of the dataset is being made."));
+  try {
+    const job = await call("POST", `/datasets/${encodeURIComponent(dataset)}/corrections`, { corrections: [...changed.values()] });
+    await finished(job.id);
+    const n = changed.size;
+    changed.clear();
+    result.replaceChildren(element("p", { class: "notice good" }, `${number(n)} ${n === 1 ? "row has" : "rows have"} other labels in the dataset's next version. `, element("a", { href: card.dataset.retrain }, "Train again")));
+    await load();
+  } catch (error) {
+    result.replaceChildren(faults(error));
+    send.disabled = false;
+  }
+});
+load();

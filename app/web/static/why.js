@@ -1,0 +1,75 @@
+// Why a label was answered: the text with the words marked that spoke for it and against it, and their parts as numbers.
+
+import { element, number } from "./words.js";
+
+const STRENGTHS = 4;
+
+// What each character brings: a term's part is shared among its places, as terms may stand in one another.
+function byCharacter(characters, terms) {
+  const brought = new Float64Array(characters.length);
+  const names = characters.map(() => new Set());
+  for (const term of terms) {
+    for (const [from, to] of term.spans ?? []) {
+      for (let at = from; at < Math.min(to, characters.length); at += 1) {
+        brought[at] += term.part / term.spans.length;
+        names[at].add(term);
+      }
+    }
+  }
+  return { brought, names };
+}
+
+function mark(text, part, most, terms) {
+  if (part === 0) return document.createTextNode(text);
+  const strength = Math.max(1, Math.ceil((STRENGTHS * Math.abs(part)) / most));
+  const told = [...terms].map((term) => `${term.feature}: ${signed(term.part)}`).join("\n");
+  return element("mark", { class: `${part > 0 ? "lifts" : "lowers"} strength-${strength}`, title: told }, text);
+}
+
+function signed(value) {
+  return `${value < 0 ? "−" : "+"}${number(Math.abs(value), 3)}`;
+}
+
+// Offsets count characters of Unicode, of which the browser's strings may have two for one.
+function marked(text, terms) {
+  const characters = Array.from(text);
+  const { brought, names } = byCharacter(characters, terms);
+  const most = Math.max(...brought.map(Math.abs));
+  const parts = [];
+  let begin = 0;
+  for (let at = 1; at <= characters.length; at += 1) {
+    if (at < characters.length && brought[at] === brought[begin]) continue;
+    parts.push(mark(characters.slice(begin, at).join(""), brought[begin], most, names[begin]));
+    begin = at;
+  }
+  return element("p", { class: "marked" }, ...parts);
+}
+
+function row(name, part, most, muted = false) {
+  const bar = element("span", { class: `bar ${part < 0 ? "lowers" : "lifts"}` });
+  bar.style.setProperty("--share", (Math.abs(part) / (most || 1)).toFixed(3));
+  return element("tr", {}, element("th", { scope: "row", class: muted ? "name muted" : "name" }, name), element("td", {}, bar), element("td", { class: "number" }, signed(part)));
+}
+
+function table(step, terms) {
+  const most = Math.max(...terms.map((term) => Math.abs(term.part)), Math.abs(step.rest), Math.abs(step.intercept));
+  const rows = terms.map((term) => row(String(term.feature), term.part, most));
+  if (step.rest !== 0) rows.push(row("all other features", step.rest, most, true));
+  if (step.intercept !== 0) rows.push(row("intercept", step.intercept, most, true));
+  const against = step.rival === null ? "" : ` over ${step.rival}`;
+  const head = element("tr", {}, element("th", { scope: "col" }, "Feature"), element("th", { scope: "col" }, element("span", { class: "visually-hidden" }, "As a bar")), element("th", { scope: "col", class: "number" }, "Part"));
+  return element("details", {}, element("summary", {}, `Lead of ${step.label}${against}: ${number(step.lead, 3)}`),
+    element("div", { class: "scroll" }, element("table", { class: "parts" }, element("thead", {}, head), element("tbody", {}, ...rows))));
+}
+
+// The elements that tell it, of an explanation as the API has it; `text` is null where no text was asked about.
+export function why(explanation, text) {
+  const steps = explanation.map((step) => {
+    const terms = [...step.lifted_by, ...step.lowered_by];
+    const rival = step.rival === null ? "" : `, and not ${step.rival}`;
+    const of = explanation.length > 1 ? element("h4", {}, `${step.label}${rival}`) : element("p", {}, `Why ${step.label}${rival}:`);
+    return element("div", { class: "step" }, of, text === null ? null : marked(text, terms), table(step, terms));
+  });
+  const key = text === null ? null : element("p", { class: "muted small" }, element("mark", { class: "lifts strength-3" }, "spoke for it"), " ", element("mark", { class: "lowers strength-3" }, "spoke against it"));
+  return element("section", { class: "why" }, element("h3", {}, "Why"), ...steps, key);
+}

@@ -1,0 +1,37 @@
+"""Jobs that correct labels: the rows of the newest version get the labels that are right, as the next version."""
+
+import hashlib
+
+import orjson
+
+from app.config import settings
+from app.errors import InvalidInput
+from app.store.corpus import open_corpus, save_relabelled
+from app.store.files import files
+from app.store.relabelling import relabelled
+from app.store.row_statistics import statistics_of
+from workers.job_context import JobContext
+from workers.next_version import NextVersion, delete_other_attempts, folder_of, newest_version
+
+
+def correct_labels(context: JobContext) -> None:
+    """Read the corrections, write the labels anew beside the texts or numbers that were there, and make the version."""
+    lease, store = context.lease, files()
+    context.phase("loading")
+    base, source = newest_version(context, store)
+    lines = store.path(source).read_bytes().splitlines()
+    corrections = {each["row"]: each["labels"] for each in map(orjson.loads, lines)}
+    corpus = open_corpus(store, base.path)
+    parsed = relabelled(corpus.head(), corpus.parts, corrections)
+    n_labels, most = len(parsed.labels), settings().max_classes
+    if n_labels > most:
+        raise InvalidInput(f"the dataset would have {n_labels:,} classes; at most {most:,} are taken here")
+    context.phase("saving", fraction=0.5)
+    statistics = statistics_of(parsed)
+    path = folder_of(lease)
+    store.delete(path)
+    save_relabelled(store, path, base.path, parsed)
+    lineage = f"{base.sha256}\n{lease.request['sha256']}\ncorrections"
+    sha256 = hashlib.sha256(lineage.encode()).hexdigest()
+    context.succeed(NextVersion(base, lease, sha256, path, parsed.kind, statistics).add)
+    delete_other_attempts(store, lease)
