@@ -1,5 +1,6 @@
 """Fixtures that all tests share: a home, a database of each kind, a private Redis."""
 
+import gc
 import os
 import secrets
 import shutil
@@ -34,6 +35,8 @@ from workers.tasks import run
 POSTGRES = "POLYMARGIN_TEST_POSTGRES_URL"
 
 compile_in_children()
+# what is imported and collected stays to the end: to look through it again and again takes a fifth of all
+gc.disable()
 
 # how long an example takes says nothing on a busy machine, or where code is compiled for the first one
 hypothesis.settings.register_profile(
@@ -46,6 +49,13 @@ hypothesis.settings.load_profile("any_machine")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One method of each driver is tested quickly, the others by the slow tests."""
     mark_slow(items)
+
+
+def pytest_collection_finish() -> None:
+    """What the tests themselves leave is collected as ever."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

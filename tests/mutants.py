@@ -174,7 +174,7 @@ MUTANTS = (
     mutant(
         "any host is served",
         "app/api/browsers.py",
-        "if host is not None and not (host in self._served or self._serves(host)):",
+        "if host is not None and not self._hosts.serves(host):",
         "if False:",
         "app/api/test_browsers.py::test_only_names_of_the_service_are_served",
     ),
@@ -217,8 +217,8 @@ MUTANTS = (
     mutant(
         "an alias of another model is found",
         "app/services/models.py",
-        "version, None)\n        at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)",
-        "version, None)\n        at = (tables.Alias.name == alias,)",
+        "    at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)\n    current",
+        "    at = (tables.Alias.name == alias,)\n    current",
         "app/services/test_models_service.py::test_aliases_of_two_models_do_not_mix",
     ),
     mutant(
@@ -374,16 +374,16 @@ MUTANTS = (
     # features
     mutant(
         "an index as large as the number of features is taken",
-        "app/features/columns.py",
-        "max(indices) < self._n_given",
-        "max(indices) <= self._n_given",
+        "app/features/row_loops.py",
+        "index >= n_features",
+        "index > n_features",
         "app/features/test_columns.py::test_an_instance_that_does_not_fit_says_why",
     ),
     mutant(
         "terms are weighed by another idf",
-        "app/features/text.py",
-        "idf = np.log((1 + n_texts) / (1 + in_texts[kept])) + 1.0",
-        "idf = np.log((1 + n_texts) / (1 + in_texts[kept]))",
+        "app/features/term_weights.py",
+        "np.log((1 + n_texts) / (1 + in_texts)) + 1.0",
+        "np.log((1 + n_texts) / (1 + in_texts))",
         "app/features/test_text.py::test_features_are_those_of_scikit_learn",
     ),
     mutant(
@@ -509,13 +509,13 @@ MUTANTS = (
     ),
     mutant(
         "the best classes are told in rising order",
-        "solvers/core/model.py",
-        'np.argsort(-scores[above], kind="stable")',
-        'np.argsort(scores[above], kind="stable")',
+        "solvers/numerics/best.py",
+        "while place > 0 and score > worth[place - 1]:",
+        "while place > 0 and score < worth[place - 1]:",
         "solvers/core/test_model.py",
     ),
     mutant(
-        "examples that rest wake all at once",
+        "examples that are left out return all at once",
         "solvers/numerics/orders.py",
         "(i + epoch) & (every - 1) == 0",
         "epoch & (every - 1) == 0",

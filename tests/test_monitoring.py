@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from app.api.metrics import Metrics
+from app.services.drift import VersionDrift
 from app.services.readiness import Load
 
 FOLDER = Path(__file__).parents[1] / "docs/how-to"
@@ -21,7 +22,11 @@ EXPRESSIONS = [rule["expr"] for rule in ALERTS] + [
 
 def _samples() -> dict[str, set[str]]:
     """Every time series that a process can have, and its labels."""
-    metrics = Metrics(lambda: Load({"queued": 1}, 2.0, {"general": 1}, 10**9), lambda: 5)
+    metrics = Metrics(
+        lambda: Load({"queued": 1}, 2.0, {"general": 1}, 10**9),
+        lambda: 5,
+        lambda: [VersionDrift("w", "m", 1, 9, 0.1, 0.2)],
+    )
     metrics.answered("GET", "/x", 200, 0.01, streamed=False)
     metrics.predicted(3, 0.01)
     found: dict[str, set[str]] = {}

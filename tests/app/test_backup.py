@@ -63,8 +63,8 @@ def test_what_was_there_is_there_again(
     link: bool, service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
 ) -> None:
     before = _answer()
-    told = backup(tmp_path / "copy", link, _quiet)
-    assert told["rows"] == {"datasets": 1, "models": 1, "model_versions": 1, "jobs": 3}
+    reported = backup(tmp_path / "copy", link, _quiet)
+    assert reported["rows"] == {"datasets": 1, "models": 1, "model_versions": 1, "jobs": 3}
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
     _moved(configure, tmp_path / "restored")
     restore(tmp_path / "copy", _quiet)
@@ -211,9 +211,9 @@ def test_a_backup_writes_nowhere_but_into_the_data_folder(
     backup(tmp_path / "copy", False, _quiet)
     _moved(configure, tmp_path / "restored")
     contents = tmp_path / "copy/backup.json"
-    told = json.loads(contents.read_text())
-    told["files"][name] = "0" * 64
-    contents.write_text(json.dumps(told))
+    reported = json.loads(contents.read_text())
+    reported["files"][name] = "0" * 64
+    contents.write_text(json.dumps(reported))
     with pytest.raises(BackupError, match="no file of a backup"):
         restore(tmp_path / "copy", _quiet)
     assert not (tmp_path / "restored").exists()
@@ -236,7 +236,7 @@ def test_a_file_that_folders_share_is_copied_once(
 ) -> None:
     W = next(files().root.rglob("W.npy"))
     os.link(W, W.with_name("again.npy"))
-    told = backup(tmp_path / "copy", False, _quiet)
+    reported = backup(tmp_path / "copy", False, _quiet)
     _moved(configure, tmp_path / "restored")
     restore(tmp_path / "copy", _quiet)
     for home in (tmp_path / "copy", tmp_path / "restored"):
@@ -244,7 +244,7 @@ def test_a_file_that_folders_share_is_copied_once(
         assert copies[0].samefile(copies[1])
         assert copies[0].stat().st_ino != W.stat().st_ino
     apart = sum((tmp_path / "copy" / name).stat().st_size for name in _named(tmp_path / "copy"))
-    assert told["size_bytes"] == apart - W.stat().st_size
+    assert reported["size_bytes"] == apart - W.stat().st_size
 
 
 def _named(copy: Path) -> list[str]:

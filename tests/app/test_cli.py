@@ -103,6 +103,23 @@ CHANGES = {
     "changes": [{"change": "moved", "label": "weaving", "names": {}, "parent": "craft", "replaced_by": []}],
 }
 KEY = {"id": "k1", "name": "bob", "role": "editor", "created_at": "2025-01-02T03:04:05Z", "revoked": False}
+RULE = {
+    "id": "r1",
+    "name": "nightly",
+    "owner": "bob",
+    "model": "topics",
+    "dataset": "d1",
+    "training": {},
+    "warm": False,
+    "cron": "30 2 * * *",
+    "time_zone": "UTC",
+    "feedback": False,
+    "feedback_rows": None,
+    "promote": None,
+    "due_at": "2025-01-03T02:30:00Z",
+    "latest_run": None,
+    "created_at": "2025-01-02T03:04:05Z",
+}
 PREDICTION = {"label": "a", "score": 1.5, "top": [{"label": "a", "score": 1.5}, {"label": "b", "score": -1.0}]}
 ANSWER = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": 0.05, "predictions": [PREDICTION]}
 EVENTS = (
@@ -198,7 +215,7 @@ STORAGE = {
     "free_bytes": 99,
 }
 STATUS = {
-    "version": "0.2.0",
+    "version": "0.3.0",
     "jobs": {"running": 1},
     "running": [{"job": JOB | {"state": "running"}, "curve": []}],
     "queued": [],
@@ -216,6 +233,8 @@ PLAN = {
     "rounds_per_epoch": {"least": 84, "most": 8433},
     "bytes_per_epoch": {"least": 1 << 20, "most": 2 << 20},
     "seconds_per_epoch": {"least": 0.5, "most": 0.5},
+    "seconds_without_shards": 0.25,
+    "advice": "Shards do not pay.",
     "assumptions": {
         "batch": {"least": 4.5, "most": 450.0},
         "message": {"least": 15.0, "most": 800.0},
@@ -435,3 +454,72 @@ def test_a_path_of_cs_is_sent_as_numbers_and_every_version_is_reported(run: Run,
     status, _, err = run("train", "papers", "--model", "topics", "--path", "1,x")
     assert status == 2
     assert "--path" in err
+
+
+@pytest.mark.parametrize("command", [["train", "papers", "--model", "topics"], ["datasets", "preview", "papers"]])
+def test_words_of_a_recipe_are_sent_as_texts_and_lengths_as_numbers(
+    command: list[str], run: Run, canned: Canned
+) -> None:
+    canned.answer(
+        "POST /datasets/papers/preview", {"row": 0, "n_values": 0, "n_features": 1, "n_fitted": 1, "features": []}
+    )
+    row = {"row": 0, "label": None, "split": None}
+    canned.answer("GET /datasets/papers/rows", {"rows": [row], "n_rows": 1})
+    recipe = ["--text-stop-words", "the, 3", "--text-lemmas", "en,de", "--text-char-ngrams", "3,5"]
+    assert run(*command, *recipe)[0] == 0
+    sent = json.loads(canned.asked[0].body)["text"]
+    assert sent == {"stop_words": ["the", "3"], "lemmas": ["en", "de"], "char_ngrams": [3, 5]}
+
+
+@pytest.mark.parametrize(("pools", "starts"), [(0, False), (1, True), (2, True)])
+def test_a_plan_says_whether_the_job_can_start(pools: int, starts: bool, run: Run, canned: Canned) -> None:
+    canned.answers["POST /jobs/plan"].clear()
+    canned.answer("POST /jobs/plan", PLAN | {"pools": pools})
+    _, out, _ = run("train", "papers", "--model", "topics", "--shards", "1", "--plan")
+    assert ("cannot start now" in out) is not starts
+
+
+def test_a_preview_shows_the_row_with_its_label(run: Run, canned: Canned) -> None:
+    canned.answer(
+        "POST /datasets/papers/preview", {"row": 7, "n_values": 0, "n_features": 1, "n_fitted": 1, "features": []}
+    )
+    row = {"row": 7, "label": "craft", "split": None, "text": "How to [weave]"}
+    canned.answer("GET /datasets/papers/rows", {"rows": [row], "n_rows": 9})
+    _, out, _ = run("datasets", "preview", "papers", "7")
+    assert "row 7, craft" in out
+    assert "How to [weave]" in out
+    assert canned.asked[-1].query == {"offset": "7", "limit": "1"}
+
+
+def test_what_is_watched_ends_with_its_state(run: Run, canned: Canned) -> None:
+    _, out, err = run("jobs", "watch", "j1")
+    assert "epoch 4" in out + err
+    canned.answers["GET /jobs/j1/events"].clear()
+    canned.answer("GET /jobs/j1/events", f"event: state\ndata: {json.dumps(SUCCEEDED)}\n\n".encode())
+    _, out, err = run("jobs", "watch", "j1")
+    assert "train succeeded" in out + err
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_rule_that_is_off_has_no_next_time(enabled: bool, run: Run, canned: Canned) -> None:
+    canned.answer("GET /rules/nightly", RULE | {"enabled": enabled})
+    status, out, _ = run("rules", "show", "nightly")
+    assert status == 0
+    assert ("2025-01-03 02:30" in out) is enabled
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # as the script asks that --install-completion puts into the shell
+    monkeypatch.setattr(sys, "argv", ["polymargin"])
+    asked = {
+        "_POLYMARGIN_COMPLETE": f"complete_{shell}", "COMP_WORDS": "polymargin hier", "COMP_CWORD": "1",
+        "_TYPER_COMPLETE_ARGS": "polymargin hier", "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }  # fmt: skip
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        main()
+    assert "hierarchies" in capsys.readouterr().out

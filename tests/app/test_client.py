@@ -149,8 +149,8 @@ def test_the_ending_tells_the_format_or_leaves_it_to_the_service(
     canned.answer("POST /datasets", DATASET, 202)
     with Polymargin() as client:
         client.datasets.upload(tmp_path / name, "papers", text_columns=["title"], quotes=False)
-    told = {} if format is None else {"format": format}
-    assert canned.asked[0].query == {"name": "papers", "text_columns": "title", "quotes": "false", **told}
+    reported = {} if format is None else {"format": format}
+    assert canned.asked[0].query == {"name": "papers", "text_columns": "title", "quotes": "false", **reported}
 
 
 def test_the_report_of_faulty_rows_is_given_as_it_comes(canned: Canned) -> None:

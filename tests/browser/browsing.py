@@ -1,5 +1,6 @@
 """A service of its own for a browser to look at."""
 
+import json
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from app.client import Polymargin
@@ -31,6 +33,10 @@ TEXTS = b"".join(
 )
 
 
+# so exact, of texts without sense, that it is still at it when the test has looked
+LONG = {"C": 1000.0, "tol": 1e-12, "max_epochs": 10**8}
+
+
 @dataclass(frozen=True)
 class Service:
     """A running service: its address, the link that its start has printed, and the administrator's key."""
@@ -40,11 +46,11 @@ class Service:
     key: str
 
 
-def begin(home: Path) -> tuple[Service, subprocess.Popen[str]]:
-    """Start a service on an empty data folder, and wait until it is ready."""
+def begin(home: Path, *options: str) -> tuple[Service, subprocess.Popen[str]]:
+    """Start a service on an empty data folder, with these options of ``polymargin up``, and wait until it is ready."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("POLYMARGIN_")}
     environment |= {"POLYMARGIN_HOME": str(home), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-    command = [sys.executable, "-m", "app.cli", "up", "--port", "0"]
+    command = [sys.executable, "-m", "app.cli", "up", "--port", "0", *options]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
     deadline, said = time.monotonic() + START_SECONDS, ""
@@ -63,11 +69,12 @@ def end(process: subprocess.Popen[str]) -> None:
     process.communicate(timeout=START_SECONDS)
 
 
-def picture(page: Any, wanted: bool, name: str) -> None:
-    """Take a picture for the documentation, where that is wanted."""
+def picture(page: Any, wanted: bool, name: str, height: int = 900) -> None:
+    """Take a picture for the documentation, where that is wanted, of the upper part of the window."""
     if wanted:
         page.mouse.move(0, 0)
-        page.screenshot(path=ROOT / "docs/how-to/pictures" / f"dashboard-{name}.png")
+        clip = {"x": 0, "y": 0, "width": 1280, "height": height}
+        page.screenshot(path=ROOT / "docs/how-to/pictures" / f"dashboard-{name}.png", clip=clip)
 
 
 def signed_in(page: Any, url: str, key: str) -> Any:
@@ -77,6 +84,14 @@ def signed_in(page: Any, url: str, key: str) -> Any:
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("heading", name="Overview").wait_for()
     return page
+
+
+def upload_noise(client: Polymargin, folder: Path) -> None:
+    """A dataset ``noise`` of texts whose labels are drawn without a look at them."""
+    draw, words = Random(0), [f"word{number}" for number in range(400)]
+    rows = [{"text": " ".join(draw.choices(words, k=12)), "label": f"label{draw.randrange(20)}"} for _ in range(1500)]
+    (folder / "noise.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    client.datasets.upload(folder / "noise.jsonl", "noise").wait()
 
 
 def fill(service: Service, folder: Path) -> None:

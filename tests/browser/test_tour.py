@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import begin, end, picture
+from browsing import Service, begin, end, picture
+
+from app.client import Polymargin
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +34,10 @@ def test_four_steps_lead_from_an_empty_service_to_a_prediction(
         page.get_by_role("button", name="Predict").click()
         page.locator("#answer progress").first.wait_for()
         assert page.locator("#answer .answers li").count() == 5
-        picture(page, pictures, "playground")
+        page.evaluate("scrollTo(0, 0)")
+        picture(page, pictures, "playground", 900)
+        if pictures:
+            _mistakes(page, service)
         page.goto(service.url)
         page.get_by_role("heading", name="Overview").wait_for()
         assert not page.locator("#tour").is_visible()
@@ -41,3 +46,13 @@ def test_four_steps_lead_from_an_empty_service_to_a_prediction(
         page.get_by_text("scipy.stats", exact=True).wait_for()
     finally:
         end(process)
+
+
+def _mistakes(page: Any, service: Service) -> None:
+    """The picture of the rows that the version is most wrong about."""
+    with Polymargin(service.url, service.key) as client:
+        client.evaluate("docstrings", "docstrings", resamples=50).wait()
+    page.goto(f"{service.url}/models/docstrings/versions/1")
+    page.locator("#mistakes li").first.wait_for()
+    page.locator("#mistakes").evaluate("card => scrollTo(0, card.getBoundingClientRect().top + scrollY - 16)")
+    picture(page, True, "mistakes", 480)

@@ -26,11 +26,12 @@ class Workers:
         self._log = log
         self._started: dict[subprocess.Popen[bytes], tuple[str, int]] = {}
 
-    def start(self, concurrency: int = 1, queue: str = "general") -> subprocess.Popen[bytes]:
-        """A worker, leader of a process group of its own."""
+    def start(self, concurrency: int = 1, queue: str = "general", first: str = "") -> subprocess.Popen[bytes]:
+        """A worker, leader of a process group of its own, which runs a piece of Python ``first``."""
+        run = f"{first}\nimport runpy\nrunpy.run_module('workers.main', run_name='__main__', alter_sys=True)"
         with open(self._log, "ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "workers.main", "--queue", queue, "--concurrency", str(concurrency)],
+                [sys.executable, "-c", run, "--queue", queue, "--concurrency", str(concurrency)],
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "OMP_NUM_THREADS": "1"},

@@ -13,6 +13,7 @@ from app.config import settings
 from app.errors import Conflict, NotFound
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
+from app.schemas.tuning import Candidate, TuneRequest
 from app.services import archive_imports, archives, datasets, jobs, models, sweeping
 from app.store import tables
 from app.store.db import db_now, dispose, sessions
@@ -22,10 +23,17 @@ from workers.tasks import run
 
 ROWS = b"".join(b"%s %d:1 %d:0.5\n" % (b"abc"[i % 3 : i % 3 + 1], i % 3 + 1, i % 5 + 4) for i in range(30))
 TRAIN = TrainRequest(dataset="d", model="m", solver="weston_watkins", params={"max_epochs": 3, "tol": 1e-12})
+TUNE = TuneRequest(
+    dataset="d",
+    model="tuned",
+    space=[Candidate(solver="weston_watkins", params={"max_epochs": 2}, grid={"C": [1.0, 0.1]})],
+    folds=2,
+)
+MODELS = ("m", "tuned", "imported")
 
 
 def work(acknowledge: Callable[[str], None]) -> None:
-    """Upload, import, train, promote, export, import the archive, and back up; a second call does what is left."""
+    """Upload, train, promote, tune, export, import the archive, and back up; a second call does what is left."""
     with sessions()() as session:
         try:
             upload = files().upload()
@@ -42,6 +50,11 @@ def work(acknowledge: Callable[[str], None]) -> None:
             _run_all()
             version = models.version(session, "m")
         models.set_alias(session, "m", "production", version.version)
+        try:
+            models.version(session, "tuned")
+        except NotFound:
+            acknowledge(jobs.submit(session, TUNE).id)
+            _run_all()
         try:
             models.version(session, "imported")
         except NotFound:
@@ -81,9 +94,10 @@ def found_wrong(acknowledged: list[str]) -> list[str]:
     wrong += [f"{id} was acknowledged and is gone" for id in acknowledged if id not in known]
     wrong += [f"job {row.kind} is {row.state}: {row.error}" for row in rows.values() if row.state != "succeeded"]
     trained = [version for version in versions if version.origin is None]
-    if len(trained) != 1 or len(versions) != 2:
+    if len(trained) != 2 or len(versions) != 3:
         wrong.append(f"{len(trained)} versions were trained, and {len(versions) - len(trained)} imported")
-    if [row.version_id for row in aliases] != [version.id for version in trained]:
+    promoted = [version.id for version in trained if rows[version.job_id].kind == "train"]
+    if [row.version_id for row in aliases] != promoted:
         wrong.append("the alias points elsewhere")
     for row in data:
         try:
@@ -108,10 +122,10 @@ def found_wrong(acknowledged: list[str]) -> list[str]:
 
 
 def bits() -> list[str]:
-    """The arrays of the models that were trained and imported."""
+    """The arrays of the models that were trained, tuned and imported."""
     digests = []
     with sessions()() as session:
-        for name in ("m", "imported"):
+        for name in MODELS:
             model, _ = load_model(models.artefact(session, models.version(session, name).id) / "model")
             digest = hashlib.sha256()
             for key, array in sorted(model.arrays().items()):

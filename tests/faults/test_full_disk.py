@@ -156,6 +156,7 @@ def _may_mount() -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not _may_mount(), reason="no file system can be mounted here")
 def test_on_a_full_disk_every_write_answers_507_changes_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     mounted = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs -o size=24m none "$0" && exec "$@"']

@@ -137,6 +137,7 @@ def test_a_job_whose_main_process_is_killed_goes_to_another_worker(
     _same_as_uninterrupted(database, long_job, until)
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_processes_that_run_jobs_give_way_to_others(
     workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
@@ -148,6 +149,7 @@ def test_processes_that_run_jobs_give_way_to_others(
     assert settings().worker_niceness > 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_told_to_end_gives_its_job_back_without_loss(
     workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
 ) -> None:
@@ -201,6 +203,7 @@ def test_a_job_that_loses_every_worker_fails_with_a_clear_error(
     assert job.error.code == "worker_lost"
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_a_running_job_is_cancelled(
     workers: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until

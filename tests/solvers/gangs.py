@@ -1,8 +1,39 @@
 """Shards of one training as threads of the test's process."""
 
+import threading
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from solvers.sharding.exchange import run_shards
+from solvers.sharding.exchange import Exchange, Hub
+
+
+def run_shards(size: int, work: Callable[[Exchange], Any], timeout: float = 600.0) -> list[Any]:
+    """Run ``work`` once a shard, each in a thread of its own, and return what they return, by rank.
+
+    The first failure ends all of them: its peers are woken with ExchangeError, and it is raised here after every
+    thread has ended.
+    """
+    hub = Hub(size, timeout)
+    results: list[Any] = [None] * size
+    failures: list[BaseException] = []
+
+    def run(rank: int) -> None:
+        try:
+            results[rank] = work(hub.exchange(rank))
+        except BaseException as error:
+            failures.append(error)
+            hub.abort(f"shard {rank} has failed: {type(error).__name__}")
+
+    threads = [threading.Thread(target=run, args=(rank,), name=f"shard-{rank}") for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return results
 
 
 def in_shards(solver, problem, size, states=None, stop=None):

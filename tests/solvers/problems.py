@@ -105,7 +105,7 @@ def settings(name: str, **params: Any) -> dict[str, Any]:
         return {key: value for key, value in given.items() if key in SOLVERS[name].Params.model_fields}
     if name == "label_trees":
         params = {"bias": 0.0} | params
-    if name == "centroids":
+    if name in {"centroids", "complement_naive_bayes"}:
         return {}
     if name == "kernel_ridge":
         return {"kernel": "linear"} | ({"C": params["C"]} if "C" in params else {})

@@ -36,6 +36,7 @@ def many_classes(n: int) -> Problem:
     return Problem.check(sp.random(n, 400, density=5 / 400, random_state=rng, format="csr"), np.arange(n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name == "label_trees" else ()) for name in BOUNDED]
 )

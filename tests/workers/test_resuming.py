@@ -49,7 +49,7 @@ def _outcome(database: sessionmaker[Session], model: str) -> Any:
 
 @on_sqlite
 # these are there after one step
-@pytest.mark.parametrize("solver", [name for name in SOLVERS if name not in {"centroids", "kernel_ridge"}])
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if not SOLVERS[name].handles.closed_form])
 def test_a_job_given_back_in_the_middle_ends_bit_for_bit_the_same(
     solver: str,
     database: sessionmaker[Session],

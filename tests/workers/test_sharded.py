@@ -11,6 +11,7 @@ from pools import pools
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from app import tracing
 from app.errors import Conflict, InvalidInput
 from app.schemas.jobs import Job, TrainRequest
 from app.services import job_steps, jobs, models
@@ -97,6 +98,7 @@ def is_clean(database: Database, redis_server: Any, id: str) -> None:
         pytest.param("crammer_singer", 1.0, None, marks=pytest.mark.slow),
         ("one_vs_rest", 1.0, None),
         ("lee_lin_wahba", 1.0, None),
+        pytest.param("lee_lin_wahba", 1.0, "mean", marks=pytest.mark.slow),
     ],
 )
 def test_any_number_of_shards_reaches_the_same_objective_with_the_same_kind_of_model(
@@ -140,6 +142,28 @@ def test_shards_that_take_their_slots_before_the_gang_is_open_wait_for_it(
     assert (job.state, job.attempt) == ("succeeded", 1)
 
 
+def test_every_shard_is_traced_below_the_attempt(database: Database, submit: Callable[..., str]) -> None:
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracing.use(provider)
+    try:
+        with pools(database, 2):
+            run(submit(shards=2))
+        spans = {span.name: span for span in exporter.get_finished_spans()}
+    finally:
+        tracing.end()
+    for rank in range(2):
+        shard = spans[f"shard {rank}"]
+        assert shard.parent.span_id == spans["job train"].context.span_id
+        assert shard.context.trace_id == spans["job train"].context.trace_id
+        assert (shard.attributes["polymargin.job.shard"], shard.status.is_ok) == (rank, True)
+
+
 def test_steps_report_what_was_exchanged(database: Database, submit: Callable[..., str]) -> None:
     with pools(database, 2):
         id = submit()
@@ -150,6 +174,10 @@ def test_steps_report_what_was_exchanged(database: Database, submit: Callable[..
     assert totals["rounds"] >= len({step.epoch for step in steps})
     assert totals["bytes"] > 100 * totals["rounds"]
     assert all(step.measures["exchange_wait_seconds"] >= 0 for step in steps)
+    for step in steps:
+        lanes = [(step.measures[f"shard_{k}_bytes"], step.measures[f"shard_{k}_wait_seconds"]) for k in range(2)]
+        assert sum(sent for sent, _ in lanes) == step.measures["exchange_bytes"]
+        assert max(waited for _, waited in lanes) == step.measures["exchange_wait_seconds"]
     assert steps[-1].gap is not None
     assert steps[-1].gap <= 1e-3
 
@@ -293,7 +321,7 @@ def test_more_shards_than_pools_or_classes_are_refused_with_the_numbers(
     ("solver", "shards", "fault"),
     [
         ("crammer_singer", 2, "shards of crammer_singer exchange scores, not weights"),
-        ("lee_lin_wahba", 2, "shards of lee_lin_wahba exchange sums, not weights"),
+        ("lee_lin_wahba", 2, "shards of lee_lin_wahba exchange sums or mean, not weights"),
         ("weston_watkins", None, "a job without shards exchanges nothing"),
     ],
 )

@@ -81,6 +81,16 @@ def test_retired_labels_are_mapped_and_answers_tell_what_the_vocabulary_says(
     assert prediction["names"] == {"en": "Baking", "de": "Backen"}
     assert prediction["deprecated"]
     assert "names" not in prediction["top"][1]
+    asked = {"instances": [{"indices": [0], "values": [4.0]}], "top_k": 2, "explain": 1, "language": "de-AT"}
+    answer = predict(loaded, asked, 10)
+    PredictResponse.model_validate(answer)
+    (prediction,) = answer["predictions"]
+    assert (prediction["name"], prediction["top"][0]["name"]) == ("Backen", "Backen")
+    assert "names" not in prediction
+    assert (prediction["explanation"][0]["name"], prediction["explanation"][0]["rival_name"]) == ("Backen", None)
+    for language in ("", "d e", 1):
+        with pytest.raises(InvalidInput):
+            predict(loaded, {**asked, "language": language}, 10)
 
 
 def test_what_no_one_label_replaces_is_refused_by_name(

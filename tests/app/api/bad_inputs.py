@@ -37,7 +37,7 @@ def _of_lists() -> Iterator[Bad]:
     yield Bad("a state that no job has", "GET", "jobs", 422, query={"state": "asleep"})
     yield Bad("evaluations of a version of no model", "GET", "evaluations", 422, query={"version": 1})
     yield Bad("evaluations of an unknown model", "GET", "evaluations", 404, "not_found", {"model": "none"})
-    for since in ("yesterday", "2030-01-01T00:00:00", "2030-13-01T00:00:00Z"):
+    for since in ("yesterday", "2030-01-01T00:00:00", "2030-13-01T00:00:00Z", "0.5", "1900000000"):
         yield Bad(f"audit since {since}", "GET", "audit", 422, query={"since": since})
     yield Bad("a zero byte in a query", "GET", "jobs?state=%00", 400, "malformed")
 
@@ -68,6 +68,13 @@ def _of_things() -> Iterator[Bad]:
         yield Bad(f"{limit} rows", "GET", "datasets/letters/rows", 422, query={"limit": limit})
     yield Bad("a dataset from which models came", "DELETE", "datasets/letters", 409, "conflict")
     yield Bad("force that is neither", "DELETE", "datasets/letters", 422, query={"force": "perhaps"})
+    for why, tags in {
+        "a name that fits no URL": {"a/b": "x"},
+        "a long value": {"a": "x" * 1001},
+        "a number": {"a": 1},
+    }.items():
+        yield Bad(f"a version's tag with {why}", "PATCH", "models/letters/versions/1", 422, json={"tags": tags})
+        yield Bad(f"a job's tag with {why}", "PATCH", "jobs/none", 422, json={"tags": tags})
     yield Bad("no route", "GET", "nothing", 404, "not_found")
     yield Bad("a method that no route takes", "PUT", "datasets", 405, "method_not_allowed")
     yield Bad("a comparison without versions", "GET", "models/letters/compare", 422)

@@ -1,27 +1,27 @@
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import TestClient, bearer
 from fastapi import FastAPI
-from working import SPARSE, TABLE, TEXTS, Home, run, trained
+from working import SPARSE, TABLE, TEXTS, Home, living_in, run, trained
 
 from app.config import Settings, settings
 from app.main import create_app
 from app.remote import transport
-from app.services import examples, jobs, keys
-from app.store.db import dispose, sessions
+from app.services import examples, keys, queue_order
+from app.store.db import sessions
 from app.store.migrate import upgrade
+from app.store.queue import GENERAL
 
 
 @pytest.fixture(scope="session")
 def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home with an empty SQLite database and a key of each role, made once and copied for every test."""
     folder = tmp_path_factory.mktemp("empty")
-    with _living_in(folder):
+    with living_in(folder):
         upgrade(settings().sqlalchemy_url)
         with sessions()() as session:
             roles: Any = ("viewer", "editor", "admin")
@@ -33,7 +33,7 @@ def trained_home(empty_home: Home, tmp_path_factory: pytest.TempPathFactory) -> 
     """A home with the models letters (sparse), foods (texts) and shapes (named features)."""
     folder = tmp_path_factory.mktemp("trained")
     shutil.copytree(empty_home[0], folder, dirs_exist_ok=True)
-    with _living_in(folder), TestClient(create_app(), headers=bearer(empty_home[1]["admin"])) as client:
+    with living_in(folder), TestClient(create_app(), headers=bearer(empty_home[1]["admin"])) as client:
         trained(client, "letters", SPARSE, "svmlight")
         trained(client, "foods", TEXTS, "jsonl")
         trained(client, "shapes", TABLE, "csv")
@@ -92,22 +92,9 @@ def wired(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def work(_seconds: float) -> None:
         with sessions()() as session:
-            waiting = jobs.page(session, state="queued").items
+            waiting = queue_order.in_order(session, GENERAL)
         for job in waiting:
-            run(job.id)
+            run(job)
 
     monkeypatch.setattr(transport.httpx, "Client", http)
     monkeypatch.setattr("app.remote.jobs.time.sleep", work)
-
-
-@contextmanager
-def _living_in(folder: Path) -> Iterator[None]:
-    """Settings that keep everything in ``folder``, where no Redis is."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POLYMARGIN_HOME", str(folder))
-        patch.setenv("POLYMARGIN_DATABASE_URL", "")
-        patch.setenv("POLYMARGIN_REDIS_URL", f"unix://{folder}/no-redis.sock")
-        settings.cache_clear()
-        yield
-        dispose()
-    settings.cache_clear()

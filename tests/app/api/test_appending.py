@@ -167,7 +167,7 @@ def test_rows_for_training_make_no_split_of_a_dataset_without_one(client: TestCl
         (b"label,x,y,split\na,1,2,test\n", {"part": "test"}, "have a split of their own"),
         (b"label,x,y\na;b,1,2\n", {"label_separator": ";"}, "one label a row, the new rows have sets"),
         (b"a 1:1\n", {"format": "svmlight"}, "has names of features"),
-        (b"label,x,y\na,1,one\n", {}, "1 error(s)"),
+        (b"label,x,y\na,1,one\n", {}, "1 error"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused_and_change_nothing(
@@ -185,7 +185,7 @@ def test_the_file_of_an_append_is_gone_where_it_is_faulty_and_is_not_tried_again
 ) -> None:
     job = append(client, b"label,x,y\na,1,one\n")
     assert list(files().path(f"datasets/{grown['id']}").glob("source-*")) == []
-    assert "append it again" in problem(client.post(f"/api/v1/jobs/{job['id']}/retry"), 409, "conflict")["detail"]
+    assert "send it again" in problem(client.post(f"/api/v1/jobs/{job['id']}/retry"), 409, "conflict")["detail"]
 
 
 def test_a_cancelled_append_counts_until_it_is_swept(

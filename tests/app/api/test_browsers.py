@@ -38,6 +38,12 @@ def test_over_tls_browsers_are_told_to_stay_there(client: TestClient) -> None:
     assert "max-age" in client.get("https://127.0.0.1/healthz").headers["strict-transport-security"]
 
 
+def test_a_request_has_one_host(client: TestClient) -> None:
+    hosts = [("Host", "evil.example"), ("Host", "127.0.0.1")]
+    for headers in (hosts, hosts[::-1]):
+        assert problem(client.get("/healthz", headers=headers), 400, "malformed")["detail"]
+
+
 @pytest.mark.parametrize(
     ("host", "status"),
     [

@@ -1,10 +1,15 @@
 """Models that the service has chosen: what was tried, probabilities, and what is sure enough."""
 
 import math
+import shutil
+from pathlib import Path
 
 import pytest
-from asking import TestClient, problem
-from working import run, train, upload
+from asking import TestClient, bearer, problem
+from working import Home, living_in, run, train, upload
+
+from app.config import Settings
+from app.main import create_app
 
 EDGES = b"parent,child\nroot,food\nroot,water\nfood,fruit\nfood,vegetable\n"
 WORDS = {"fruit": "apple pear plum red sweet", "vegetable": "leek kale green sweet", "water": "sea lake blue deep"}
@@ -16,8 +21,23 @@ TEXTS = "".join(
 ).encode()
 
 
+@pytest.fixture(scope="module")
+def chosen_home(empty_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the models flat and tree, which the service has chosen once for all tests."""
+    folder = tmp_path_factory.mktemp("chosen")
+    shutil.copytree(empty_home[0], folder, dirs_exist_ok=True)
+    with living_in(folder), TestClient(create_app(), headers=bearer(empty_home[1]["admin"])) as client:
+        _choose(client)
+    return folder
+
+
 @pytest.fixture
-def chosen(client: TestClient) -> TestClient:
+def chosen(chosen_home: Path, config: Settings, client: TestClient) -> TestClient:
+    shutil.copytree(chosen_home, config.home, dirs_exist_ok=True)
+    return client
+
+
+def _choose(client: TestClient) -> None:
     assert upload(client, "things", TEXTS, "jsonl")["state"] == "ready"
     response = client.post("/api/v1/hierarchies", params={"name": "kinds", "format": "csv"}, content=EDGES)
     assert response.status_code == 201, response.text
@@ -25,7 +45,6 @@ def chosen(client: TestClient) -> TestClient:
     run(response.json()["id"])
     assert client.get(response.headers["location"]).json()["state"] == "succeeded"
     assert train(client, "things", "tree", hierarchy="kinds", solver="auto")["state"] == "succeeded"
-    return client
 
 
 def ask(client: TestClient, model: str, text: str, **more: object) -> dict:
@@ -49,6 +68,27 @@ def test_the_solver_that_is_left_out_chooses_and_tells_what_it_tried(chosen: Tes
         assert member["gap"] is None if member["solver"] == "centroids" else member["gap"] <= 1e-2
     chosen_ones = [(member["solver"], member["params"]) for member in selection["members"]]
     assert all(pair in [(trial["solver"], trial["params"]) for trial in selection["trials"]] for pair in chosen_ones)
+
+
+def test_precision_against_coverage_is_told_threshold_by_threshold(chosen: TestClient) -> None:
+    for model in ("flat", "tree"):
+        found = chosen.get(f"/api/v1/models/{model}/versions/1/thresholds").json()
+        points = found["points"]
+        assert (found["model"], found["version"], found["n_rows"] > 10, len(points) > 1) == (model, 1, True, True)
+        for name, rising in (("threshold", True), ("answered", False)):
+            values = [point[name] for point in points]
+            assert values == sorted(values, reverse=not rising)
+        # what is asked of a prediction is the same curve
+        wanted = next(point for point in points if point["lower_bound"] >= 0.5)
+        assert ask(chosen, model, "apple pear", min_precision=0.5)["sure_from"] | {"recall": None} == wanted
+        text = chosen.get(f"/models/{model}/versions/1").text
+        assert f'data-path="/models/{model}/versions/1/thresholds"' in text
+        assert 'value="0.25"' in chosen.get(f"/playground?model={model}&version=1&threshold=0.25").text
+
+
+def test_a_model_without_probabilities_has_no_thresholds(models: TestClient) -> None:
+    problem(models.get("/api/v1/models/letters/versions/1/thresholds"), 404, "not_found")
+    assert "/thresholds" not in models.get("/models/letters/versions/1").text
 
 
 def test_probabilities_of_all_labels_add_up_to_one(chosen: TestClient) -> None:

@@ -2,11 +2,14 @@
 
 import contextlib
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ import uvicorn
 
 from app.api.connections import HEAD_BYTES, Guard, GuardedProtocol
 from app.config import Settings
-from app.server import guard
+from app.server import descriptors, guard
 
 GET = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n"
@@ -186,6 +189,43 @@ def test_connections_that_ask_nothing_give_way_to_those_that_do(start: Start) ->
             connection.sendall(GET)
             assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
         assert len(server.guard.open) <= 8
+
+
+@pytest.mark.slow
+def test_1200_idle_sockets_of_many_addresses_keep_nobody_out_of_a_process_with_1024_descriptors(
+    secrets: dict[str, str], configure: Callable[..., None]
+) -> None:
+    configure(head_seconds=600, log_level="critical")
+    # of this process, which is the clients
+    assert descriptors() > 1500
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)); "
+    limited += f"from app.server import main; main('127.0.0.1', {port})"
+    api = subprocess.Popen([sys.executable, "-c", limited], stderr=subprocess.DEVNULL)
+
+    def connected(address: str) -> socket.socket:
+        while True:
+            assert api.poll() is None
+            with contextlib.suppress(ConnectionRefusedError):
+                return socket.create_connection(("127.0.0.1", port), 60, (address, 0))
+            time.sleep(0.1)
+
+    try:
+        with ExitStack() as stack:
+            for number in range(1200):
+                stack.enter_context(connected(f"127.0.0.{2 + number % 6}"))
+            for address in ("127.0.0.2", "127.0.0.9"):
+                with connected(address) as connection:
+                    head = "GET /api/v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+                    head += f"Authorization: Bearer {secrets['viewer']}\r\n\r\n"
+                    connection.sendall(head.encode())
+                    assert _rest(connection).startswith(b"HTTP/1.1 200 ")
+                    assert len(list(Path(f"/proc/{api.pid}/fd").iterdir())) < 1024
+    finally:
+        api.kill()
+        api.wait()
 
 
 def test_what_is_no_request_is_answered_with_a_problem(start: Start) -> None:

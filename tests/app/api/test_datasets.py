@@ -135,7 +135,9 @@ def test_what_a_format_cannot_heed_is_refused_at_once(client: TestClient, format
 def test_all_faulty_rows_are_in_the_report(client: TestClient) -> None:
     content = b"label,=x\n" + b"a,1\na,one\n" * 300
     dataset = upload(client, "wrong", content, "csv")
-    assert dataset["error"]["detail"] == "the file has 300 error(s); the first 20 are listed, the others in the report"
+    told = "the file has 300 errors; the first 20 are listed, the others in the report"
+    hint = "columns of texts or categories are declared, or told by infer_columns"
+    assert dataset["error"]["detail"] == f"{told}; {hint}"
     answer = client.get("/api/v1/datasets/wrong/errors")
     assert answer.headers["content-type"].startswith("text/csv")
     rows = list(csv.reader(io.StringIO(answer.text)))

@@ -11,8 +11,8 @@ INSTANCE = {"instances": [{"indices": [0], "values": [1.0]}]}
 def test_a_deleted_version_answers_no_more_and_as_before_when_it_is_restored(models: TestClient) -> None:
     train(models, "letters", "letters", params={"C": 0.5})
     before = answers(models, "letters", INSTANCE, version=1)
-    told = models.delete(VERSION, params={"dry_run": True}).json()
-    assert (told["dry_run"], told["versions"]) == (True, [1])
+    reported = models.delete(VERSION, params={"dry_run": True}).json()
+    assert (reported["dry_run"], reported["versions"]) == (True, [1])
     assert models.delete(VERSION).json()["versions"] == [1]
     problem(models.get(VERSION), 404)
     problem(models.delete(VERSION), 404)
@@ -45,8 +45,8 @@ def test_tags_are_changed_only_as_they_were_seen(models: TestClient) -> None:
 
 def test_rules_of_retention_are_previewed_and_kept(models: TestClient) -> None:
     train(models, "letters", "letters")
-    told = models.put(f"{MODEL}/retention?dry_run=true", json={"keep_last": 1}).json()
-    assert (told["goes"], models.get(f"{MODEL}/retention").json()["keep_last"]) == ([1], None)
+    reported = models.put(f"{MODEL}/retention?dry_run=true", json={"keep_last": 1}).json()
+    assert (reported["goes"], models.get(f"{MODEL}/retention").json()["keep_last"]) == ([1], None)
     assert models.put(f"{MODEL}/retention", json={"keep_last": 1}).json()["goes"] == [1]
     problem(models.put(f"{MODEL}/retention", json={"keep_last": 0}), 422)
     problem(models.put(f"{MODEL}/retention", json={}), 422)

@@ -5,6 +5,10 @@ import pytest
 from asking import JSON, MARKER, TestClient, bearer, problem
 from fastapi import FastAPI
 
+from app.api.bodies import JsonBody
+from app.errors import InvalidInput
+from app.schemas.jobs import TrainRequest
+
 JOBS = "/api/v1/jobs"
 
 
@@ -64,6 +68,11 @@ def test_a_misspelt_field_is_answered_with_the_nearest(client: TestClient) -> No
         {"pointer": "/solvr", "detail": "unknown field; did you mean 'solver'?"},
         {"pointer": "/text/min_fd", "detail": "unknown field; did you mean 'min_df'?"},
     ]
+
+
+def test_what_two_values_break_together_is_told_in_its_own_words(client: TestClient) -> None:
+    document = problem(client.post(JOBS, json={"dataset": "a", "model": "b", "text": {"char_ngrams": [5, 3]}}), 422)
+    assert document["errors"] == [{"pointer": "/text/char_ngrams", "detail": "the shorter length comes first"}]
 
 
 def test_a_million_unknown_fields_make_twenty_faults_without_their_names(client: TestClient) -> None:
@@ -172,3 +181,13 @@ def test_the_log_says_which_key_acted(client: TestClient, capsys: pytest.Capture
     line = json.loads(capsys.readouterr().err.splitlines()[-1])
     assert line["key"] == "the-admin"
     assert len(line["key_id"]) == 32
+
+
+def test_a_whole_number_with_a_point_is_an_integer_as_in_json_schema() -> None:
+    body = JsonBody(TrainRequest)
+    content = b'{"dataset": "d", "model": "m", "solver": "softmax", "shards": %s, "params": {"C": 1.5, "tol": 1e-3}}'
+    request = body.parse(content % b"2.0")
+    assert (request.shards, type(request.shards), request.params) == (2, int, {"C": 1.5, "tol": 1e-3})
+    for wrong in (b"2.5", b"1e300", b'"2"', b"true"):
+        with pytest.raises(InvalidInput):
+            body.parse(content % wrong)

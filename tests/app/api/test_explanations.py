@@ -94,7 +94,27 @@ def test_what_cannot_be_chosen_or_explained_is_pointed_at(models: TestClient, mo
     assert problem(response, 422)["errors"][0]["pointer"] == pointer
 
 
-def test_a_model_that_is_not_linear_cannot_be_explained(models: TestClient) -> None:
+def test_answers_of_learnt_label_trees_are_explained_though_their_features_have_no_weight_of_their_own(
+    models: TestClient,
+) -> None:
+    assert train(models, "foods", "grown", solver="label_trees")["state"] == "succeeded"
+    answer = ask(models, "grown", LEEK, explain=100, top_k=2)
+    (step,) = answer["explanation"]
+    parts = [term["part"] for term in (*step["lifted_by"], *step["lowered_by"])]
+    assert parts
+    assert sum(parts) + step["intercept"] + step["rest"] == pytest.approx(step["lead"], abs=1e-5)
+    first, second = (entry["score"] for entry in answer["top"])
+    assert step["lead"] == pytest.approx(first - second, abs=1e-5)
+    terms = problem(models.get("/api/v1/models/grown/versions/1/terms", params={"label": answer["label"]}), 422)
+    assert "--explain" in terms["detail"]
+    assert 'id="terms"' not in models.get("/models/grown/versions/1").text
+
+
+def test_a_kernel_machine_cannot_be_explained(models: TestClient) -> None:
     assert train(models, "letters", "kernels", solver="kernel_weston_watkins")["state"] == "succeeded"
     body = {"instances": [{"indices": [1], "values": [1]}], "explain": 3}
-    assert "sums over features" in problem(models.post(URL.format("kernels"), json=body), 422)["errors"][0]["detail"]
+    said = problem(models.post(URL.format("kernels"), json=body), 422)["errors"][0]["detail"]
+    assert "learnt label trees" in said
+    for model, can in (("letters", True), ("kernels", False)):
+        text = models.get(f"/playground?model={model}").text
+        assert ('type="checkbox" checked' in text, 'type="checkbox" disabled' in text) == (can, not can)

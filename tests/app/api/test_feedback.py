@@ -19,9 +19,9 @@ SETS = b'{"text": "red apple", "label": ["fruit", "red"]}\n{"text": "deep sea", 
 def tell(client: TestClient, model: str, instance: Any, *labels: str, **more: Any) -> dict[str, Any]:
     response = client.post(f"/api/v1/models/{model}/feedback", json={"instance": instance, "labels": labels, **more})
     assert response.status_code == 201, response.text
-    told: dict[str, Any] = response.json()
-    assert client.get(response.headers["location"]).json() == told
-    return told
+    reported: dict[str, Any] = response.json()
+    assert client.get(response.headers["location"]).json() == reported
+    return reported
 
 
 def append(client: TestClient, model: str, **body: str) -> dict[str, Any]:
@@ -47,10 +47,10 @@ def test_an_answer_has_an_id_by_which_feedback_names_it(models: TestClient) -> N
     response = models.post("/api/v1/models/foods/predict", json={"instances": [APPLE]}, headers={"X-Request-ID": "r1"})
     answer = response.json()
     assert answer["id"] == response.headers["x-request-id"] == "r1"
-    told = tell(models, "foods", APPLE, "fruit", version=answer["version"], answer="r1/0", note="ripe")
-    assert (told["model"], told["version"], told["key"]) == ("foods", 1, "the-admin")
-    assert (told["answer"], told["note"], told["job"]) == ("r1/0", "ripe", None)
-    assert (told["instance"], told["labels"]) == (APPLE, ["fruit"])
+    reported = tell(models, "foods", APPLE, "fruit", version=answer["version"], answer="r1/0", note="ripe")
+    assert (reported["model"], reported["version"], reported["key"]) == ("foods", 1, "the-admin")
+    assert (reported["answer"], reported["note"], reported["job"]) == ("r1/0", "ripe", None)
+    assert (reported["instance"], reported["labels"]) == (APPLE, ["fruit"])
 
 
 def test_feedback_becomes_rows_of_the_next_version_which_models_learn(models: TestClient) -> None:
@@ -124,15 +124,15 @@ def test_feedback_to_a_version_that_is_not_there_is_refused(models: TestClient) 
     body = {"instance": APPLE, "labels": ["fruit"], "version": 7}
     problem(models.post("/api/v1/models/foods/feedback", json=body), 404, "not_found")
     problem(models.get("/api/v1/models/foods/feedback/1"), 404, "not_found")
-    told = tell(models, "foods", APPLE, "fruit")
-    problem(models.get(f"/api/v1/models/letters/feedback/{told['id']}"), 404, "not_found")
+    reported = tell(models, "foods", APPLE, "fruit")
+    problem(models.get(f"/api/v1/models/letters/feedback/{reported['id']}"), 404, "not_found")
 
 
 def test_what_does_not_fit_the_dataset_is_left_waiting(models: TestClient) -> None:
-    told = tell(models, "letters", [0, 1, 0, 0, 2, 0], "a")
+    reported = tell(models, "letters", [0, 1, 0, 0, 2, 0], "a")
     document = problem(models.post("/api/v1/models/letters/feedback/rows", json={"dataset": "foods"}), 409)
     assert "none of the 1" in document["detail"]
-    assert listed(models, "letters", waiting=True) == [told["id"]]
+    assert listed(models, "letters", waiting=True) == [reported["id"]]
 
 
 def test_sets_of_labels_become_sets(models: TestClient) -> None:
@@ -143,10 +143,10 @@ def test_sets_of_labels_become_sets(models: TestClient) -> None:
 
 
 def test_a_job_that_failed_gives_back_what_it_took_and_never_appends_it_twice(models: TestClient) -> None:
-    told = tell(models, "foods", APPLE, "fruit")
+    reported = tell(models, "foods", APPLE, "fruit")
     job = models.post("/api/v1/models/foods/feedback/rows", json={}).json()["id"]
     assert models.post(f"/api/v1/jobs/{job}/cancel").json()["state"] == "cancelled"
-    assert listed(models, "foods", waiting=True) == [told["id"]]
+    assert listed(models, "foods", waiting=True) == [reported["id"]]
     assert append(models, "foods")["state"] == "succeeded"
     models.post(f"/api/v1/jobs/{job}/retry")
     run(job)
@@ -158,8 +158,8 @@ def test_a_job_that_failed_gives_back_what_it_took_and_never_appends_it_twice(mo
 def test_feedback_is_deleted_by_whoever_told_it_but_not_while_a_job_takes_it(
     models: TestClient, secrets: dict[str, str]
 ) -> None:
-    told = tell(models, "foods", APPLE, "fruit")
-    url = f"/api/v1/models/foods/feedback/{told['id']}"
+    reported = tell(models, "foods", APPLE, "fruit")
+    url = f"/api/v1/models/foods/feedback/{reported['id']}"
     problem(models.delete(url, headers=bearer(secrets["editor"])), 403, "forbidden")
     job = models.post("/api/v1/models/foods/feedback/rows", json={}).json()["id"]
     problem(models.delete(url), 409, "conflict")
@@ -170,10 +170,10 @@ def test_feedback_is_deleted_by_whoever_told_it_but_not_while_a_job_takes_it(
 
 
 def test_pages_go_on_where_the_one_before_ended(models: TestClient) -> None:
-    told = [tell(models, "foods", APPLE, "fruit")["id"] for _ in range(3)]
+    reported = [tell(models, "foods", APPLE, "fruit")["id"] for _ in range(3)]
     first = models.get("/api/v1/models/foods/feedback?page_size=2").json()
     rest = models.get(f"/api/v1/models/foods/feedback?page_token={first['next_page_token']}").json()
-    assert [each["id"] for page in (first, rest) for each in page["items"]] == told[::-1]
+    assert [each["id"] for page in (first, rest) for each in page["items"]] == reported[::-1]
 
 
 def test_the_same_report_again_is_kept_once(models: TestClient) -> None:
@@ -186,8 +186,8 @@ def test_the_same_report_again_is_kept_once(models: TestClient) -> None:
 
 
 def test_feedback_is_audited_without_what_it_says_and_counts_as_stored(models: TestClient) -> None:
-    told = tell(models, "foods", {"text": "a yellow apple of mine"}, "fruit")
-    (entry,) = models.get(f"/api/v1/audit?thing={told['id']}").json()["items"]
+    reported = tell(models, "foods", {"text": "a yellow apple of mine"}, "fruit")
+    (entry,) = models.get(f"/api/v1/audit?thing={reported['id']}").json()["items"]
     assert (entry["what"], entry["key"], entry["before"]) == ("feedback", "the-admin", None)
     assert "apple" not in str(entry)
     before = models.get("/api/v1/usage").json()["stored_bytes"]
@@ -210,11 +210,11 @@ def test_feedback_goes_with_its_model(models: TestClient) -> None:
 
 
 def test_two_requests_for_rows_do_not_take_the_same(models: TestClient) -> None:
-    told = tell(models, "foods", APPLE, "fruit")
+    reported = tell(models, "foods", APPLE, "fruit")
     job = models.post("/api/v1/models/foods/feedback/rows", json={})
     assert re.fullmatch("[0-9a-f]{32}", job.json()["id"])
     problem(models.post("/api/v1/models/foods/feedback/rows", json={}), 409, "conflict")
     with sessions()() as session:  # as where the job's row is collected
         session.execute(update(tables.Feedback).values(job_id="0" * 32))
         session.commit()
-    assert listed(models, "foods", waiting=True) == [told["id"]]
+    assert listed(models, "foods", waiting=True) == [reported["id"]]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from asking import TestClient, bearer, call, problem
 from fastapi import FastAPI
+from working import upload
 
 from app.config import Settings
 from app.main import create_app
@@ -116,3 +117,20 @@ def test_what_was_dropped_is_in_the_answer(client: TestClient) -> None:
     assert (answer["n_dropped"], answer["dropped"]) == (1, [{"label": "c", "parent": "b", "line": 5}])
     (node,) = client.get(f"{URL}/t/nodes", params={"parent": "a"}).json()["nodes"]
     assert node["other_parents"] == ["b"]
+
+
+def test_nodes_are_found_by_names_of_any_language_and_count_the_rows_below_them(client: TestClient) -> None:
+    tree = b"child,parent,name@de,name@fr\nn1,root,\xc3\x84pfel,pommes\nn2,n1,Boskoop,Belle\nn3,root,Gem\xc3\xbcse,\n"
+    query = {"name": "fruits", "format": "csv", "parent_field": "parent", "id_field": "child", "name_field": "name"}
+    answer = client.post("/api/v1/hierarchies", params=query, content=tree)
+    assert answer.status_code == 201, answer.text
+    url = "/api/v1/hierarchies/fruits/nodes"
+    for search, label in (("\u00e4pf", "n1"), ("POMM", "n1"), ("N2", "n2"), ("gem\u00dcse", "n3"), ("names", None)):
+        found = client.get(url, params={"search": search}).json()["nodes"]
+        assert [node["name"] for node in found] == ([label] if label else []), search
+    rows = b"".join(b'{"text": "word", "label": "%s"}\n' % label for label in (b"n2", b"n2", b"n1", b"n3", b"x"))
+    upload(client, "rows", rows, "jsonl")
+    counted = client.get(url, params={"dataset": "rows"}).json()["nodes"]
+    assert {node["name"]: node["n_rows"] for node in counted} == {"n1": 3, "n2": 2, "n3": 1}
+    assert client.get(url).json()["nodes"][0]["n_rows"] is None
+    problem(client.get(url, params={"dataset": "none"}), 404)

@@ -80,6 +80,8 @@ def test_a_job_is_shown_from_its_queue_to_its_model(client: TestClient, letters:
         "predictions": None,
         "n_rows": None,
         "stopped": None,
+        "trial": None,
+        "measures": {},
     }
     steps = client.get(f"{JOBS}/{job['id']}/steps").json()["steps"]
     assert [step["number"] for step in steps] == list(range(len(steps)))
@@ -136,6 +138,8 @@ def test_a_path_is_submitted_and_its_versions_are_shown(client: TestClient) -> N
         "predictions": None,
         "n_rows": None,
         "stopped": None,
+        "trial": None,
+        "measures": {},
     }
     shown = client.get("/api/v1/models/m/versions").json()["items"]
     assert [(item["version"], item["point"], item["params"]["C"]) for item in shown] == [(2, 1, 1.0), (1, 0, 0.1)]

@@ -6,6 +6,7 @@ from asking import TestClient, problem
 from working import train
 
 from app.errors import NotFound
+from app.schemas.models import ModelVersion
 from app.services import model_cache, remembered
 from app.services.model_cache import ModelCache
 from app.store.db import sessions
@@ -88,6 +89,32 @@ def test_a_promoted_version_is_loaded_while_the_one_before_answers(
     assert loaded is not None
     assert loaded.version.version == 2
     assert not cache._ahead
+    assert cache.loaded() == [first, loaded]
+    cache.resolved.refresh()  # what no name means any more is let go
+    assert cache.loaded() == [loaded]
+    assert cache.nbytes == loaded.nbytes
+
+
+def test_a_model_that_is_being_loaded_holds_up_no_other(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, letters, foods = ModelCache(sessions(), 1 << 30), *(("default", name, None, None) for name in NAMES[:2])
+    loading, go_on, load = threading.Event(), threading.Event(), model_cache.load_version
+
+    def slow(session: object, version: ModelVersion) -> object:
+        if version.model == "foods":
+            loading.set()
+            assert go_on.wait(60)
+        return load(session, version)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(model_cache, "load_version", slow)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(cache.get, foods)
+        assert loading.wait(60)
+        loaded = cache.get(letters)  # from its files
+        assert cache.get(letters) is loaded
+        cache.resolved.refresh()
+        assert not waiting.done()
+        go_on.set()
+        assert waiting.result().version.model == "foods"
 
 
 def test_a_deleted_version_answers_no_more_while_the_one_before_is_loaded(

@@ -1,6 +1,7 @@
 """What is no vocabulary is refused with status 422, the line, and the reason: one row a kind of fault."""
 
 import gzip
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ MALFORMED: list[tuple[str, dict[str, str], str, int, str]] = [
     ("csv", {}, "Titles above\nCode;Parent\na;\nb;x\n", 4, "'x' is the parent of 'b', and itself a child of none"),
     ("csv", {}, "Code\tParent\na\t\nb\ta\textra\n", 3, "3 cells, expected 2 as in the header"),
     ("csv", {}, "child,parent\na,\nb,\nc,a\nc,b\n", 5, "'c' has two parents: 'a' on line 4, and 'b'; tree=first"),
-    ("csv", {"tree": "first"}, "child,parent\na,\nc,a\nc,d\nd,c\n", 3, "2 node(s) are in a cycle: 'c' < 'd' < 'c'"),
+    ("csv", {"tree": "first"}, "child,parent\na,\nc,a\nc,d\nd,c\n", 3, "2 nodes are in a cycle: 'c' < 'd' < 'c'"),
     ("csv", {"tree": "deepest"}, "child,parent\na,\nb,\nc,a\nc,b\nc,b\n", 6, "'c' is given twice as a child of 'b'"),
     (
         "csv",
@@ -76,6 +77,14 @@ MALFORMED: list[tuple[str, dict[str, str], str, int, str]] = [
         "in a cycle",
     ),
     ("skos", {"label": "notation"}, SKOS + ":a a skos:Concept .\n", 3, "'http://example.org/a' has no notation"),
+    (
+        "skos",
+        {"syntax": "hext"},
+        '["a:b ","http://www.w3.org/1999/02/22-rdf-syntax-ns#type","http://www.w3.org/2004/02/skos/core#Concept",'
+        '"globalId","",""]\n',
+        1,
+        "'a:b ' is no URI: it begins or ends with a blank",
+    ),
     ("skos", {"syntax": "nt"}, "<http://example.org/a> <http://example.org/b> .\n", 1, "not nt"),
     ("skos", {"syntax": "nquads"}, "<a:b> <a:b> <a:b> .\nnonsense\n", 2, "not nquads"),
     (
@@ -84,6 +93,13 @@ MALFORMED: list[tuple[str, dict[str, str], str, int, str]] = [
         '{"@context": "https://example.org/c.jsonld",\n "@id": "a:b"}',
         1,
         "lies elsewhere, where nothing is read",
+    ),
+    (
+        "skos",
+        {},
+        '{"@id": "a:b",\n "@context": {"t": {"@id": "a:t", "@context": [[["file:///etc/hostname"]]]}}}',
+        2,
+        "'file:///etc/hostname' lies elsewhere, where nothing is read",
     ),
     ("skos", {}, '{"@context": {},\n "@id": }', 2, "not JSON: Expecting value"),
     ("skos", {}, RDF % "<rdf:Description>", 4, "not XML: mismatched tag"),
@@ -172,6 +188,14 @@ def test_who_would_wait_behind_several_others_is_told_to_come_again(
     assert client.post(URL, params={"name": "v", "format": "paths"}, content=b"a.b\n").status_code == 201
 
 
-def test_nothing_is_asked_of_a_network_while_a_file_is_read(tmp_path: Path) -> None:
+def test_no_network_and_no_other_file_is_asked_while_a_file_is_read(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    refuse = apart._refusing_all_but([str(own)])
+    for event, arguments in (("open", (str(own / "a"), "r", 0)), ("open", (json.__file__, "r", 0)), ("exec", ("x",))):
+        refuse(event, arguments)
     with pytest.raises(PermissionError, match="asks nothing of a network"):
-        apart._refuse_network("socket.getaddrinfo", ("example.org", 80))
+        refuse("socket.getaddrinfo", ("example.org", 80))
+    for path in ("/etc/hostname", str(own / ".." / "admin.key")):
+        with pytest.raises(PermissionError, match="no other file"):
+            refuse("open", (path, "r", 0))

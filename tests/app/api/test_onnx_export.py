@@ -34,8 +34,8 @@ def test_onnx_gives_the_labels_and_scores_of_the_service(dataset: str, solver: s
     answer = models.post("/api/v1/models/m/predict", json={"instances": rows, "top_k": 3}).json()
     assert labels == [each["label"] for each in answer["predictions"]]
     for row, each in zip(scores, answer["predictions"], strict=True):
-        told = [best["score"] for best in each["top"]]
-        np.testing.assert_allclose(np.sort(row)[::-1][: len(told)], told, rtol=1e-4, atol=1e-4)
+        reported = [best["score"] for best in each["top"]]
+        np.testing.assert_allclose(np.sort(row)[::-1][: len(reported)], reported, rtol=1e-4, atol=1e-4)
 
 
 def test_what_onnx_has_no_words_for_is_refused_with_a_reason(models: TestClient) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,11 +13,12 @@ from urllib.parse import quote
 import pytest
 from asking import TestClient, bearer, problem
 from fastapi import FastAPI
+from jinja2 import FileSystemLoader
 from working import SPARSE, TEXTS, run, train, upload
 
 from app import main
 from app.services import examples
-from app.web import assets, reference
+from app.web import assets, reference, rendering
 
 PATHS = sorted({route.path for part in main.PAGES for route in part.router.routes})
 EVIL = "<script>alert(1)</script>"
@@ -54,6 +56,7 @@ def test_a_role_sees_the_buttons_that_it_may_press_and_no_other(
         "/docs": 200,
         "/train": 403 if role == "viewer" else 200,
         "/keys": 200 if role == "admin" else 403,
+        "/audit?key=the-admin&thing=letters": 200 if role == "admin" else 403,
     }
     with TestClient(app, headers=bearer(secrets[role])) as client:
         for path, status in pages.items():
@@ -63,7 +66,7 @@ def test_a_role_sees_the_buttons_that_it_may_press_and_no_other(
             text = answer.text
             for change in ('data-method="', '<form class="card" id="upload"', 'href="/train', 'id="new-alias"'):
                 assert role != "viewer" or change not in text, (path, change)
-            assert ('href="/keys"' in text) == (role == "admin")
+            assert ('href="/keys"' in text) == ('href="/audit"' in text) == (role == "admin")
         # an editor deletes what it has made itself
         assert (role == "admin") == ("Delete this dataset" in client.get("/datasets/letters").text)
 
@@ -97,6 +100,25 @@ def test_a_failed_dataset_shows_its_lines(models: TestClient) -> None:
     assert "was not imported" in models.get("/").text
 
 
+def test_templates_that_change_beneath_a_running_service_are_not_read(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> None:
+        raise AssertionError("a template is read again")
+
+    monkeypatch.setattr(FileSystemLoader, "get_source", gone)
+    assert client.get("/").status_code == 200
+    assert client.get("/models/nothing").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(-90, "1\u202fmin ago"), (-3, "just now"), (3, "just now"), (90, "in 1\u202fmin"), (100_000, "in 1\u202fday")],
+)
+def test_what_is_to_come_is_not_told_as_past(seconds: float, said: str) -> None:
+    assert rendering.ago(datetime.now(UTC) + timedelta(seconds=seconds)) == said
+
+
 def test_what_is_not_there_is_a_page_that_says_so(client: TestClient) -> None:
     for path in ("/jobs/none", "/datasets/none", "/models/none/versions/1", "/hierarchies/none"):
         answer = client.get(path)
@@ -113,13 +135,37 @@ def test_each_page_shows_the_call_of_the_api_that_it_comes_from(models: TestClie
         "/models",
         "/models/letters",
         "/models/letters/versions/1",
+        "/jobs",
+        "/hierarchies",
         "/keys",
+        "/audit",
     ):
         text = html.unescape(models.get(path).text)
         found = re.search(r"curl -fsS [^\n]*?(/api/v1/[^\s'<]+)", text)
         assert found is not None, path
         assert models.get(found[1]).status_code == 200
         assert "with Polymargin(" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(None, "–"), (0.25, "250 ms"), (61.0, "1 min 1 s"), (172_799.0, "47 h 59 min"), (5e8, "5 787 d 0 h")],
+)
+def test_a_duration_is_told_in_the_units_that_suit_it(seconds: float | None, words: str) -> None:
+    assert rendering.duration(seconds).replace("\u202f", " ") == words
+
+
+def test_each_picture_that_a_page_offers_as_a_file_is_had(models: TestClient) -> None:
+    offered = {
+        link
+        for path in ("/datasets/letters", "/datasets/foods", "/models/letters/versions/1", "/jobs")
+        for link in re.findall(r'href="(/api/v1/figures/[^"]+)" download', models.get(path).text)
+    }
+    assert {"spread", "classes", "drift"} <= {link.split("/")[4].split("?")[0] for link in offered}
+    for link in sorted(link for link in offered if "svg" in link):
+        answer = models.get(html.unescape(link))
+        assert answer.status_code == 200, (link, answer.text)
+        assert b"<svg" in answer.content
 
 
 def test_files_of_pages_are_kept_for_a_year_and_found_under_their_digest_alone(client: TestClient) -> None:

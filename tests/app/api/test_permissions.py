@@ -16,7 +16,12 @@ OPEN = {"/healthz", "/readyz", "/metrics", "/docs", "/openapi.json"}
 # these ask for a sign-in, as test_pages tells; and the files that pages are made of are open
 PAGES = {route.path for part in main.PAGES for route in part.router.routes} - OPEN | {"/static/{digest}/{name}"}
 # these read, although they are asked by POST
-READING = {("POST", "/api/v1/models/{ref}/predict"), ("POST", "/api/v1/jobs/plan")}
+READING = {
+    ("POST", "/api/v1/models/{ref}/predict"),
+    ("POST", "/api/v1/models/{ref}/nearest"),
+    ("POST", "/api/v1/jobs/plan"),
+    ("POST", "/api/v1/datasets/{ref}/preview"),
+}
 # other protocols ask for predictions by POST; what changes something is not among them
 SPOKEN = ("/v1/", "/v2/", "/mlflow/", "/invocations", "/label-studio/")
 ADMINISTRATION = ("/api/v1/keys", "/api/v1/audit", "/api/v1/storage", "/api/v1/models/import")

@@ -1,6 +1,9 @@
 import pytest
 from asking import TestClient, problem
-from working import SPARSE, upload
+from working import SPARSE, TEXTS, train, upload
+
+from app.services import plans
+from solvers.sharding.plan import Forecast
 
 PLAN = "/api/v1/jobs/plan"
 
@@ -23,11 +26,37 @@ def test_a_plan_deals_all_classes_and_queues_nothing(client: TestClient, letters
     assert [job["kind"] for job in client.get("/api/v1/jobs").json()["items"]] == ["import"]
 
 
-def test_a_plan_needs_shards_and_a_job_needs_pools(client: TestClient, letters: str) -> None:
-    document = problem(
-        client.post(PLAN, json={"dataset": letters, "model": "a", "solver": "weston_watkins"}), 422, "invalid_input"
-    )
-    assert document["errors"][0]["pointer"] == "/shards"
+def test_a_plan_says_where_shards_do_not_pay_and_why(client: TestClient, letters: str) -> None:
+    body = {"dataset": letters, "model": "a", "solver": "weston_watkins", "shards": 2}
+    plan = client.post(PLAN, json=body).json()
+    assert plan["seconds_without_shards"] < plan["seconds_per_epoch"]["least"]
+    assert plan["advice"].startswith("Shards do not pay but for memory: an epoch takes about ")
+    assert "small data also take more epochs" in plan["advice"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "begins"), [((2.0, 3.0), "Shards do not pay"), ((0.5, 3.0), "Shards may not pay"), ((0.5, 0.9), None)]
+)
+def test_advice_is_by_the_seconds_of_an_epoch(seconds: tuple[float, float], begins: str | None) -> None:
+    least, most = (Forecast([], 10, 1000, each) for each in seconds)
+    advice = plans._advice(2, 1.0, least, most)
+    assert advice is None if begins is None else str(advice).startswith(begins)
+
+
+def test_a_plan_without_shards_tells_memory_and_what_earlier_jobs_took(client: TestClient, letters: str) -> None:
+    body = {"dataset": letters, "model": "a", "solver": "weston_watkins"}
+    plan = client.post(PLAN, json=body).json()
+    assert (plan["shards"], plan["rounds_per_epoch"], plan["earlier"]) == ([], None, None)
+    assert plan["memory_bytes"] > 0
+    train(client, letters, "a", solver="weston_watkins")
+    earlier = client.post(PLAN, json=body).json()["earlier"]
+    assert earlier["n_jobs"] == 1
+    assert 0 <= earlier["seconds"]["least"] == earlier["seconds"]["most"]
+    other = client.post(PLAN, json=body | {"solver": "kernel_weston_watkins"}).json()
+    assert (other["memory_bytes"], other["earlier"]) == (None, None)
+
+
+def test_a_job_in_shards_needs_pools(client: TestClient, letters: str) -> None:
     document = problem(
         client.post("/api/v1/jobs", json={"dataset": letters, "model": "a", "solver": "weston_watkins", "shards": 2}),
         409,
@@ -51,3 +80,11 @@ def test_a_plan_for_an_output_code_deals_columns(client: TestClient, letters: st
     body["params"] = {"matrix": [[1, -1], [-1, 1]]}
     refused = problem(client.post(PLAN, json=body), 422, "invalid_input")
     assert "the code has 2 rows" in refused["errors"][0]["detail"]
+
+
+def test_a_recipe_with_lists_of_words_and_languages_is_taken(client: TestClient) -> None:
+    upload(client, "foods", TEXTS, "jsonl")
+    body = {"dataset": "foods", "model": "a", "text": {"stop_words": ["the"], "lemmas": ["en"], "char_ngrams": [3, 5]}}
+    assert client.post(PLAN, json=body).status_code == 200
+    body["text"] = {"stop_words": ["the", 3]}
+    assert problem(client.post(PLAN, json=body), 422)["errors"][0]["pointer"].startswith("/text/stop_words")

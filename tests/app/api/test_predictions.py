@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from working import SPARSE, run, train, upload
 
 from app.api import auth, predictions
-from app.api.predictions import takes_moments
+from app.api.quick_predictions import takes_moments
 from app.config import Settings
 from app.main import create_app
 from app.schemas.predictions import PredictResponse

@@ -58,6 +58,15 @@ def test_matrices_and_labels_keep_their_kind(make: Callable[..., RemoteClassifie
     assert len(client.get("/api/v1/datasets").json()["items"]) == 1
 
 
+def test_a_space_is_tried_and_the_best_of_it_taken(make: Callable[..., RemoteClassifier]) -> None:
+    space = [{"solver": "weston_watkins", "grid": {"C": [1e-6, 1.0]}}]
+    classifier = make(space=space, options={"folds": 2, "measure": "log_loss"}).fit(TEXTS, LABELS)
+    assert classifier.score(TEXTS, LABELS) == 1.0
+    assert classifier.job_.result is not None
+    assert classifier.job_.result.trial == 0  # both are right everywhere, and the first is taken
+    assert classifier.version_.params["C"] == 1e-6
+
+
 def test_tools_of_scikit_learn_work_with_it(make: Callable[..., RemoteClassifier]) -> None:
     classifier = clone(make(params={"C": 2.0}, options={"seed": 3}))
     assert classifier.get_params()["params"] == {"C": 2.0}

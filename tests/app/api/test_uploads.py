@@ -1,5 +1,6 @@
 import asyncio
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,9 @@ import pytest
 from asking import MARKER, TestClient, bearer, call, problem
 from fastapi import FastAPI
 
-from app.config import Settings
+from app.config import Settings, settings
 from app.main import create_app
+from app.store.files import files
 
 FILE = b"a 1:1 2:0.5\nb 2:1\n" * 10
 URL = "/api/v1/datasets?name=letters&format=svmlight"
@@ -68,6 +70,21 @@ def test_a_client_that_leaves_in_the_middle_leaves_no_file_and_no_row(
     assert stored(config) == []
     with TestClient(app, headers=bearer(secrets["editor"])) as client:
         assert client.get("/api/v1/datasets").json()["items"] == []
+
+
+def test_a_body_without_length_is_ended_where_the_workspace_has_no_room_for_all_that_comes_in(
+    secrets: dict[str, str], config: Settings, configure: Callable[..., None]
+) -> None:
+    configure(max_stored_bytes=3 << 20)
+    other = files().upload("default")
+    other.write(b"x" * (2 << 20))
+    chunks: list[bytes | None] = [b"a 1:1\n" * (1 << 16)] * 100
+    sent, body, reads = asyncio.run(call(create_app(settings()), URL, bearer(secrets["editor"]), chunks))
+    assert sent["status"] == 507
+    assert b"are being received" in body
+    assert reads < 10
+    other.abort()
+    assert stored(config) == []
 
 
 def test_a_body_shorter_than_its_content_length_is_refused(

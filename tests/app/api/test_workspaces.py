@@ -21,19 +21,32 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/models/{ref}/retention"): {"keep_last": 1},
     ("PATCH", "/models/{ref}/versions/{number}"): {"notes": "x"},
     ("POST", "/models/{ref}/predict"): {"instances": [[1.0]]},
+    ("POST", "/models/{ref}/nearest"): {"instance": [1.0]},
+    ("PATCH", "/rules/{ref}"): {"enabled": False},
+    ("POST", "/rules"): {"name": "r", "model": "letters", "cron": "0 0 29 2 *"},
+    ("POST", "/datasets/{ref}/corrections"): {"corrections": [{"row": 0, "labels": ["a"]}]},
 }
 QUERIES: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/evaluations"): {"model": "letters"},
     ("GET", "/hierarchies/{ref}/changes"): {"since": "tree"},
     ("GET", "/models/{ref}/compare"): {"a": "1", "b": "1"},
+    ("GET", "/models/{ref}/versions/{number}/terms"): {"label": "a"},
     ("GET", "/figures/code"): {"model": "letters", "version": 1},
+    ("GET", "/figures/drift"): {"model": "letters", "version": 1},
+    ("GET", "/figures/thresholds"): {"model": "letters", "version": 1},
+    ("GET", "/figures/classes"): {"dataset": "letters"},
+    ("GET", "/figures/spread"): {"dataset": "letters", "of": "lengths"},
+    ("GET", "/figures/job"): {"job": "/jobs/{id}"},
+    ("GET", "/figures/tuning"): {"job": "/jobs/{id}", "of": "time"},
+    ("GET", "/figures/reliability"): {"evaluation": "/evaluations/{id}"},
+    ("GET", "/figures/confusions"): {"evaluation": "/evaluations/{id}"},
 }
 # These name nothing of a workspace, or make something in that of the key.
 FREE = {
     ("GET", "/datasets"), ("POST", "/datasets"), ("GET", "/hierarchies"), ("POST", "/hierarchies"), ("GET", "/jobs"),
-    ("GET", "/models"), ("GET", "/solvers"), ("GET", "/solvers/{name}"),
+    ("GET", "/models"), ("GET", "/rules"), ("GET", "/solvers"), ("GET", "/solvers/{name}"),
     ("GET", "/keys"), ("POST", "/keys"), ("GET", "/audit"), ("GET", "/usage"), ("GET", "/status"),
-    ("POST", "/datasets/example"),
+    ("POST", "/datasets/example"), ("POST", "/uploads"),
 }  # fmt: skip
 # These are about the whole installation.
 INSTALLATION = {("GET", "/storage"), ("POST", "/storage/collect"), ("POST", "/models/import")}
@@ -46,7 +59,9 @@ def things(models: TestClient) -> dict[str, str]:
     job = models.post("/api/v1/jobs", json={"kind": "evaluate", "model": "letters", "dataset": "letters"}).json()
     run(job["id"])
     assert models.put("/api/v1/models/letters/aliases/production", json={"version": 1}).status_code == 200
-    told = models.post("/api/v1/models/letters/feedback", json={"instance": LETTER, "labels": ["a"]})
+    rule = {"name": "nightly", "model": "letters", "cron": "0 0 29 2 *"}
+    assert models.post("/api/v1/rules", json=rule).status_code == 201
+    reported = models.post("/api/v1/models/letters/feedback", json={"instance": LETTER, "labels": ["a"]})
     key = next(key for key in models.get("/api/v1/keys").json()["items"] if key["name"] == "the-viewer")
     return {
         "/datasets/{ref}": "letters",
@@ -54,8 +69,10 @@ def things(models: TestClient) -> dict[str, str]:
         "/jobs/{id}": job["id"],
         "/evaluations/{id}": job["id"],
         "/models/{ref}": "letters",
-        "/models/letters/feedback/{id}": told.json()["id"],
+        "/rules/{ref}": "nightly",
+        "/models/letters/feedback/{id}": reported.json()["id"],
         "/keys/{id}": key["id"],
+        "/uploads/{id}": models.post("/api/v1/uploads", json={"size_bytes": 3}).json()["id"],
         "/solvers/{name}": "spoc",
     }
 
@@ -74,7 +91,7 @@ def _of_workspace(app: FastAPI, admin: TestClient, workspace: str, role: str) ->
 
 
 def _everything(client: TestClient) -> list[Any]:
-    lists = ["datasets", "hierarchies", "jobs", "models", "evaluations", "models/letters/versions"]
+    lists = ["datasets", "hierarchies", "jobs", "models", "evaluations", "rules", "models/letters/versions"]
     lists.append("models/letters/feedback")
     return [client.get(f"/api/v1/{path}").json() for path in lists]
 
@@ -96,9 +113,11 @@ def test_no_route_shows_or_changes_what_another_workspace_has(
                 if url.startswith(place):
                     url = url.replace(place, f"{place[: place.index('{')]}{name}")
             assert "{" not in url, f"{url}: say in `things` what the place stands for"
-            body, query = BODIES.get((method, path), {}), QUERIES.get((method, path), {})
-            answer = stranger.request(method, f"/api/v1{url}", params=query, headers=JSON, json=body)
-            shown = set(re.findall(r"\b[0-9a-f]{32}\b", answer.text)) - set(url.split("/"))
+            body = BODIES.get((method, path), {})
+            query = {key: things.get(str(of), of) for key, of in QUERIES.get((method, path), {}).items()}
+            headers = JSON | {"Upload-Offset": "0"}
+            answer = stranger.request(method, f"/api/v1{url}", params=query, headers=headers, json=body)
+            shown = set(re.findall(r"\b[0-9a-f]{32}\b", answer.text)) - {*url.split("/"), *map(str, query.values())}
             assert not ids & shown, (method, path)
             if (method, path) in INSTALLATION:
                 problem(answer, 403, "forbidden")
@@ -129,7 +148,7 @@ def test_what_another_workspace_has_is_told_by_no_route_from_what_is_not_there(
 ) -> None:
     assert models.get("/api/v1/models/letters").status_code == 200
 
-    def told(method: str, path: str, name: str, body: Any) -> tuple[int, str]:
+    def reported(method: str, path: str, name: str, body: Any) -> tuple[int, str]:
         url = re.sub(r"\{[^}]*\}", name, path.replace("{number}", "1").replace("{version}", "1"))
         answer = stranger.request(method, url, headers=JSON, json=body, follow_redirects=False)
         text = re.sub(r'"request_id": ?"[0-9a-f]*"', "", answer.text)
@@ -144,8 +163,8 @@ def test_what_another_workspace_has_is_told_by_no_route_from_what_is_not_there(
         for method in sorted((route.methods or set()) - {"HEAD"}):
             for body in bodies:
                 for name in {"letters", "tree"}:
-                    there = told(method, route.path, name, body)
-                    assert there == told(method, route.path, "n" * len(name), body), (method, route.path)
+                    there = reported(method, route.path, name, body)
+                    assert there == reported(method, route.path, "n" * len(name), body), (method, route.path)
             walked += 1
     assert walked >= 40
 

@@ -1,11 +1,16 @@
 """Datasets and models as a worker makes them, in this process."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from asking import TestClient
 
+from app.config import settings
+from app.store.db import dispose
 from workers import tasks
 
 # the folder, and a key of each role
@@ -68,3 +73,16 @@ def run(job: str) -> None:
     done = threading.Thread(target=tasks.run, args=(job,))
     done.start()
     done.join()
+
+
+@contextmanager
+def living_in(folder: Path) -> Iterator[None]:
+    """Settings that keep everything in ``folder``, where no Redis is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POLYMARGIN_HOME", str(folder))
+        patch.setenv("POLYMARGIN_DATABASE_URL", "")
+        patch.setenv("POLYMARGIN_REDIS_URL", f"unix://{folder}/no-redis.sock")
+        settings.cache_clear()
+        yield
+        dispose()
+    settings.cache_clear()

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.text import TextFeatures, _Columns, _placed_terms, _places
+from app.features.terms import TermColumns, placed_terms, places
+from app.features.text import TextFeatures
 from app.features.words import Words
 from app.schemas.texts import TextRecipe
 
@@ -17,13 +18,13 @@ TEXTS = st.text(st.sampled_from("aBcİßΣ ,-_9é"), max_size=30)
 
 @given(TEXTS, st.sampled_from(RECIPES))
 def test_the_terms_that_are_placed_are_those_that_are_counted(text: str, recipe: TextRecipe) -> None:
-    placed = list(_placed_terms(text, recipe, Words(recipe)))
+    placed = list(placed_terms(text, recipe, Words(recipe)))
     counted: list[str] = []
-    _Columns(recipe, lambda term: counted.append(term) or len(counted)).of(text)  # type: ignore[func-returns-value]
+    TermColumns(recipe, lambda term: counted.append(term) or len(counted)).of(text)  # type: ignore[func-returns-value]
     # a word that is there again is not asked for again
     assert set(counted) == {term for term, _, _ in placed}
     numbers = {term: number for number, term in enumerate(sorted(set(counted)))}
-    columns = _Columns(recipe, numbers.get)
+    columns = TermColumns(recipe, numbers.get)
     for _ in range(2):
         assert sorted(columns.of(text)) == sorted(numbers[term] for term, _, _ in placed)
     n = len(text.lower() if recipe.lowercase else text)
@@ -32,9 +33,9 @@ def test_the_terms_that_are_placed_are_those_that_are_counted(text: str, recipe:
 
 @given(TEXTS)
 def test_every_character_of_the_lower_case_comes_from_one_of_the_text(text: str) -> None:
-    places = _places(text) or list(range(len(text)))
-    assert len(places) == len(text.lower())
-    assert places == sorted(places)
+    found = places(text) or list(range(len(text)))
+    assert len(found) == len(text.lower())
+    assert found == sorted(found)
 
 
 def spans(text: str, recipe: TextRecipe) -> dict[str, list[str]]:

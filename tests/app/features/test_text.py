@@ -1,5 +1,7 @@
+import tracemalloc
+from collections import Counter, defaultdict
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -7,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy.sparse import csr_matrix
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from app.features import text as text_features
 from app.features.base import FitError, InstanceError, stack
 from app.features.load import load_features
-from app.features.text import TextFeatures, _Columns
+from app.features.terms import TermColumns, count_terms
+from app.features.text import TextFeatures
 from app.schemas.texts import TextRecipe
 
 TEXTS = [
@@ -63,7 +66,9 @@ def test_features_are_those_of_scikit_learn(given: TextRecipe, more: list[str], 
     assert_same(X, expected)
     new = [*unseen, "quick quick fox", *TEXTS]
     assert_same(features.transform(iter(new)), oracle.transform(new))
-    assert_same(stack([features.row({"text": text}) for text in new], features.n_features), oracle.transform(new))
+    alone = stack([features.row({"text": text}) for text in new], features.n_features)
+    assert_same(alone, oracle.transform(new))
+    assert (alone != features.transform(new)).nnz == 0  # to the bit
 
 
 def test_the_most_frequent_terms_are_kept() -> None:
@@ -150,8 +155,8 @@ def test_what_is_remembered_and_what_is_summed_at_a_time_changes_nothing(monkeyp
     recipe = TextRecipe(min_df=1, ngram_max=2, char_ngrams=(2, 3))
     texts = [*TEXTS, "one two one", "", "two"]
     features, X = TextFeatures.fit(texts, recipe)
-    monkeypatch.setattr("app.features.text._MOST_WORDS", 2)
-    monkeypatch.setattr("app.features.text._BLOCK", 3)
+    monkeypatch.setattr("app.features.terms._MOST_WORDS", 2)
+    monkeypatch.setattr("app.features.terms._BLOCK", 3)
     others, Z = TextFeatures.fit(texts, recipe)
     assert X.shape == Z.shape
     assert (X != Z).nnz == 0
@@ -198,7 +203,7 @@ def test_stems_and_lemmas_exclude_one_another() -> None:
 
 def test_long_words_are_counted_and_not_remembered() -> None:
     long = "x" * 50
-    columns = _Columns(TextRecipe(min_df=1), {"short": 0, long: 1}.get)
+    columns = TermColumns(TextRecipe(min_df=1), {"short": 0, long: 1}.get)
     for _ in range(2):
         assert columns.of(f"short {long} {long}") == [0, 1, 1]
     assert list(columns._of_word) == ["short"]
@@ -211,21 +216,88 @@ def test_long_words_are_counted_and_not_remembered() -> None:
 def test_features_know_what_made_their_stems_and_the_log_tells_where_that_differs(
     recipe: TextRecipe, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[tuple[str, dict[str, Any]]] = []
+    reported: list[tuple[str, dict[str, Any]]] = []
     # a logger that other tests have used keeps their settings
     monkeypatch.setattr(
-        text_features, "log", SimpleNamespace(warning=lambda event, **values: told.append((event, values)))
+        text_features, "log", SimpleNamespace(warning=lambda event, **values: reported.append((event, values)))
     )
     features, _ = TextFeatures.fit(["running horses run"], recipe)
     params = features.params_json()
     assert params["libraries"].keys() == {library}
     again = load_features("text", params, features.arrays())
-    assert (again.params_json(), told) == (params, [])
+    assert (again.params_json(), reported) == (params, [])
     load_features("text", params | {"libraries": {library: "0.1"}}, features.arrays())
-    ((event, values),) = told
+    ((event, values),) = reported
     assert (event, values["made_with"]) == ("features.other_libraries", {library: "0.1"})
 
 
 def test_features_without_stems_name_no_library() -> None:
     features, _ = TextFeatures.fit(["running horses run"], TextRecipe(min_df=1))
     assert "libraries" not in features.params_json()
+
+
+def test_bm25_weighs_as_its_formula_says() -> None:
+    recipe = TextRecipe(min_df=1, weighting="bm25", bm25_k1=1.5, bm25_b=0.6)
+    features, X = TextFeatures.fit(TEXTS, recipe)
+    counts = CountVectorizer().fit_transform(TEXTS).toarray().astype(float)
+    n, in_texts, lengths = len(TEXTS), (counts > 0).sum(axis=0), counts.sum(axis=1, keepdims=True)
+    idf = np.log(1 + (n - in_texts + 0.5) / (in_texts + 0.5))
+    expected = idf * counts * 2.5 / (counts + 1.5 * (1 - 0.6 + 0.6 * lengths / lengths.mean()))
+    norms = np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(X.toarray(), expected / np.where(norms > 0, norms, 1))
+    again = load_features("text", features.params_json(), features.arrays())
+    assert_same(stack([again.row({"text": text}) for text in TEXTS], again.n_features), X)
+
+
+@pytest.mark.parametrize("weighting", ["tfidf", "bm25"])
+def test_hashed_terms_need_no_vocabulary(weighting: Literal["tfidf", "bm25"]) -> None:
+    recipe = TextRecipe(hash_features=16, ngram_max=2, weighting=weighting)
+    features, X = TextFeatures.fit(TEXTS, recipe)
+    assert X.shape == (len(TEXTS), 16)
+    assert features.names() is None
+    assert "names_blob" not in features.arrays()
+    again = load_features("text", features.params_json(), features.arrays())
+    assert_same(stack([again.row({"text": text}) for text in TEXTS], again.n_features), X)
+    assert (features.transform(TEXTS) != X).nnz == 0
+    text = "Quick, quick"
+    indices, _ = features.row({"text": text})
+    spans = features.spans({"text": text}, indices.tolist())
+    assert sorted(spans) == indices.tolist()
+    assert {features.named(index) for index in spans} == set(indices.tolist())
+
+
+def test_rows_of_many_hashed_features_cost_what_is_in_them() -> None:
+    features, _ = TextFeatures.fit(TEXTS, TextRecipe(hash_features=1 << 20))
+    tracemalloc.start()
+    try:
+        X = features.transform(TEXTS[:1])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert X.shape == (1, 1 << 20)
+    assert X.has_sorted_indices
+    assert most < 1 << 20  # less than a byte a feature
+
+
+def test_texts_without_a_term_to_hash_are_refused() -> None:
+    with pytest.raises(FitError, match="no term is in 2 texts"):
+        TextFeatures.fit(["", "!"], TextRecipe(hash_features=16))
+
+
+def test_one_number_of_features_is_given() -> None:
+    with pytest.raises(ValidationError, match="max_features or hash_features, not both"):
+        TextRecipe(max_features=10, hash_features=16)
+
+
+@given(
+    params,
+    st.lists(st.text(st.sampled_from("aB1_ \n\t-.\x1f\x7fäß"), max_size=25), max_size=8),
+)
+def test_many_texts_at_once_have_the_terms_that_each_has(recipe: TextRecipe, texts: list[str]) -> None:
+    ids: defaultdict[str, int] = defaultdict()
+    ids.default_factory = ids.__len__
+    columns = TermColumns(recipe, ids.__getitem__)
+    counts = count_terms(texts, columns).toarray()
+    assert counts.shape[0] == len(texts)
+    for text, row in zip(texts, counts, strict=True):
+        assert Counter(columns.of(text)) == {at: n for at, n in enumerate(row.tolist()) if n}

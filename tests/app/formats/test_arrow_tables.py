@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.formats import plain_file
 from app.formats.plain_file import MostUnpacked
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
@@ -129,11 +130,14 @@ def test_a_class_label_without_a_name_is_refused_by_its_row(tmp_path: Path) -> N
     assert error.detail == "-1 stands for none of the 2 labels that the file names"
 
 
-def test_columns_that_repeat_one_value_forever_are_bounded(tmp_path: Path) -> None:
+def test_columns_that_repeat_one_value_forever_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"text": ["a long text " * 100] * 20_000, "label": ["a"] * 20_000}), tmp_path / "data")
     assert (tmp_path / "data").stat().st_size < 10_000
     with pytest.raises(FormatError, match="comes to more than 1,000,000 bytes"):
         parse(tmp_path / "data", "parquet", most_unpacked=MostUnpacked(n_bytes=1_000_000))
+    monkeypatch.setattr(plain_file, "_RATIO_FROM", 1_000_000)
+    with pytest.raises(FormatError, match="comes to more than 20 times its size"):
+        parse(tmp_path / "data", "parquet", most_unpacked=MostUnpacked(ratio=20))
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

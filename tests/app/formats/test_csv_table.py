@@ -167,7 +167,7 @@ def test_an_unknown_split_is_named(path: Path) -> None:
         ("label,,x\n", "column 2 has no name"),
         ("class,x\na,1\n", "no column 'label' among the 2 columns"),
         ("class;x\na;1\n", "is it a semicolon? (delimiter=semicolon)"),
-        ("label,text,size,colour\n", "2 more column(s): 'size', 'colour'"),
+        ("label,text,size,colour\n", "2 more columns: 'size', 'colour'"),
         ('label,"x\n', "the header is not a CSV record"),
     ],
 )

@@ -141,14 +141,14 @@ def test_the_label_may_have_another_key(path: Path) -> None:
             None,
             "the row has features and text, expected text, or features",
         ),
-        ('{"label": "a", "text": "", "size": 3, "x": 1}', "size", "2 unknown key(s): 'size', 'x'"),
+        ('{"label": "a", "text": "", "size": 3, "x": 1}', "size", "2 unknown keys: 'size', 'x'"),
         ('{"label": "a", "text": "", "split": "test"}', "split", "split is in some rows and not in others"),
         ('{"label": "a", "text": "b"', None, "not valid JSON at character"),
         ("[1]", None, "a list, expected an object"),
         (
             '{"label": "a", "text": "' + "x" * 50 + '", "' + "k" * 50 + '": 1}',
             "k" * 37 + "...",
-            "1 unknown key(s): 'kkk",
+            "1 unknown key: 'kkk",
         ),
     ],
 )

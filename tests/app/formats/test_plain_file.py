@@ -3,8 +3,12 @@
 import gzip
 import lzma
 import os
+import subprocess
+import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -76,6 +80,81 @@ def test_content_of_too_many_bytes_or_too_high_a_ratio_is_refused(
         "the file comes to more than 20 times its size when it is unpacked"
     )
     assert len(unpacked(tmp_path / "a", pack(bytes(1 << 20)), MostUnpacked(ratio=20))) == 1 << 20
+
+
+class _Counting:
+    """An unpacker that counts the bytes it is given, which are copied each time."""
+
+    n_bytes = 0
+
+    def __init__(self, unpacker: Any) -> None:
+        self._unpacker = unpacker
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._unpacker, name)
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        type(self).n_bytes += len(data)
+        return bytes(self._unpacker.decompress(data, most))
+
+
+@pytest.mark.parametrize(
+    ("pack", "module", "name"),
+    [(gzip.compress, zlib, "decompressobj"), (lzma.compress, lzma, "LZMADecompressor")],
+    ids=["gzip", "xz"],
+)
+def test_twice_as_many_empty_streams_cost_twice_as_much(
+    tmp_path: Path, pack: Pack, module: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty, make = pack(b""), getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *args, **named: _Counting(make(*args, **named)))
+    given = []
+    for n_streams in (2_000, 4_000):
+        monkeypatch.setattr(_Counting, "n_bytes", 0)
+        assert unpacked(tmp_path / "a", empty * n_streams) == b""
+        given.append(_Counting.n_bytes)
+    assert 0 < given[1] < 2.5 * given[0]
+
+
+_PEAK = """
+import resource, sys
+from pathlib import Path
+from app.formats.plain_file import MostUnpacked, plain_file
+from app.formats.table import FormatError
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+before = peak()
+for n_bytes, ratio in zip(sys.argv[2::2], sys.argv[3::2]):
+    try:
+        with plain_file(Path(sys.argv[1]), MostUnpacked(int(n_bytes), float(ratio))):
+            print("unpacked")
+    except FormatError as error:
+        print(error.errors[0].detail)
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
+def test_a_file_that_comes_to_360_megabytes_is_refused_or_read_in_little_memory(tmp_path: Path, pack: Pack) -> None:
+    part = (bytes(1 << 20) + os.urandom(5 << 10)) * 12
+    packed = pack(part) * 30
+    n_bytes, ratio = len(part) * 30, len(part) * 30 / len(packed)
+    assert n_bytes > 360 << 20
+    assert 100 < ratio < 250
+    path = tmp_path / "a"
+    path.write_bytes(packed)
+
+    bounds = [n_bytes, 250.0, n_bytes - 1, 250.0, n_bytes, ratio - 1]
+    command = [sys.executable, "-c", _PEAK, str(path), *map(str, bounds)]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert told[0] == "unpacked"
+    assert f"more than {n_bytes - 1:,} bytes" in told[1]
+    assert "times its size" in told[2]
+    assert int(told[3]) < 64, "MiB"
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]
 
 
 @PACKS

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.formats.detection import told_format
+from app.formats.detection import declared_format
 from app.formats.registry import FORMATS, parse
 from app.formats.table import FormatError
 from app.schemas.datasets import ImportOptions
@@ -52,15 +52,15 @@ def test_every_format_reads_the_same_row_and_its_content_tells_it(tmp_path: Path
     assert (parsed.kind, parsed.labels, parsed.y.tolist()) == ("sparse", ["a"], [0])
     assert parsed.X is not None
     assert parsed.X.toarray().tolist() == [[2.0]]
-    assert told_format(path, options) == format
+    assert declared_format(path, options) == format
     path.write_bytes(gzip.compress(CONTENTS[format]))
-    assert told_format(path, options) == format
+    assert declared_format(path, options) == format
 
 
 def test_annifs_content_tells_itself(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(b"a text\t<http://example.org/1>\n")
-    assert told_format(path, ImportOptions()) == "annif"
+    assert declared_format(path, ImportOptions()) == "annif"
     assert parse(path, "annif").labels == ["http://example.org/1"]
 
 
@@ -82,7 +82,7 @@ def test_content_that_tells_no_format_is_refused_with_what_to_do(tmp_path: Path,
     path = tmp_path / "data"
     path.write_bytes(content)
     with pytest.raises(FormatError, match=re.escape(detail)):
-        told_format(path, ImportOptions())
+        declared_format(path, ImportOptions())
 
 
 def test_a_file_of_another_format_than_the_named_one_is_refused(tmp_path: Path) -> None:

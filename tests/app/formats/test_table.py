@@ -22,6 +22,6 @@ def test_problems_keep_the_first_by_line_however_many_come() -> None:
     problems = Problems()
     for row in range(3000, 0, -1):
         problems.add(row, "wrong")
-    with pytest.raises(FormatError, match=r"3000 error\(s\); line 1: wrong") as caught:
+    with pytest.raises(FormatError, match=r"3,000 errors; line 1: wrong") as caught:
         problems.raise_if_any()
     assert [error.row for error in caught.value.errors] == list(range(1, 21))

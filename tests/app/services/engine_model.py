@@ -25,6 +25,7 @@ class Job(NamedTuple):
     message: bool = False
     versions: int = 0
     retries: int = 0
+    kind: str = "train"
 
 
 Worker = tuple[int, int] | None  # the job and the attempt that it believes to hold
@@ -57,13 +58,26 @@ class Engine:
         self._most_retries = most_retries
         self._known: dict[tuple[str, Job], Job | None] = {}
 
+    @property
+    def promises(self) -> dict[str, Callable[[State], bool]]:
+        """What must hold in every state beside STATES."""
+        return {}
+
+    def first(self, n_jobs: int) -> tuple[Job, ...]:
+        """The jobs before anything has happened."""
+        return (Job(),) * n_jobs
+
+    def may_claim(self, state: State, j: int) -> bool:
+        """Whether what other jobs are in lets a worker take the job."""
+        return True
+
     def steps(self, state: State) -> Iterator[Step]:
         """All that may happen next."""
         for j, job in enumerate(state.jobs):
             for name in ("submit", "cancel", "retry", "notify", "expire", "lose_message"):
                 after = self._after(name, job)
                 if after is not None and after != job:
-                    yield Step(name, j, _with_job(state, j, after))
+                    yield Step(name, j, with_job(state, j, after))
         swept = tuple([self._after("sweep", job) or job for job in state.jobs])
         if swept != state.jobs:
             yield Step("sweep", 0, State(swept, state.workers))
@@ -73,7 +87,7 @@ class Engine:
                     if job.message:
                         yield from self._deliver(state, w, j)
                 continue
-            yield Step("crash", w, _with_worker(state, w, None))
+            yield Step("crash", w, with_worker(state, w, None))
             for name in WRITES:
                 yield from self._write(state, w, worker, name)
 
@@ -162,11 +176,13 @@ class Engine:
         """workers.tasks.run: whose message it was does not matter, any job that is queued may be the first in the order
         of the queue; where none is, the worker leaves."""
         for again in (False, True):  # a message may come once more
-            rung = _with_job(state, j, state.jobs[j]._replace(message=again))
+            rung = with_job(state, j, state.jobs[j]._replace(message=again))
             taken = [(first, self.claim(job)) for first, job in enumerate(rung.jobs)]
-            possible = [(first, claimed) for first, claimed in taken if claimed is not None]
+            possible = [
+                (first, claimed) for first, claimed in taken if claimed is not None and self.may_claim(rung, first)
+            ]
             for first, claimed in possible:
-                yield Step("claim", w, _with_worker(_with_job(rung, first, claimed), w, (first, claimed.attempt)))
+                yield Step("claim", w, with_worker(with_job(rung, first, claimed), w, (first, claimed.attempt)))
             if not possible and rung != state:
                 yield Step("claim", w, rung)
 
@@ -179,11 +195,11 @@ class Engine:
         j, attempt = worker
         job = state.jobs[j]
         if not self.mine(job, attempt):
-            yield Step(name, w, _with_worker(state, w, None))  # Fenced: it leaves
+            yield Step(name, w, with_worker(state, w, None))  # Fenced: it leaves
             return
         after = self._after(name, job)
         if after is not None:
-            yield Step(name, w, _with_worker(_with_job(state, j, after), w, worker if name == "heartbeat" else None))
+            yield Step(name, w, with_worker(with_job(state, j, after), w, worker if name == "heartbeat" else None))
 
 
 def explore(engine: Engine, n_jobs: int, n_workers: int) -> tuple[list[State], set[str]]:
@@ -192,13 +208,13 @@ def explore(engine: Engine, n_jobs: int, n_workers: int) -> tuple[list[State], s
     States that differ by the numbering of jobs and workers alone count once.
     """
     known: dict[Job, Job] = {}
-    first = State((Job(),) * n_jobs, (None,) * n_workers)
+    first = State(engine.first(n_jobs), (None,) * n_workers)
     number = {first: 0}
     states = [first]
     before: list[array[int]] = [array("i")]  # by steps that nobody has to ask for
     broken: set[str] = set()
     for at, state in enumerate(states):  # which grows meanwhile
-        broken |= {name for name, holds in STATES.items() if not holds(state)}
+        broken |= {name for name, holds in (STATES | engine.promises).items() if not holds(state)}
         steps = list(engine.steps(state))
         broken |= {name for name, holds in STEPS.items() if not all(holds(state, step) for step in steps)}
         by_itself = {step.to for step in steps if step.name not in ASKED_FOR}
@@ -266,11 +282,11 @@ def _can_all_end(states: list[State], before: list["array[int]"]) -> bool:
     return len(good) == len(states)
 
 
-def _with_job(state: State, j: int, job: Job) -> State:
+def with_job(state: State, j: int, job: Job) -> State:
     return State((*state.jobs[:j], job, *state.jobs[j + 1 :]), state.workers)
 
 
-def _with_worker(state: State, w: int, worker: Worker) -> State:
+def with_worker(state: State, w: int, worker: Worker) -> State:
     return State(state.jobs, (*state.workers[:w], worker, *state.workers[w + 1 :]))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+import scipy.sparse as sp
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -21,6 +22,7 @@ from app.errors import InvalidInput, StorageFull
 from app.schemas.deletions import VersionPatch
 from app.schemas.jobs import TrainRequest
 from app.schemas.models import ModelVersion
+from app.schemas.tables import ColumnRecipe
 from app.schemas.texts import TextRecipe
 from app.services import (
     archive_imports,
@@ -37,6 +39,9 @@ from app.services.model_cache import ModelCache
 from app.store import db, tables
 from app.store.files import files
 from app.store.scope import DEFAULT, Scope, confine
+from solvers.core.linear_model import LinearModel
+from solvers.selection.pool_model import PoolModel
+from solvers.selection.tempering import Tempering
 from workers.tasks import run
 
 Members = dict[str, bytes]
@@ -273,12 +278,12 @@ def test_what_is_no_archive_is_refused_and_leaves_nothing(wrong: str, session: S
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"), [("index out of range", "the array features"), ("shared bytes", "share their bytes")]
+    ("wrong", "reported"), [("index out of range", "the array features"), ("shared bytes", "share their bytes")]
 )
-def test_a_refusal_names_what_is_wrong(wrong: str, told: str, session: Session, version: ModelVersion) -> None:
+def test_a_refusal_names_what_is_wrong(wrong: str, reported: str, session: Session, version: ModelVersion) -> None:
     with pytest.raises(InvalidInput) as caught:
         _import(session, WRONG[wrong](_members(_exported(session))))
-    assert told in caught.value.errors[0].detail
+    assert reported in caught.value.errors[0].detail
 
 
 def test_an_archive_that_a_workspace_has_no_room_for_is_not_unpacked(
@@ -350,8 +355,9 @@ def test_the_script_in_an_archive_answers_as_the_service_does(
         {},
         {"ngram_max": 2, "prefix": 3, "char_ngrams": (2, 3), "min_df": 1},
         {"lowercase": False, "sublinear_tf": False, "min_word_length": 1, "stop_words": ["sea"]},
+        {"weighting": "bm25", "min_df": 1, "hash_features": 64},
     ],
-    ids=["plain", "rich", "bare"],
+    ids=["plain", "rich", "bare", "hashed"],
 )
 def test_the_script_reads_texts_by_their_recipe(
     recipe: dict[str, Any],
@@ -375,6 +381,17 @@ def test_the_script_knows_pools(
     )
     texts = ["a red apple in the deep Sea sea", "Green leek", "nothing of it"]
     _compare(session, load, texts, [{"text": text} for text in texts])
+
+
+def test_the_script_knows_the_temperatures_of_rows() -> None:
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((2, 4, 3)).astype(np.float32)
+    members = [LinearModel(("a", "b", "c"), 4, np.arange(4), each) for each in W]
+    model = PoolModel(members, np.array([0.5, 2.0]), tempering=Tempering(-0.3, 0.2))
+    X = sp.csr_matrix(3.0 * rng.standard_normal((20, 4)))
+    found = archive_loader._scores("pool", X, dict(model.arrays()), 3)
+    np.testing.assert_allclose(found, model.scores(X), rtol=1e-4, atol=1e-5)
+    assert not np.allclose(found, PoolModel(members, model.coefficients).scores(X), atol=0.01)
 
 
 def test_the_script_goes_down_a_tree(
@@ -404,3 +421,26 @@ def test_the_script_knows_every_field_of_the_recipe() -> None:
     source = Path(archive_loader.__file__).read_text()
     for name in TextRecipe.model_fields:
         assert f'"{name}"' in source
+
+
+def test_the_script_reads_records_of_tables(
+    database: sessionmaker[Session], session: Session, dataset: Callable[..., str], load: Callable[..., Any]
+) -> None:
+    rows = [
+        {"label": "ab"[k % 2], "x": k % 3 if k % 5 else None, "c": "rst"[k % 3], "text": "up down"[: k + 2]}
+        for k in range(30)
+    ]
+    options = {"number_columns": ("x",), "category_columns": ("c",), "missing": "keep"}
+    dataset("\n".join(map(json.dumps, rows)), "mixed", "jsonl", **options)
+    _train(database, "mixed", columns=ColumnRecipe(scaling="unit_norm"), text=TextRecipe(min_df=1))
+    records = [{"x": 2.5, "c": "r", "text": "up"}, {"c": "new"}, {"x": None, "c": "s", "text": "down down"}]
+    _compare(session, load, records, [{"record": record} for record in records])
+
+
+def test_the_script_scales_numbers(
+    database: sessionmaker[Session], session: Session, dataset: Callable[..., str], load: Callable[..., Any]
+) -> None:
+    dataset()
+    _train(database, columns=ColumnRecipe())
+    rows = [[0.25 * i, 1.0, -0.5, 0.0, 2.0 - i] for i in range(4)]
+    _compare(session, load, rows, rows)

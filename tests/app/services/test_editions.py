@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy.orm import Session
 
-from app.errors import InvalidInput, NotFound
+from app.errors import InvalidInput, NotFound, TooMany
 from app.formats.hierarchies.vocabulary import Label, Vocabulary
 from app.services import hierarchies
 from app.services.editions import changes
+from app.services.turns import comparing
 from solvers.labels.taxonomy import Taxonomy
 
 
@@ -58,3 +59,12 @@ def test_labels_are_the_same_by_id_whatever_they_are_called(session: Session) ->
     _keep(session, "codes", [("root", "1"), ("1", "2")], {"1": Label(id="u:1"), "2": Label(id="u:2")})
     found = changes(session, "codes", "uris")
     assert (found.changes, found.n_same) == ([], 2)
+
+
+def test_few_are_compared_at_a_time(editions: Session) -> None:
+    with comparing.take():
+        assert changes(editions, "new", "old").n_same == 1
+        with comparing.take(), pytest.raises(TooMany) as refused:
+            changes(editions, "new", "old")
+    assert refused.value.retry_after > 0
+    assert changes(editions, "new", "old").n_same == 1

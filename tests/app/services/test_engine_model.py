@@ -99,8 +99,10 @@ def test_an_engine_that_is_broken_breaks_a_promise(engine: type[Engine], promise
     assert promise in explore(engine(), 1, 2)[1]
 
 
-class _Code:
+class Code:
     """The engine itself, asked for the steps of the model; it has no Redis, so messages are the model's."""
+
+    engine: Engine = Engine()
 
     def __init__(self, database: sessionmaker[Session], n_jobs: int, n_workers: int) -> None:
         self._database = database
@@ -129,14 +131,21 @@ class _Code:
                     continue
                 now = session.scalars(select(db_now())).one()
                 lease = "none" if row.lease_until is None else "valid" if row.lease_until > now else "past"
-                n = session.scalars(select(func.count()).where(tables.ModelVersion.job_id == id)).one()
+                n = self._n_made(session, str(id))
                 found.append((row.state, row.attempt, row.losses, lease, n))
         return found
+
+    def _n_made(self, session: Session, id: str) -> int:
+        return session.scalars(select(func.count()).where(tables.ModelVersion.job_id == id)).one()
+
+    def _submit(self, session: Session, who: int) -> str:
+        return jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="m")).id
 
     def _claim(self, session: Session, step: Step, before: State) -> None:
         taken = step.to.workers[step.who]
         order = queue_order.in_order(session, GENERAL)
-        assert sorted(order) == sorted(str(self._ids[j]) for j, job in enumerate(before.jobs) if job.state == "queued")
+        queued = [j for j, job in enumerate(before.jobs) if job.state == "queued" and self.engine.may_claim(before, j)]
+        assert sorted(order) == sorted(str(self._ids[j]) for j in queued)
         if taken is None:
             assert order == []
             return
@@ -148,8 +157,7 @@ class _Code:
     def _ask(self, session: Session, step: Step) -> None:
         id = self._ids[step.who]
         if step.name == "submit":
-            request = TrainRequest(solver="weston_watkins", dataset="digits", model="m")
-            self._ids[step.who] = jobs.submit(session, request).id
+            self._ids[step.who] = self._submit(session, step.who)
         elif step.name == "sweep":
             sweeping._expire(session, sweeping.Swept())
         elif step.name == "expire":
@@ -172,10 +180,11 @@ class _Code:
                 leases.lose(session, lease)
             else:
                 with leases.fenced(session, lease):
-                    if step.name == "succeed":
+                    if step.name == "succeed" and lease.kind != "trial":
                         versions.add(session, "m", replace(FACTS, job_id=lease.job_id), {})
+                    made = {"measures": {}} if step.name == "succeed" and lease.kind == "trial" else None
                     ends = {"succeed": "succeeded", "fail": "failed", "end_cancelled": "cancelled"}
-                    leases.end(session, lease, ends[step.name])  # type: ignore[arg-type]
+                    leases.end(session, lease, ends[step.name], result=made)  # type: ignore[arg-type]
         except Fenced:
             assert not holds
         if not holds:
@@ -190,7 +199,7 @@ def test_the_code_does_what_the_model_does(
     dataset()
     choose = random.Random(seed)
     engine = Engine(most_attempts=9, most_retries=9)
-    code, state = _Code(database, 2, 2), State((Job(), Job()), (None, None))
+    code, state = Code(database, 2, 2), State((Job(), Job()), (None, None))
     names = set()
     for taken in range(150):
         # of each kind as often, but that what has succeeded is over for good

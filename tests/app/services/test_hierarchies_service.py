@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, InvalidInput, NotFound
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.schemas.hierarchies import NewHierarchy
-from app.services import hierarchies
+from app.services import hierarchies, hierarchy_nodes
 from app.store import tables
 from app.store.files import Upload, files
 from solvers.labels.taxonomy import Taxonomy
@@ -46,26 +46,26 @@ def test_the_hash_is_of_the_tree_and_not_of_its_file(session: Session) -> None:
 
 def test_nodes_are_shown_level_by_level_or_below_one(session: Session) -> None:
     hierarchies.register(session, "letters", "csv", Vocabulary(TREE))
-    found = hierarchies.nodes(session, "letters")
+    found = hierarchy_nodes.nodes(session, "letters")
     assert found.n_nodes == 5
     assert [(node.name, node.parent, node.level, node.n_children) for node in found.nodes] == [
         ("a", None, 1, 2), ("b", None, 1, 0), ("c", "a", 2, 1), ("d", "a", 2, 0), ("e", "c", 3, 0),
     ]  # fmt: skip
-    below = hierarchies.nodes(session, "letters", "a", offset=1, limit=1)
+    below = hierarchy_nodes.nodes(session, "letters", "a", offset=1, limit=1)
     assert (below.n_nodes, [node.name for node in below.nodes]) == (2, ["d"])
-    assert [node.name for node in hierarchies.nodes(session, "letters", "root").nodes] == ["a", "b"]
-    assert hierarchies.nodes(session, "letters", offset=7).nodes == []
+    assert [node.name for node in hierarchy_nodes.nodes(session, "letters", "root").nodes] == ["a", "b"]
+    assert hierarchy_nodes.nodes(session, "letters", offset=7).nodes == []
     with pytest.raises(NotFound, match="'letters' has no node 'x'"):
-        hierarchies.nodes(session, "letters", "x")
+        hierarchy_nodes.nodes(session, "letters", "x")
     with pytest.raises(InvalidInput, match="limit 0"):
-        hierarchies.nodes(session, "letters", limit=0)
+        hierarchy_nodes.nodes(session, "letters", limit=0)
 
 
 def test_a_large_tree_is_kept_whole(session: Session) -> None:
     tree = Taxonomy.from_parents([f"n{i}" for i in range(25_000)], [(i - 1) // 3 if i else -1 for i in range(25_000)])
     shown = hierarchies.register(session, "large", "csv", Vocabulary(tree))
     assert hierarchies.taxonomy(session, shown.id) == tree
-    last = hierarchies.nodes(session, "large", offset=24_998, limit=10_000).nodes
+    last = hierarchy_nodes.nodes(session, "large", offset=24_998, limit=10_000).nodes
     assert [node.level for node in last] == [tree.depth] * 2
 
 

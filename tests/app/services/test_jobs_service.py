@@ -54,7 +54,7 @@ def test_weights_of_labels_that_the_dataset_does_not_have_are_refused_by_name(
     dataset()
     (item,) = _refused(session, params={"class_weight": {"class1": 2.0, "rose": 3.0}}).errors
     assert item.pointer == "/params/class_weight"
-    assert "1 label(s) that no training row has: 'rose'" in item.detail
+    assert "1 label that no training row has: 'rose'" in item.detail
     assert jobs.submit(session, _request(params={"class_weight": {"class1": 2.0}})).state == "queued"
 
 
@@ -107,7 +107,7 @@ def test_labels_of_test_rows_alone_are_refused_unless_counted(session: Session, 
     dataset(CSV + "one,c,test\nsix,d,test\ntwo,a,test\n", format="csv")
     (item,) = _refused(session).errors
     assert item.pointer == "/unseen_labels"
-    assert "2 such label(s), as 'c', 'd'" in item.detail
+    assert "2 such labels, as 'c', 'd'" in item.detail
     assert jobs.submit(session, _request(unseen_labels="count")).state == "queued"
 
 
@@ -127,7 +127,7 @@ def test_labels_that_a_hierarchy_does_not_have_are_refused_by_name(
     hierarchy([("root", "class0"), ("class0", "class3")])
     (item,) = _refused(session, solver=solver, hierarchy="tree").errors
     assert item.pointer == "/hierarchy"
-    assert "tree has no node for 2 label(s) of training rows: 'class1', 'class2'" in item.detail
+    assert "tree has no node for 2 labels of training rows: 'class1', 'class2'" in item.detail
 
 
 def test_labels_of_test_rows_alone_may_be_other_nodes_of_the_hierarchy(
@@ -137,7 +137,7 @@ def test_labels_of_test_rows_alone_may_be_other_nodes_of_the_hierarchy(
     id = hierarchy([("root", "a"), ("root", "b"), ("b", "c")])
     tree = {"solver": "orthogonal_transfer", "hierarchy": "tree"}
     (item,) = _refused(session, **tree).errors
-    assert (item.pointer, "1 such label(s), as 'd'" in item.detail) == ("/unseen_labels", True)
+    assert (item.pointer, "1 such label, as 'd'" in item.detail) == ("/unseen_labels", True)
     assert jobs.submit(session, _request(**tree, unseen_labels="count")).hierarchy == id
 
 
@@ -156,7 +156,7 @@ def test_sets_of_labels_need_a_method_that_takes_them_and_a_hierarchy_that_has_t
     hierarchy([("root", "a"), ("a", "x")], "other")
     (item,) = _refused_again(session, solver="hm3", hierarchy="other").errors
     assert item.pointer == "/hierarchy"
-    assert "other has no node for 2 label(s): 'b', 'c'" in item.detail
+    assert "other has no node for 2 labels: 'b', 'c'" in item.detail
 
 
 def test_without_a_hierarchy_no_label_may_be_called_as_the_top_of_one(

@@ -104,3 +104,22 @@ def test_a_workspace_that_is_full_leaves_others_alone_and_trains_no_more(
     with confine(database(), Scope("other")) as session:
         assert _upload(session, "digits", b"a 1:1\n" * 100)
         assert quotas.usage(session, 5.0).jobs == 1
+
+
+def test_what_is_being_received_counts_and_only_for_its_workspace(
+    session: Session, configure: Callable[..., None]
+) -> None:
+    configure(max_stored_bytes=100)
+    for workspace, size in (("default", 40), ("default", 50), ("defaul", 60), ("other", 1000)):
+        upload = files().upload(workspace)
+        upload.write(b"x" * size)
+        upload.finish()
+    assert files().incoming_bytes("default") == 90
+    confine(session, Scope("default"))
+    assert quotas.room(session) == 100
+    quotas.require_room_for_incoming("default", 100)
+    assert _upload(session, "d", b"a 1:1\n" * 2)
+    left = quotas.room(session)
+    assert left == 88
+    with pytest.raises(StorageFull, match="90 are being received"):
+        quotas.require_room_for_incoming("default", left)

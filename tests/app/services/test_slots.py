@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import event, func, insert, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import TrainRequest
-from app.services import jobs, leases, live_workers, slots
+from app.services import jobs, leases, live_workers, queue_order, slots
 from app.services.fencing import Fenced
 from app.services.sweeping import sweep
 from app.store import tables
-from app.store.db import db_now, writing
-from app.store.queue import n_waiting, notify_worker
+from app.store.db import db_now, new_id, reading, writing
+from app.store.queue import GENERAL, n_waiting, notify_worker
 
 
 @pytest.fixture
@@ -63,6 +63,82 @@ def test_a_job_takes_one_slot_in_each_pool_or_none(session: Session, submit: Cal
     assert shown.progress.phase == "waiting"
     assert leases.claim(session, third, "w") is not None
     assert taken(session, third) == [(0, "shard-2")]
+
+
+@pytest.fixture
+def gangs(session: Session, submit: Callable[..., str]) -> Callable[..., list[str]]:
+    """``gangs(n, shards)`` queues ``n`` jobs in so many shards, which do nothing, after all that are there."""
+
+    def queue(n: int, shards: int) -> list[str]:
+        fixed = {"kind": "train", "state": "queued", "queue": GENERAL, "attempt": 0, "losses": 0}
+        fixed |= {"priority": 0, "workspace": "default"}
+        ids = [new_id() for _ in range(n)]
+        with writing(session):
+            later = 1.0 + (session.scalar(select(func.max(tables.Job.created_at))) or 0.0)
+            rows = [
+                {"id": id, "request": {"shards": shards}, "created_at": later + at, "notified_at": 1.0, **fixed}
+                for at, id in enumerate(ids)
+            ]
+            session.execute(insert(tables.Job), rows)
+        return ids
+
+    return queue
+
+
+def _statements(session: Session, do: Callable[[], object]) -> int:
+    counted: list[str] = []
+
+    def count(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        counted.append(statement)
+
+    engine = session.get_bind()
+    event.listen(engine, "before_cursor_execute", count)
+    try:
+        do()
+    finally:
+        event.remove(engine, "before_cursor_execute", count)
+    return len(counted)
+
+
+def test_a_queue_full_of_jobs_that_lack_slots_costs_few_statements_and_hides_no_other(
+    session: Session, submit: Callable[..., str], gangs: Callable[..., list[str]]
+) -> None:
+    assert leases.claim(session, submit(3), "w") is not None
+    first, *_ = gangs(1500, 3)
+    (last,) = gangs(1, 1)
+    claimed: list[Any] = []
+    order = queue_order.upcoming(session, GENERAL)
+    assert _statements(session, lambda: claimed.append(leases.claim_first(session, order, "w"))) < 60
+    assert [lease and lease.job_id for lease in claimed] == [last]
+    shown = jobs.get(session, first).progress
+    assert shown is not None
+    assert shown.phase == "waiting"
+
+
+def test_a_job_that_makes_do_with_fewer_pools_is_not_passed_over(
+    session: Session, submit: Callable[..., str], gangs: Callable[..., list[str]]
+) -> None:
+    (wide,) = gangs(1, 4)
+    (again,) = gangs(1, 4)
+    with writing(session):
+        session.execute(update(tables.Job).where(tables.Job.id == again).values(attempt=1))
+    lease = leases.claim_first(session, iter([wide, again]), "w")
+    assert lease is not None
+    assert (lease.job_id, lease.shards) == (again, 3)
+
+
+def test_slots_that_are_given_back_notify_of_as_many_jobs_as_can_begin(
+    session: Session, submit: Callable[..., str], gangs: Callable[..., list[str]]
+) -> None:
+    lease = leases.claim(session, submit(3), "w")
+    assert lease is not None
+    gangs(1500, 3)
+    with leases.fenced(session, lease):
+        leases.end(session, lease, "failed", error={"detail": ""})
+    unheard = select(func.count()).where(tables.Job.state == "queued", tables.Job.notified_at.is_(None))
+    with reading(session):
+        # one for each of the four slots
+        assert session.scalar(unheard) == 4
 
 
 @pytest.mark.parametrize("how", ["end", "give back", "lose", "sweep"])

@@ -2,16 +2,19 @@
 
 import os
 import signal
+import sqlite3
 import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import delete, insert, select, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.config import settings
 from app.store import db, tables
 from app.store.db import db_now, new_id, reading, writing
 
@@ -128,3 +131,21 @@ def test_a_process_that_is_stopped_within_a_transaction_keeps_no_lock_for_longer
         os.kill(child, signal.SIGCONT)
         ended = os.waitpid(child, 0)[1]
     assert os.waitstatus_to_exitcode(ended) == 7
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_the_file_shrinks_when_rows_go(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db, "_LEAST_SHRINK_BYTES", 1)
+    file = settings().home / "polymargin.db"
+    rows = [{"id": new_id(), "name": str(i) * 50, "workspace": "default", "created_at": 0.0} for i in range(2000)]
+    with writing(session):
+        session.execute(insert(tables.Model), rows)
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    full = file.stat().st_size
+    with writing(session):
+        session.execute(delete(tables.Model))
+    given_back = db.shrink(session)
+    assert given_back > full / 2
+    assert file.stat().st_size <= full - given_back
+    assert db.shrink(session) == 0

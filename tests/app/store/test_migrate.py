@@ -1,6 +1,8 @@
 """Migrations: they build what the tables say, once, whoever comes first."""
 
 import multiprocessing
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,19 @@ def test_upgrading_again_changes_nothing(database: sessionmaker[Session]) -> Non
     migrate.upgrade(url)
     with database() as session:
         assert len(session.execute(text("SELECT version_num FROM alembic_version")).all()) == 1
+
+
+def test_a_file_of_an_earlier_version_learns_to_shrink_and_keeps_its_rows(tmp_path: Path) -> None:
+    file = tmp_path / "polymargin.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE before (number INTEGER)")
+        connection.execute("INSERT INTO before VALUES (7)")
+        connection.commit()
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (0,)
+    migrate.upgrade(f"sqlite:///{file}")
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+        assert connection.execute("SELECT number FROM before").fetchall() == [(7,)]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

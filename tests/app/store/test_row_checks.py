@@ -1,15 +1,20 @@
 """What is told of a dataset's rows: repetitions, overlaps, and warnings where a colleague would speak up."""
 
+import math
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.formats.registry import parse
 from app.schemas.datasets import DatasetStatistics, ImportOptions
-from app.store.corpus import statistics_of
+from app.store import row_checks
+from app.store.distributions import by_part
+from app.store.row_statistics import statistics_of
 
 
-def told(tmp_path: Path, content: str, format: str = "csv", separator: str | None = None) -> DatasetStatistics:
+def reported(tmp_path: Path, content: str, format: str = "csv", separator: str | None = None) -> DatasetStatistics:
     path = tmp_path / "data"
     path.write_text(content)
     return statistics_of(parse(path, format, ImportOptions(label_separator=separator)))
@@ -27,7 +32,7 @@ GOOD = [f"{label},{label}{k} words,{split}" for k in range(20) for label in "ab"
 
 
 def test_a_dataset_without_faults_is_not_warned_of(tmp_path: Path) -> None:
-    found = told(tmp_path, texts(GOOD))
+    found = reported(tmp_path, texts(GOOD))
     assert found.warnings == []
     assert found.repetitions is not None
     assert set(found.repetitions.model_dump().values()) == {0}
@@ -37,18 +42,18 @@ def test_a_dataset_without_faults_is_not_warned_of(tmp_path: Path) -> None:
 
 def test_repeated_texts_overlaps_and_conflicting_labels_are_counted(tmp_path: Path) -> None:
     rows = [*GOOD, "a,a1 words,train", "b,a2 words,train", "a,a3 words,test", "b,a4 words,validation", "a,new,test"]
-    found = told(tmp_path, texts(rows))
+    found = reported(tmp_path, texts(rows))
     assert found.repetitions is not None
     assert found.repetitions.model_dump() == {
         "duplicates": 4, "conflicting": 2, "test_in_train": 1, "validation_in_train": 1,
     }  # fmt: skip
     assert codes(found) >= {"test_rows_in_training", "validation_rows_in_training", "duplicates", "conflicting_labels"}
-    assert "1 test rows (50%)" in found.warnings[0].detail
+    assert "1 test rows (50.0%)" in found.warnings[0].detail
 
 
 def test_repeated_rows_of_numbers_are_counted_whatever_the_order_of_labels_in_sets(tmp_path: Path) -> None:
     rows = "b,a 1:1 3:2\na,b 1:1 3:2\na 1:1 3:2\nc 1:2 3:1\nc 2:1 3:2\nc \nc \n"
-    found = told(tmp_path, rows, "svmlight", ",")
+    found = reported(tmp_path, rows, "svmlight", ",")
     assert found.repetitions is not None
     assert (found.repetitions.duplicates, found.repetitions.conflicting) == (2, 1)
     assert "empty_rows" in codes(found)
@@ -71,11 +76,97 @@ def test_repeated_rows_of_numbers_are_counted_whatever_the_order_of_labels_in_se
     ],
 )
 def test_what_a_colleague_would_say_is_said(tmp_path: Path, rows: list[str], code: str, part: str) -> None:
-    found = told(tmp_path, texts(rows))
+    found = reported(tmp_path, texts(rows))
     assert code in codes(found)
     assert part in next(warning.detail for warning in found.warnings if warning.code == code)
 
 
 def test_a_label_within_another_word_is_no_leak(tmp_path: Path) -> None:
     rows = [f"{name},{k} {name}s,train" for k in range(9) for name in ("apple", "pear")]
-    assert "label_in_text" not in codes(told(tmp_path, texts(rows)))
+    assert "label_in_text" not in codes(reported(tmp_path, texts(rows)))
+
+
+def words_of(vocabulary: str, n: int, part: str) -> list[str]:
+    """Rows of words that are drawn from a vocabulary of letters."""
+    draw = random.Random(n)
+    labels = ("a", "b")
+    return [
+        f"{labels[k % 2]},{' '.join(draw.choices(vocabulary, k=8)).replace(' ', '1 ')}1 {k},{part}" for k in range(n)
+    ]
+
+
+@pytest.mark.slow
+def test_test_rows_of_another_source_are_told_and_those_of_the_same_are_not(tmp_path: Path) -> None:
+    alike = reported(tmp_path, texts([*words_of("cdefghij", 301, "train"), *words_of("cdefghij", 202, "test")]))
+    other = reported(tmp_path, texts([*words_of("cdefghij", 301, "train"), *words_of("hijklmno", 202, "test")]))
+    assert alike.shift is not None
+    assert other.shift is not None
+    assert alike.shift.auc is not None
+    assert alike.shift.auc_by_chance is not None
+    assert alike.shift.auc < alike.shift.auc_by_chance
+    assert "test_rows_drawn_otherwise" not in codes(alike)
+    assert other.shift.auc is not None
+    assert other.shift.auc > 0.9
+    assert "test_rows_drawn_otherwise" in codes(other)
+
+
+def test_test_labels_with_other_shares_are_told(tmp_path: Path) -> None:
+    rows = [f"{'aab'[k % 3]},t{k},train" for k in range(90)] + [f"{'abb'[k % 3]},s{k},test" for k in range(45)]
+    found = reported(tmp_path, texts(rows))
+    assert found.shift is not None
+    assert found.shift.label_variation == pytest.approx(1 / 3)
+    # sqrt(2 / pi) sqrt(variance) of a share: 5 / 9 4 / 9 (1 / 90 + 1 / 45), of each of both labels
+    assert found.shift.label_variation_by_chance == pytest.approx(math.sqrt(2 / math.pi * 20 / 81 / 30))
+    assert found.shift.auc is None
+    assert "test_labels_drawn_otherwise" in codes(found)
+
+
+def test_rows_are_counted_by_length_by_labels_and_features_by_rows(tmp_path: Path) -> None:
+    found = reported(tmp_path, "b,a 1:1 3:2\na,b 1:1 3:2\na 1:1 3:2\nc 1:2 3:1\nc 2:1\nc \n 4:1\n", "svmlight", ",")
+    assert found.length_counts is not None
+    assert found.length_counts.model_dump() == {"edges": [0, 1, 2, 3], "counts": {"train": [1, 2, 4]}}
+    assert found.label_counts is not None
+    assert found.label_counts.model_dump() == {"edges": [0, 1, 2, 3], "counts": {"train": [1, 4, 2]}}
+    assert found.feature_counts is not None
+    assert found.feature_counts.model_dump() == {"edges": [1, 2, 3, 4, 5], "counts": {"features": [2, 0, 0, 2]}}
+
+
+def test_many_lengths_are_counted_by_ever_wider_intervals_which_leave_none_out() -> None:
+    lengths = np.arange(0, 100_000, 7)
+    found = by_part(lengths, np.resize(np.array([0, 1], np.int8), len(lengths)))
+    widths = np.diff(found.edges)
+    assert len(widths) <= 30
+    assert found.edges[0] == 0
+    assert found.edges[-1] == lengths.max() + 1
+    assert (np.diff(widths[4:]) >= 0).all()
+    assert sum(map(sum, found.counts.values())) == len(lengths)
+
+
+def test_rows_are_compared_block_by_block(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rows = "a 1:1 3:2\nb 2:1\na \nb 1:1 3:2\nb 2:1\n"
+    whole = reported(tmp_path, rows, "svmlight").repetitions
+    monkeypatch.setattr(row_checks, "_BLOCK", 1)
+    assert reported(tmp_path, rows, "svmlight").repetitions == whole
+    assert whole is not None
+    assert whole.duplicates == 2
+
+
+GERMAN = "Die Wirtschaft wuchs im letzten Jahr kaum, weil viele Betriebe keine Leute fanden"
+ENGLISH = "The economy hardly grew last year because many companies could not find any people"
+
+
+@pytest.mark.slow
+def test_languages_of_texts_are_told_and_a_second_one_is_warned_of(tmp_path: Path) -> None:
+    rows = [f"{'ab'[k % 2]},{GERMAN.replace(',', '') if k % 4 == 0 else ENGLISH} {k},train" for k in range(80)]
+    found = reported(tmp_path, texts(rows))
+    assert found.languages is not None
+    assert [(each.language, each.share) for each in found.languages.shares] == [("en", 0.75), ("de", 0.25)]
+    assert "several_languages" in codes(found)
+    one = reported(tmp_path, texts([row for row in rows if "economy" in row]))
+    assert one.languages is not None
+    assert [each.language for each in one.languages.shares] == ["en"]
+    assert "several_languages" not in codes(one)
+
+
+def test_no_language_is_told_of_short_texts(tmp_path: Path) -> None:
+    assert reported(tmp_path, texts([f"a,word {k},train" for k in range(50)])).languages is None

@@ -8,8 +8,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from app.formats.table import Parsed
-from app.store.corpus import MOST_LISTED, ClassCounts, open_corpus, save_corpus, statistics_of
+from app.store.corpus import MOST_LISTED, ClassCounts, open_corpus, save_corpus
 from app.store.files import Files
+from app.store.row_statistics import statistics_of
 
 PARSED = Parsed(
     "sparse",

@@ -14,7 +14,7 @@ from solvers.core.stored_models import load_model
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, parse_params
 
-BASES = {"one_vs_rest": {"bias": 1.0}, "spoc": {"kernel": "rbf"}, "lee_lin_wahba": {}}
+BASES = {"one_vs_rest": {"bias": 1.0, "tol": 1e-6}, "spoc": {"kernel": "rbf"}, "lee_lin_wahba": {}}
 
 
 def machines(problem: Problem, name: str = "one_vs_rest", held: sp.csr_matrix | None = None) -> BinaryMachines:

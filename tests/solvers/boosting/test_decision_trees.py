@@ -63,11 +63,11 @@ def test_a_tree_is_grown_by_the_best_stump_of_each_node(depth, m, store):
     for j in range(m):
         splits, said = grown(codes, u[j], depth)
         places = trees.splits[found.learners[j]]
-        told = [
+        reported = [
             None if p < 0 else (int(trees.bins.feature_of(p)), int(p - trees.bins.first[trees.bins.feature_of(p)]))
             for p in places
         ]
-        assert told == splits
+        assert reported == splits
         np.testing.assert_array_equal(responses[j], said)
         assert found.values[j] == pytest.approx(u[j] @ said)
 

@@ -176,7 +176,7 @@ def test_gradients_are_what_the_loss_falls_by():
     loss.F[:] = np.random.default_rng(0).standard_normal(loss.F.shape)
     loss.refresh()
     responses, classes = learners(60, 10), (np.arange(10) % 5).astype(np.int32)
-    told = loss.gradients(responses, classes)
+    reported = loss.gradients(responses, classes)
     for j in range(10):
         values = []
         for step in (1e-5, -1e-5):
@@ -184,7 +184,7 @@ def test_gradients_are_what_the_loss_falls_by():
             moved.F[:] = loss.F
             moved.F[classes[j]] += step * responses[j]
             values.append(by_definition(moved).sum())
-        assert told[j] == pytest.approx(-(values[0] - values[1]) / 2e-5, rel=1e-6)
+        assert reported[j] == pytest.approx(-(values[0] - values[1]) / 2e-5, rel=1e-6)
 
 
 def test_the_bound_is_that_of_the_dual_at_the_best_scaling():

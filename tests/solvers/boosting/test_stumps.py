@@ -48,8 +48,8 @@ def test_the_best_stump_is_the_best_of_all(limit, m, fine):
     slack = channels.slack
     assert (slack < 1e-3 if not fine else slack < 1e-9).all()
     assert (np.abs(values).max(axis=1) <= np.abs(found.values) + slack).all()
-    told = np.where(found.learners < 0, u.sum(axis=1), values[np.arange(m), found.learners])
-    assert (np.abs(told - found.values) <= slack).all()
+    reported = np.where(found.learners < 0, u.sum(axis=1), values[np.arange(m), found.learners])
+    assert (np.abs(reported - found.values) <= slack).all()
     assert (np.abs(found.values) + slack >= np.abs(u.sum(axis=1))).all()
 
 

@@ -1,4 +1,4 @@
-"""What features bring to a score adds up to it, for every kind of model that is linear."""
+"""What features bring to a score adds up to it, for every kind of model that weighs features."""
 
 import numpy as np
 import pytest
@@ -11,10 +11,15 @@ from solvers.core.model import Model
 from solvers.core.sharded_linear_model import ShardedLinearModel
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.hierarchical.learnt_trees.centroid_model import CentroidModel
+from solvers.hierarchical.learnt_trees.label_tree_model import LabelTreeModel
+from solvers.hierarchical.learnt_trees.secants import hinge_secants, mean_secants
 from solvers.hierarchical.taxonomy_model import TaxonomyModel
+from solvers.kernel_svm.kernel_function import KernelFunction
+from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.labels.taxonomy import Taxonomy
 from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.selection.pool_model import PoolModel
+from solvers.selection.tempering import Tempering
 
 N, K = 9, 6
 TREE = Taxonomy.from_edges([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d"), ("b", "e"), ("d", "f")])
@@ -34,7 +39,21 @@ def models(seed: int) -> list[Model]:
     code = LinearCodeModel(classes, N, np.arange(N), W, np.eye(K), b)
     pool = PoolModel([dense, few, sparse], np.array([0.5, 1.5, 1.0]))
     flat = TaxonomyModel(TREE, N, np.arange(N), W, b, np.arange(K, dtype=np.int32))
-    return [dense, few, sparse, sharded, code, pool, flat]
+    centroids = CentroidModel(classes, sp.csr_matrix(W * (W > 0)), 0.05)
+    trees = label_trees(rng)
+    curved = PoolModel([trees, centroids, dense], np.array([1.5, 0.5, 1.0]))
+    tempered = PoolModel(curved.members, curved.coefficients, tempering=Tempering(-0.2, 0.1))
+    return [dense, few, sparse, sharded, code, pool, flat, centroids, trees, curved, tempered]
+
+
+def label_trees(rng: np.random.Generator) -> LabelTreeModel:
+    """Two trees over the six classes: three pairs, and one class at the side of all others."""
+    parent = np.array([-1, 0, 0, 0, 1, 1, 2, 2, 3, 3, -1, 10, 10, 12, 12, 12, 12, 12], np.int32)
+    label = np.array([-1, -1, -1, -1, 0, 5, 1, 2, 4, 3, -1, 3, -1, 0, 1, 2, 4, 5], np.int32)
+    W = rng.normal(size=(N, len(parent))).astype(np.float32)
+    return LabelTreeModel(
+        tuple("abcdef"), sp.csr_matrix(W), rng.normal(size=len(parent)).astype(np.float32), parent, label
+    )
 
 
 @settings(max_examples=40)
@@ -48,7 +67,7 @@ def test_parts_add_up_to_the_score_and_to_the_lead(seed: int, features: list[int
             found = model.contributions(indices, values, best, other)
             assert found is not None
             assert found.parts.shape == indices.shape
-            assert found.parts.sum() + found.intercept == pytest.approx(expected, abs=1e-5)
+            assert found.parts.sum() + found.intercept == pytest.approx(expected, rel=1e-6, abs=1e-5)
 
 
 @given(st.integers(0, 10_000))
@@ -69,8 +88,37 @@ def test_along_a_tree_the_parts_of_each_step_add_up_to_its_margin(seed: int) -> 
             assert found.parts.sum() + found.intercept == pytest.approx(margin, abs=1e-5)
 
 
-def test_a_model_whose_scores_are_no_sums_says_so() -> None:
-    model = CentroidModel(("a", "b"), sp.csr_matrix(np.eye(3, 2, dtype=np.float32)), 0.1)
+@given(st.floats(-8, 8), st.floats(-8, 8))
+def test_a_secant_of_the_hinge_is_the_quotient_of_differences(margin: float, intercept: float) -> None:
+    (slope,) = hinge_secants(np.array([margin]), np.array([intercept]))
+    rise = max(0.0, 1 - intercept) ** 2 - max(0.0, 1 - margin) ** 2
+    assert slope * (margin - intercept) == pytest.approx(rise, abs=1e-12)
+    assert 0.0 <= slope <= 2.0 * max(0.0, 1 - min(margin, intercept)) + 1e-12
+
+
+terms = st.lists(st.tuples(st.floats(-300, 0), st.floats(-300, 0)), min_size=1, max_size=5)
+
+
+@given(terms, st.sampled_from([-69.0, -1000.0]))
+def test_secants_of_a_mean_of_exponentials_add_up_to_its_difference(
+    both: list[tuple[float, float]], floor: float
+) -> None:
+    after, before = np.array(both).T
+    slopes = mean_secants(after, before, floor)
+    values = [max(np.logaddexp.reduce(at) - np.log(len(at)), floor) for at in (after, before)]
+    assert slopes @ (after - before) == pytest.approx(values[0] - values[1], abs=1e-8)
+    assert slopes.min() >= 0.0
+
+
+def test_only_what_a_feature_brings_to_every_row_alike_counts_as_its_weight() -> None:
+    indices, values = np.arange(N, dtype=np.int32), np.ones(N)
+    said = [model.contributions(indices, values, 0, None).additive for model in models(0)]
+    assert said == [True] * 7 + [False] * 4
+
+
+def test_a_model_without_weights_of_features_says_so() -> None:
+    function = KernelFunction("rbf", gamma=1.0)
+    model = KernelModel(("a", "b"), 3, function, np.arange(3), sp.csr_matrix(np.eye(3)), np.ones((3, 2)))
     indices, values = np.array([0], np.int32), np.array([1.0])
     assert model.contributions(indices, values, 0, 1) is None
     assert PoolModel([model], np.array([1.0])).contributions(indices, values, 0, 1) is None

@@ -7,7 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from solvers.core.linear_model import LinearModel
+from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.core.stored_models import ModelError, load_model
+from solvers.selection.pool_model import PoolModel
 
 
 @pytest.fixture
@@ -66,6 +68,21 @@ def test_one_sparse_example_scores_like_its_matrix_row(model):
     assert best.tolist() == order[:3].tolist()
     np.testing.assert_array_equal(scores, model.score_one(indices, values)[best])
     assert model.top(indices, values, 99)[0].tolist() == order.tolist()
+
+
+def pool(*members):
+    return PoolModel(members, np.linspace(0.5, 1.5, len(members)))
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_many_rows_have_the_bits_of_one(model, k):
+    X = sp.random(40, 9, density=0.5, random_state=2, format="csr")
+    sparse = SparseLinearModel(model.classes, sp.csr_matrix(model.coef.T))
+    for each in (model, sparse, pool(model), pool(model, sparse)):
+        for row, (best, scores) in zip(X, each.top_rows(X, k), strict=True):
+            alone = each.top(row.indices, row.data, k)
+            np.testing.assert_array_equal(best, alone[0])
+            np.testing.assert_array_equal(scores, alone[1])
 
 
 def test_predictions_do_not_depend_on_the_chunk(model):

@@ -139,7 +139,7 @@ def test_the_estimator_names_what_is_wrong_with_a_tree():
     problem = small(n=40)
     with pytest.raises(ProblemError, match="needs a label tree"):
         PolymarginClassifier("transfer").fit(problem.X, problem.y)
-    with pytest.raises(ProblemError, match=r"no node for 4 label\(s\)"):
+    with pytest.raises(ProblemError, match=r"no node for 4 labels"):
         PolymarginClassifier("transfer", hierarchy=[("root", 0)]).fit(problem.X, problem.y)
     with pytest.raises(TaxonomyError, match="two parents"):
         PolymarginClassifier("transfer", hierarchy=[("root", 0), ("root", 1), (0, 1)]).fit(problem.X, problem.y)

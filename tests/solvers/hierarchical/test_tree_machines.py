@@ -9,7 +9,7 @@ from solvers.core import path
 from solvers.core.base import ParamsError
 from solvers.core.memory import TooLargeError
 from solvers.core.problem import Problem, ProblemError
-from solvers.hierarchical.dual_averaging import DualAveraging
+from solvers.hierarchical.drivers.dual_averaging import DualAveraging
 from solvers.labels import coupling, tree_factor
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
 from solvers.registry import SOLVERS, parse_params
@@ -57,6 +57,25 @@ def test_the_bounds_enclose_the_optimum_and_meet_there(name, C):
     assert step.primal >= value * (1 - 1e-7)
     np.testing.assert_allclose(model.coef, W, atol=5e-3 * np.abs(W).max())
     assert primal(name, problem, model.coef, C) == pytest.approx(step.primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
+@everywhere
+def test_a_certificate_is_of_the_best_multiple_of_the_weights_and_the_model_has_it(name, dense):
+    plain = with_tree(small(n=30, d=24))
+    X = plain.X.toarray() * (1.0 if dense else np.random.default_rng(3).uniform(size=plain.X.shape) < 0.2)
+    problem = Problem.check(X, plain.y, plain.classes, None, plain.taxonomy)
+    value, _ = tree_optimum(name, problem, 1.0)
+    step, model = trained(name, problem, tol=1e-12, max_epochs=2)
+    assert step.dual <= value * (1 + 1e-7) <= step.primal * (1 + 2e-7)
+    W = model.coef
+    assert primal(name, problem, W) == pytest.approx(step.primal, rel=1e-9)
+    others = [primal(name, problem, s * W) for s in (0.98, 1.02)]
+    assert min(others[1:]) >= step.primal * (1 - 1e-9)
+    # multiples below 1 are not looked at
+    scale = np.asarray(step.state["scale"]).ravel()[0]
+    assert scale >= 1.0
+    assert others[0] >= step.primal * (1 - 1e-9) or scale == 1.0
 
 
 def test_most_pairs_are_orthogonal_at_the_optimum_and_their_signs_inside_their_bounds():

@@ -8,7 +8,7 @@ from problems import small
 import solvers.linear.relative_margins
 from solvers.core.problem import Problem
 from solvers.linear.layouts.layouts import SparseLayout
-from solvers.linear.steps import conjugate
+from solvers.linear.steps import conjugate, conjugate_faces
 from solvers.numerics import coefficients
 from solvers.registry import SOLVERS, parse_params
 
@@ -83,3 +83,22 @@ def test_it_saves_epochs_where_rows_are_nearly_parallel_and_their_labels_differ(
         assert last.converged
         epochs.append(last.epoch)
     assert epochs[0] < 0.5 * epochs[1]
+
+
+@pytest.mark.parametrize("length", [0.3, 3.0, 1e6, 1e20, 1e300])
+def test_a_point_however_far_is_projected_onto_the_nearest_feasible_one(length):
+    rng = np.random.default_rng(0)
+    alpha, p = rng.dirichlet(np.ones(6), 2) * 2.0, rng.normal(size=(2, 6))
+    chosen = conjugate_faces.Chosen(
+        np.arange(2, dtype=np.int32), np.array([0, 6, 12]), np.zeros(12, np.int32), np.arange(12)
+    )
+    step = np.empty(12)
+    bounds = np.array([2.0, 2.5])
+    assert not conjugate_faces.project(chosen, bounds, True, alpha.ravel(), p.ravel(), length, step)
+    reached = alpha + step.reshape(2, 6)
+    assert (reached >= 0).all()
+    for C, one, start, direction in zip(bounds, reached, alpha, p, strict=True):
+        assert one.sum() <= C * (1 + 1e-12)
+        # of the feasible points none is further along from the nearest one towards the point itself
+        beyond = (start + length * direction - one) / max(length, 1.0)
+        assert max(C * beyond.max(), 0.0) <= beyond @ one + 1e-9

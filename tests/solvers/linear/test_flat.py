@@ -74,7 +74,7 @@ def test_balanced_classes_weigh_the_same_in_sum():
 @everywhere
 def test_weights_of_unknown_labels_are_refused_by_name(name):
     wanted = {"1": 2.0} | {f"label {i}": 1.0 for i in range(7)}
-    with pytest.raises(ProblemError, match=r"7 label\(s\) that no training row has: 'label 0', .*'label 4' and 2 more"):
+    with pytest.raises(ProblemError, match=r"7 labels that no training row has: 'label 0', .*'label 4' and 2 more"):
         machine(name, class_weight=wanted).steps(small())
 
 

@@ -19,7 +19,7 @@ from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.core.stored_models import load_model
-from solvers.linear.layouts import class_lists, hybrid_weights
+from solvers.linear.layouts import class_lists, hybrid_weights, list_visits
 from solvers.linear.layouts.hybrid_layout import HybridLayout
 from solvers.numerics import coefficients
 from solvers.numerics.rows import arrange, score, weights
@@ -73,8 +73,8 @@ def test_which_features_are_dense_changes_no_bit(name, dtype, n_hot, hot):
     assert isinstance(model, SparseLinearModel)
     assert steps[-1].state["list_length"].max() > class_lists.LONG
     for step, other in zip(steps, dense, strict=True):
-        told = [(s.epoch, s.primal, s.dual, s.violation) for s in (step, other)]
-        np.testing.assert_array_equal(*told)
+        reported = [(s.epoch, s.primal, s.dual, s.violation) for s in (step, other)]
+        np.testing.assert_array_equal(*reported)
     np.testing.assert_array_equal(model.scores(problem.X), expected.scores(problem.X))
     np.testing.assert_array_equal(model.W.toarray(), expected.coef.T)
     assert model.report == expected.report
@@ -201,18 +201,18 @@ def test_lists_hold_what_was_added_through_growth_moves_and_holes(dtype):
         n, steps = len(moved), rng.standard_normal(len(moved)).astype(dtype)
         for p in range(low, high):
             expected[rows.indices[p], moved] += steps * rows.data[p]
-        lists.counters["lacking"] = class_lists.lacking(rows.indices, low, high, n_hot, lists.length, n)
+        lists.counters["lacking"] = list_visits.lacking(rows.indices, low, high, n_hot, lists.length, n)
         assert class_lists.room_needed(lists, 10) <= lists.n_entries
-        class_lists.sort_steps(moved, steps, n)
+        list_visits.sort_steps(moved, steps, n)
         assert (np.diff(moved) > 0).all()
-        class_lists.place(rows.indices, low, high, *fixed, bits, moved, n, slots)
-        class_lists.update(rows.indices, rows.data, low, high, n_hot, lists, moved, steps, n, slots)
+        list_visits.place(rows.indices, low, high, *fixed, bits, moved, n, slots)
+        list_visits.update(rows.indices, rows.data, low, high, n_hot, lists, moved, steps, n, slots)
         if turn % 200 == 0:
-            found = class_lists.place(rows.indices, low, high, *fixed, bits, moved, n, slots)
+            found = list_visits.place(rows.indices, low, high, *fixed, bits, moved, n, slots)
             assert found
             missing = np.array([k - 1], np.int32)
             if not expected[rows.indices[low:high], k - 1].any():
-                assert not class_lists.place(rows.indices, low, high, *fixed, bits, missing, 1, slots) or low == high
+                assert not list_visits.place(rows.indices, low, high, *fixed, bits, missing, 1, slots) or low == high
     assert lists.counters["end"][0] < 2.2 * lists.length.sum()
     W, dense = weights(n_hot, k, np.dtype(dtype)), weights(n_features, k, np.dtype(dtype))
     dense[:, :k] = expected

@@ -11,7 +11,8 @@ from problems import small
 
 from solvers.core.base import relative_gap
 from solvers.core.memory import TooLargeError
-from solvers.linear.interior.interior_point import Iterate, Losses, estimate_bytes, estimate_flops, iterations
+from solvers.linear.interior.interior_point import estimate_bytes, iterations
+from solvers.linear.interior.iterate import Iterate, Losses
 
 INSTANCES = {
     "LLW": ((1.0, 0.0), (1.0, 1.0)),
@@ -129,7 +130,7 @@ def _awkward() -> dict[str, tuple[np.ndarray, int]]:
     }
 
 
-@pytest.mark.parametrize("C", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("C", [1e-8, pytest.param(1.0, marks=pytest.mark.slow), 1e8])
 @pytest.mark.parametrize("kind", _awkward())
 def test_awkward_data_are_solved_to_nine_digits(kind, C):
     X, k = _awkward()[kind]
@@ -205,8 +206,3 @@ def test_sparse_and_dense_ways_through_the_data_agree(monkeypatch):
     sparse = run(problem.X, losses, 1e-9)
     assert len(dense) == len(sparse)
     np.testing.assert_allclose(sparse[-1].state["W"], dense[-1].state["W"], atol=1e-6)
-
-
-def test_work_grows_with_every_size():
-    assert estimate_flops(1000, 100, 10) > estimate_flops(1000, 100, 9) > estimate_flops(1000, 50, 9)
-    assert estimate_flops(1000, 100, 10) > 1000 * 100 * 100 * 10

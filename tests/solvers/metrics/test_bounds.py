@@ -40,22 +40,22 @@ def test_many_classes_overflow_nothing_and_more_examples_promise_more():
 
 def test_a_class_margin_is_the_least_lead_in_which_the_class_takes_part():
     F = np.array([[3.0, 1.0, 0.0], [0.0, 2.0, -1.0], [0.0, 1.5, 2.0], [0.0, 5.0, 2.0]])
-    told = bounds.report(F, np.array([0, 1, 2, 1], np.int32), np.ones(3), 1.0, 4)
+    reported = bounds.report(F, np.array([0, 1, 2, 1], np.int32), np.ones(3), 1.0, 4)
     # leads: 2 and 3; 2 and 3; 2 and 0.5; 5 and 3
-    assert told["smallest_margin"] == 0.5
-    assert told["classes_separated"] == 3
+    assert reported["smallest_margin"] == 0.5
+    assert reported["classes_separated"] == 3
     by_class = [bounds.class_error_bound(4, 3, 3 / m**2, 1 / m**2, 1.0) for m in (2.0, 0.5, 0.5)]
-    assert told["class_error_bound_least"] == pytest.approx(min(by_class))
-    assert told["class_error_bound_most"] == pytest.approx(max(by_class))
-    assert told["error_bound"] == pytest.approx(bounds.error_bound(4, 3, 3 / 0.5**2, 1.0))
+    assert reported["class_error_bound_least"] == pytest.approx(min(by_class))
+    assert reported["class_error_bound_most"] == pytest.approx(max(by_class))
+    assert reported["error_bound"] == pytest.approx(bounds.error_bound(4, 3, 3 / 0.5**2, 1.0))
 
 
 def test_a_machine_that_errs_on_its_sample_gets_a_bound_only_for_the_classes_it_separates():
     F = np.array([[3.0, 0.0, 0.0], [0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
-    told = bounds.report(F, np.array([0, 1, 2], np.int32), np.ones(3), 1.0, 3)
-    assert told["classes_separated"] == 1
-    assert "error_bound" not in told
-    assert told["class_error_bound_least"] == told["class_error_bound_most"]
+    reported = bounds.report(F, np.array([0, 1, 2], np.int32), np.ones(3), 1.0, 3)
+    assert reported["classes_separated"] == 1
+    assert "error_bound" not in reported
+    assert reported["class_error_bound_least"] == reported["class_error_bound_most"]
     none = bounds.report(-F, np.array([0, 1, 2], np.int32), np.ones(3), 1.0, 3)
     assert "class_error_bound_least" not in none
 

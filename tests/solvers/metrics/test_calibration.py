@@ -9,20 +9,20 @@ from solvers.metrics import calibration
 
 
 @pytest.fixture
-def told():
+def reported():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(4), 300)
     return p, rng.integers(0, 4, 300)
 
 
-def test_log_loss_is_scikit_learns(told):
-    p, y = told
+def test_log_loss_is_scikit_learns(reported):
+    p, y = reported
     assert calibration.log_loss(p[np.arange(300), y]) == pytest.approx(log_loss(y, p))
     assert calibration.log_loss(np.zeros(1)) == pytest.approx(-np.log(2**-52))
 
 
-def test_the_brier_score_is_the_squared_distance_from_what_came_true(told):
-    p, y = told
+def test_the_brier_score_is_the_squared_distance_from_what_came_true(reported):
+    p, y = reported
     mine = calibration.brier(p[np.arange(300), y], (p**2).sum(axis=1))
     assert mine == pytest.approx(((p - np.eye(4)[y]) ** 2).sum(axis=1).mean())
     two = p[:, :2] / p[:, :2].sum(axis=1, keepdims=True)
@@ -30,8 +30,8 @@ def test_the_brier_score_is_the_squared_distance_from_what_came_true(told):
     assert of_two == pytest.approx(2 * brier_score_loss(y % 2, two[:, 1]))
 
 
-def test_the_curve_is_scikit_learns_and_the_error_its_mean_distance(told):
-    p, y = told
+def test_the_curve_is_scikit_learns_and_the_error_its_mean_distance(reported):
+    p, y = reported
     confidence, correct = p.max(axis=1), p.argmax(axis=1) == y
     ece, curve = calibration.expected_calibration_error(confidence, correct)
     true, mean = calibration_curve(correct, confidence, n_bins=15)

@@ -12,18 +12,18 @@ from solvers.metrics.comparison import mcnemar, paired_bootstrap
 def test_mcnemars_exact_test_is_the_binomial_one(only_a, only_b):
     a = np.r_[np.ones(only_a), np.zeros(only_b), np.ones(5), np.zeros(4)].astype(bool)
     b = np.r_[np.zeros(only_a), np.ones(only_b), np.ones(5), np.zeros(4)].astype(bool)
-    told = mcnemar(a, b)
-    assert (told.only_a, told.only_b) == (only_a, only_b)
+    reported = mcnemar(a, b)
+    assert (reported.only_a, reported.only_b) == (only_a, only_b)
     n = only_a + only_b
-    assert told.exact == pytest.approx(binomtest(only_a, n, 0.5).pvalue if n else 1.0)
-    assert told.mid_p == mcnemar(b, a).mid_p
-    assert told.mid_p < told.exact or n == 0
+    assert reported.exact == pytest.approx(binomtest(only_a, n, 0.5).pvalue if n else 1.0)
+    assert reported.mid_p == mcnemar(b, a).mid_p
+    assert reported.mid_p < reported.exact or n == 0
 
 
 def test_the_mid_p_value_counts_half_of_what_was_seen():
     # 2 and 6: (1 + 8 + 28/2) / 256, twice
-    told = mcnemar(np.repeat([True, False], [2, 6]), np.repeat([False, True], [2, 6]))
-    assert told.mid_p == pytest.approx(2 * (1 + 8 + 14) / 256)
+    reported = mcnemar(np.repeat([True, False], [2, 6]), np.repeat([False, True], [2, 6]))
+    assert reported.mid_p == pytest.approx(2 * (1 + 8 + 14) / 256)
 
 
 def test_intervals_of_means_agree_with_scipys():
@@ -53,11 +53,11 @@ def test_chunks_of_resamples_change_nothing(monkeypatch):
 def test_the_paired_bootstrap_is_that_of_the_differences_row_by_row():
     rng = np.random.default_rng(3)
     a, b = rng.random(300) < 0.7, rng.random(300) < 0.65
-    told = paired_bootstrap(a, b, seed=1)
+    reported = paired_bootstrap(a, b, seed=1)
     difference = a.astype(float) - b
     low, high = intervals.of_means(difference[:, None], resamples=10_000, seed=2)
-    assert told.difference == pytest.approx(difference.mean())
-    assert (told.low, told.high) == pytest.approx((low[0], high[0]), abs=0.01)
+    assert reported.difference == pytest.approx(difference.mean())
+    assert (reported.low, reported.high) == pytest.approx((low[0], high[0]), abs=0.01)
 
 
 def test_p_values_are_small_where_one_is_better_and_large_where_none_is():

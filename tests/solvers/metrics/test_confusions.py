@@ -12,9 +12,9 @@ def test_the_most_confused_pairs_are_the_largest_numbers_beside_the_diagonal():
     true, predicted = rng.integers(0, 5, 400), rng.integers(0, 5, 400)
     matrix = confusion_matrix(true, predicted)
     np.fill_diagonal(matrix, 0)
-    told = confusions.of_labels(true, predicted, 5, 6)
-    assert matrix[told.true, told.predicted].tolist() == told.n_rows.tolist()
-    assert told.n_rows.tolist() == sorted(matrix.ravel().tolist(), reverse=True)[:6]
+    reported = confusions.of_labels(true, predicted, 5, 6)
+    assert matrix[reported.true, reported.predicted].tolist() == reported.n_rows.tolist()
+    assert reported.n_rows.tolist() == sorted(matrix.ravel().tolist(), reverse=True)[:6]
 
 
 def test_pairs_of_sets_are_a_label_missed_and_one_named_in_its_place():
@@ -23,10 +23,10 @@ def test_pairs_of_sets_are_a_label_missed_and_one_named_in_its_place():
     due = np.zeros((4, 4), int)
     for t, p in zip(true, predicted, strict=True):
         due += np.outer(t & ~p, p & ~t)
-    told = confusions.of_sets(sp.csr_matrix(true), sp.csr_matrix(predicted), 100)
-    assert due[told.true, told.predicted].tolist() == told.n_rows.tolist()
-    assert told.n_rows.sum() == due.sum()
-    assert (np.diff(told.n_rows) <= 0).all()
+    reported = confusions.of_sets(sp.csr_matrix(true), sp.csr_matrix(predicted), 100)
+    assert due[reported.true, reported.predicted].tolist() == reported.n_rows.tolist()
+    assert reported.n_rows.sum() == due.sum()
+    assert (np.diff(reported.n_rows) <= 0).all()
 
 
 def test_nothing_is_confused_where_all_is_right():

@@ -31,7 +31,7 @@ def taken(labels, truth, values, sets=None, size=7):
     return evaluation
 
 
-def told(outcomes, level=0):
+def reported(outcomes, level=0):
     return {each.name: each.value for each in outcomes.measures(0) if each.level == level}
 
 
@@ -62,7 +62,7 @@ def test_measures_of_single_labels_are_those_of_all_rows_and_unknown_labels_are_
     labels, truth, values = flat_case(seed)
     outcomes = Outcomes(taken(labels, truth, values))
     predicted, y = values.argmax(axis=1), truth.single
-    measures = told(outcomes)
+    measures = reported(outcomes)
     assert measures["error"] == pytest.approx(np.mean(predicted != y))
     assert measures["accuracy@1"] == pytest.approx(1 - measures["error"])
     assert measures["micro_f1"] == pytest.approx(flat(np.where(y < 5, y, -1), predicted, 5)["micro_f1"])
@@ -85,13 +85,13 @@ def test_measures_of_single_labels_along_a_tree_are_those_of_all_rows(seed):
     outcomes = Outcomes(taken(labels, truth, values))
     predicted = labels.class_labels[values.argmax(axis=1)]
     due = hierarchical(tree, y, predicted)
-    measures = told(outcomes)
+    measures = reported(outcomes)
     for name in ("error", "tree_loss", "precision"):
         assert measures[name] == pytest.approx(due[name])
     # a true inner node is right where the first answer is at or below it
     assert measures["accuracy@1"] == pytest.approx(1 - due["error"])
     for level in range(1, tree.depth + 1):
-        of_level = told(outcomes, level)
+        of_level = reported(outcomes, level)
         assert of_level["error"] == pytest.approx(due[f"error_{level}"])
         for name in AVERAGES:
             key = {"micro_f1": "f1"}.get(name, name)
@@ -105,7 +105,7 @@ def test_measures_of_sets_are_those_of_all_rows(seed):
     labels, truth, values, sets = tree_case(seed, names_sets=True)
     tree = labels.tree
     outcomes = Outcomes(taken(labels, truth, values, sets))
-    measures, whole = told(outcomes), truth.sets.toarray()
+    measures, whole = reported(outcomes), truth.sets.toarray()
     due = multilabel(tree, sp.csr_matrix(whole[:, :-1]), sets)
     for name in ("h_uniform", "h_sibling", "h_subtree", "precision"):
         assert measures[name] == pytest.approx(due[name])
@@ -114,7 +114,7 @@ def test_measures_of_sets_are_those_of_all_rows(seed):
     assert measures["error"] == pytest.approx((different > 0).mean())
     assert measures["symmetric_difference"] == pytest.approx(due["symmetric_difference"] + strange.mean())
     for level in range(1, tree.depth + 1):
-        of_level = told(outcomes, level)
+        of_level = reported(outcomes, level)
         for name in ("error", "macro_f1", "weighted_f1"):
             assert of_level[name] == pytest.approx(due[f"{name}_{level}"])
 
@@ -198,7 +198,7 @@ def test_one_answer_to_a_set_is_measured_as_a_set_and_its_ranking_by_the_deepest
     true = sp.csr_matrix(np.array([[1, 1, 1, 0], [1, 0, 1, 0]], bool))
     # answers are b, c, d
     outcomes = Outcomes(taken(labels, Truth(true), np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]])))
-    measures = told(outcomes)
+    measures = reported(outcomes)
     assert measures["error"] == 0.5
     assert measures["recall@3"] == 1.0
     assert measures["recall@1"] == pytest.approx((0.5 + 1) / 2)
@@ -208,7 +208,7 @@ def test_one_answer_to_a_set_is_measured_as_a_set_and_its_ranking_by_the_deepest
 def test_measures_by_row_have_the_told_means():
     labels, truth, values, _ = tree_case(3, names_sets=False)
     outcomes = Outcomes(taken(labels, truth, values))
-    measures, by_row = told(outcomes), outcomes.by_row()
+    measures, by_row = reported(outcomes), outcomes.by_row()
     assert {"error", "tree_loss", "mrr", "accuracy@5", "ndcg@10"} <= set(by_row)
     for name, row in by_row.items():
         assert np.nanmean(row) == pytest.approx(measures[name], rel=1e-5)
@@ -229,7 +229,7 @@ def test_probabilities_are_measured_where_they_are_told():
     ece, curve = expected_calibration_error(p.max(axis=1), p.argmax(axis=1) == y)
     for evaluation in (whole, half):
         outcomes = Outcomes(evaluation)
-        measures = told(outcomes)
+        measures = reported(outcomes)
         assert measures["log_loss"] == pytest.approx(log_loss(of_true), rel=1e-5)
         true = np.eye(7)[y][:, :5]
         rest = y >= 5

@@ -20,18 +20,18 @@ def test_flat_measures_equal_scikit_learns():
 def test_the_table_of_classes_equals_scikit_learns():
     rng = np.random.default_rng(1)
     true, predicted = rng.integers(0, 6, 100), rng.integers(1, 7, 100)
-    told = table(true, predicted, 8)
+    reported = table(true, predicted, 8)
     due = precision_recall_fscore_support(true, predicted, labels=range(8), zero_division=0)
-    for mine, theirs in zip((told.precision, told.recall, told.f1, told.true), due, strict=True):
+    for mine, theirs in zip((reported.precision, reported.recall, reported.f1, reported.true), due, strict=True):
         assert mine == pytest.approx(theirs)
 
 
 def test_labels_that_training_never_saw_count_as_errors():
     true, predicted = np.array([0, 1, -1, -1]), np.array([0, 1, 0, 1])
-    told = flat(true, predicted, 2)
-    assert told["error"] == 0.5
-    assert told["macro_f1"] == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
-    assert told["weighted_f1"] == pytest.approx((2 / 3 + 2 / 3 + 0 + 0) / 4)
+    reported = flat(true, predicted, 2)
+    assert reported["error"] == 0.5
+    assert reported["macro_f1"] == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
+    assert reported["weighted_f1"] == pytest.approx((2 / 3 + 2 / 3 + 0 + 0) / 4)
 
 
 def test_top_k_accuracy_equals_scikit_learns():

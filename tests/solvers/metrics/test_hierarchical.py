@@ -17,38 +17,40 @@ nodes = st.integers(0, TREE.n_nodes - 1)
 @given(st.lists(st.tuples(st.integers(-1, TREE.n_nodes - 1), nodes), min_size=1, max_size=12))
 def test_measures_are_those_of_the_sets_of_labels_on_the_paths(pairs):
     sets = [tuple(set(TREE.path(i).tolist()) if i >= 0 else set() for i in pair) for pair in pairs]
-    told = hierarchical(TREE, *np.array(pairs).T)
-    assert told["error"] == pytest.approx(np.mean([not t or not t <= p for t, p in sets]))
-    assert told["tree_loss"] == pytest.approx(np.mean([len(t ^ p) / 2 for t, p in sets]))
+    reported = hierarchical(TREE, *np.array(pairs).T)
+    assert reported["error"] == pytest.approx(np.mean([not t or not t <= p for t, p in sets]))
+    assert reported["tree_loss"] == pytest.approx(np.mean([len(t ^ p) / 2 for t, p in sets]))
     common, total = sum(len(t & p) for t, p in sets), sum(len(t) + len(p) for t, p in sets)
-    assert told["micro_f1"] == pytest.approx(2 * common / total if total else 0.0)
+    assert reported["micro_f1"] == pytest.approx(2 * common / total if total else 0.0)
     real, said = sum(len(t) for t, _ in sets), sum(len(p) for _, p in sets)
-    assert told["precision"] == pytest.approx(common / said)
-    assert told["recall"] == pytest.approx(common / real if real else 0.0)
+    assert reported["precision"] == pytest.approx(common / said)
+    assert reported["recall"] == pytest.approx(common / real if real else 0.0)
     f1 = {}
     for node in range(TREE.n_nodes):
         both, either = sum(node in t & p for t, p in sets), sum((node in t) + (node in p) for t, p in sets)
         f1 |= {node: 2 * both / either} if either else {}
-    assert told["macro_f1"] == pytest.approx(np.mean(list(f1.values())))
+    assert reported["macro_f1"] == pytest.approx(np.mean(list(f1.values())))
     for level in (1, 2, 3):
         at = set(TREE.level_range(level))
         hit = sum(len(t & p & at) for t, p in sets)
         real, said = sum(len(t & at) for t, _ in sets), sum(len(p & at) for _, p in sets)
-        assert told[f"recall_{level}"] == pytest.approx(hit / real if real else 0.0)
-        assert told[f"precision_{level}"] == pytest.approx(hit / said if said else 0.0)
-        assert told[f"error_{level}"] == pytest.approx(np.mean([not t & p & at for t, p in sets if t & at] or [0.0]))
+        assert reported[f"recall_{level}"] == pytest.approx(hit / real if real else 0.0)
+        assert reported[f"precision_{level}"] == pytest.approx(hit / said if said else 0.0)
+        assert reported[f"error_{level}"] == pytest.approx(
+            np.mean([not t & p & at for t, p in sets if t & at] or [0.0])
+        )
         support = {i: sum(i in t for t, _ in sets) for i in at}
         weighted = sum(f1.get(i, 0.0) * support[i] for i in at)
-        assert told[f"weighted_f1_{level}"] == pytest.approx(weighted / real if real else 0.0)
-        assert told[f"macro_f1_{level}"] == pytest.approx(np.mean([f1[i] for i in at if i in f1] or [0.0]))
-        assert told[f"f1_{level}"] == pytest.approx(2 * hit / (real + said) if real + said else 0.0)
+        assert reported[f"weighted_f1_{level}"] == pytest.approx(weighted / real if real else 0.0)
+        assert reported[f"macro_f1_{level}"] == pytest.approx(np.mean([f1[i] for i in at if i in f1] or [0.0]))
+        assert reported[f"f1_{level}"] == pytest.approx(2 * hit / (real + said) if real + said else 0.0)
 
 
 def test_an_example_that_stops_at_an_inner_node_is_right_where_the_prediction_is_below_it():
     c, e, d = TREE.find(["c", "e", "d"])
-    told = hierarchical(TREE, np.array([c, c]), np.array([e, d]))
-    assert told["error"] == 0.5
-    assert told["tree_loss"] == 0.75
+    reported = hierarchical(TREE, np.array([c, c]), np.array([e, d]))
+    assert reported["error"] == 0.5
+    assert reported["tree_loss"] == 0.75
 
 
 def test_for_a_tree_without_inner_nodes_the_error_is_the_flat_one():

@@ -13,21 +13,21 @@ from solvers.metrics.multilabel import multilabel
 
 def defined(tree, Y, U):
     """Losses as they are written down in the paper, H with all ancestors and with the parent alone."""
-    told = {"error": 0.0, "symmetric_difference": 0.0}
+    reported = {"error": 0.0, "symmetric_difference": 0.0}
     for y, u in zip(Y, U, strict=True):
-        told["error"] += (y != u).any()
-        told["symmetric_difference"] += (y != u).sum()
+        reported["error"] += (y != u).any()
+        reported["symmetric_difference"] += (y != u).sum()
         for kind in ("uniform", "sibling", "subtree"):
             c = tree.loss_weights(kind)
-            told[f"h_{kind}"] = told.get(f"h_{kind}", 0.0) + sum(
+            reported[f"h_{kind}"] = reported.get(f"h_{kind}", 0.0) + sum(
                 c[j] for j in range(tree.n_nodes) if y[j] != u[j] and all(y[h] == u[h] for h in tree.ancestors(j))
             )
-            told[f"edge_{kind}"] = told.get(f"edge_{kind}", 0.0) + sum(
+            reported[f"edge_{kind}"] = reported.get(f"edge_{kind}", 0.0) + sum(
                 c[j]
                 for j in range(tree.n_nodes)
                 if y[j] != u[j] and (tree.parent[j] < 0 or y[tree.parent[j]] == u[tree.parent[j]])
             )
-    return {name: value / len(Y) for name, value in told.items()}
+    return {name: value / len(Y) for name, value in reported.items()}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -35,16 +35,16 @@ def test_losses_are_those_of_the_paper_whose_two_hierarchical_ones_agree_on_clos
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, 9)
     Y, U = random_sets(rng, tree, 20), random_sets(rng, tree, 20)
-    told, due = multilabel(tree, sp.csr_matrix(Y), sp.csr_matrix(U)), defined(tree, Y, U)
+    reported, due = multilabel(tree, sp.csr_matrix(Y), sp.csr_matrix(U)), defined(tree, Y, U)
     for name, value in due.items():
-        assert told[name.replace("edge_", "h_")] == pytest.approx(value), name
+        assert reported[name.replace("edge_", "h_")] == pytest.approx(value), name
     hit, real, said = (Y & U).sum(), Y.sum(), U.sum()
-    assert (told["precision"], told["recall"]) == pytest.approx((hit / said, hit / real))
-    assert told["micro_f1"] == pytest.approx(2 * hit / (said + real))
+    assert (reported["precision"], reported["recall"]) == pytest.approx((hit / said, hit / real))
+    assert reported["micro_f1"] == pytest.approx(2 * hit / (said + real))
     for average in ("macro", "weighted"):
         seen = np.flatnonzero((Y | U).any(axis=0))
         due = f1_score(Y, U, labels=seen, average=average, zero_division=0)
-        assert told[f"{average}_f1"] == pytest.approx(due)
+        assert reported[f"{average}_f1"] == pytest.approx(due)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -52,22 +52,22 @@ def test_measures_of_a_level_are_those_of_its_labels_alone(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, 12)
     Y, U = random_sets(rng, tree, 20), random_sets(rng, tree, 20)
-    told = multilabel(tree, sp.csr_matrix(Y), sp.csr_matrix(U))
+    reported = multilabel(tree, sp.csr_matrix(Y), sp.csr_matrix(U))
     for level in range(1, tree.depth + 1):
         at = tree.level == level
         y, u = Y[:, at], U[:, at]
         f1 = [2 * (a & b).sum() / (a.sum() + b.sum()) for a, b in zip(y.T, u.T, strict=True) if a.any() or b.any()]
-        assert told[f"error_{level}"] == pytest.approx(np.mean([(a != b).any() for a, b in zip(y, u, strict=True)]))
-        assert told[f"macro_f1_{level}"] == pytest.approx(np.mean(f1) if f1 else 0.0)
-        assert told[f"f1_{level}"] == pytest.approx(2 * (y & u).sum() / max(1, y.sum() + u.sum()))
+        assert reported[f"error_{level}"] == pytest.approx(np.mean([(a != b).any() for a, b in zip(y, u, strict=True)]))
+        assert reported[f"macro_f1_{level}"] == pytest.approx(np.mean(f1) if f1 else 0.0)
+        assert reported[f"f1_{level}"] == pytest.approx(2 * (y & u).sum() / max(1, y.sum() + u.sum()))
 
 
 def test_a_table_worked_by_hand():
     tree = Taxonomy.from_edges([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d")])
     true, _ = of_names(tree, [["c"], ["b"], []])
     said, _ = of_names(tree, [["d"], ["b"], ["b"]])
-    told = multilabel(tree, true, said)
-    assert told == pytest.approx(
+    reported = multilabel(tree, true, said)
+    assert reported == pytest.approx(
         {
             "error": 2 / 3,
             "symmetric_difference": 1.0,

@@ -32,12 +32,12 @@ def case(seed):
 def test_places_are_those_in_the_sorted_list(seed):
     scores, ties, true = case(seed)
     labels = sp.csr_matrix(true)
-    told = places(scores, labels.indptr, labels.indices, ties)
+    reported = places(scores, labels.indptr, labels.indices, ties)
     due = []
     for i in range(len(scores)):
         order = listed(scores[i], ties[i])
         due += [order.index(c) + 1 if c in order else 0 for c in np.flatnonzero(true[i])]
-    assert told.tolist() == due
+    assert reported.tolist() == due
     for i, best in enumerate(first(scores, ties)):
         order = listed(scores[i], ties[i])
         assert not order or best == order[0]
@@ -53,7 +53,7 @@ def test_measures_of_blocks_are_their_definitions_over_all_rows(seed):
     for begin in range(0, len(scores), 3):
         rows = slice(begin, begin + 3)
         whole.add(scores[rows], sp.csr_matrix(true[rows]), ties[rows])
-    told, due = whole.measures((1, 3)), {}
+    reported, due = whole.measures((1, 3)), {}
     for k in (1, 3):
         each, gained, most = [], 0.0, 0.0
         for i in np.flatnonzero(true.any(axis=1)):
@@ -73,7 +73,7 @@ def test_measures_of_blocks_are_their_definitions_over_all_rows(seed):
         found = [place for place, c in enumerate(listed(scores[i], ties[i]), 1) if true[i, c]]
         reciprocal.append(1 / found[0] if found else 0.0)
     due["mrr"] = np.mean(reciprocal or [0.0])
-    assert told == pytest.approx(due, rel=1e-5)
+    assert reported == pytest.approx(due, rel=1e-5)
 
 
 def test_ndcg_is_scikit_learns():
@@ -82,9 +82,9 @@ def test_ndcg_is_scikit_learns():
     true[:, 0] |= ~true.any(axis=1)
     whole = RankAccumulator()
     whole.add(scores, sp.csr_matrix(true))
-    told = whole.measures((1, 5))
+    reported = whole.measures((1, 5))
     for k in (1, 5):
-        assert told[f"ndcg@{k}"] == pytest.approx(ndcg_score(true, scores, k=k))
+        assert reported[f"ndcg@{k}"] == pytest.approx(ndcg_score(true, scores, k=k))
 
 
 def test_mrr_of_one_label_a_row_is_scikit_learns_average_precision():
@@ -92,16 +92,16 @@ def test_mrr_of_one_label_a_row_is_scikit_learns_average_precision():
     scores, true = rng.normal(size=(40, 9)), rng.integers(0, 9, 40)
     whole = RankAccumulator()
     whole.add(scores, true)
-    told = whole.measures()
-    assert told["mrr"] == pytest.approx(label_ranking_average_precision_score(np.eye(9)[true], scores))
-    assert told["accuracy@1"] == pytest.approx(np.mean(scores.argmax(axis=1) == true))
-    assert told["precision@5"] == pytest.approx(told["accuracy@5"] / 5)
+    reported = whole.measures()
+    assert reported["mrr"] == pytest.approx(label_ranking_average_precision_score(np.eye(9)[true], scores))
+    assert reported["accuracy@1"] == pytest.approx(np.mean(scores.argmax(axis=1) == true))
+    assert reported["precision@5"] == pytest.approx(reported["accuracy@5"] / 5)
 
 
 def test_propensities_are_those_of_the_paper():
-    told = propensities(np.array([0, 1, 10, 1000]), 5000, 0.55, 1.5)
+    reported = propensities(np.array([0, 1, 10, 1000]), 5000, 0.55, 1.5)
     c = (np.log(5000) - 1) * 2.5**0.55
-    assert told == pytest.approx([1 / (1 + c * (n + 1.5) ** -0.55) for n in (0, 1, 10, 1000)])
+    assert reported == pytest.approx([1 / (1 + c * (n + 1.5) ** -0.55) for n in (0, 1, 10, 1000)])
     assert propensities(np.array([1]), 2).tolist() == [1.0]
 
 

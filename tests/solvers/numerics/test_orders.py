@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from solvers.numerics.orders import awake, shuffled
+from solvers.numerics.orders import active, shuffled
 
 
 def test_examples_that_change_nothing_are_visited_ever_more_rarely_and_each_in_its_turn() -> None:
     examples = np.array([9, 4, 5, 0, 7, 2], np.int32)
     for quiet, every in [(0, 1), (2, 1), (3, 2), (4, 4), (5, 8), (6, 8), (255, 8)]:
-        rest = np.full(10, quiet, np.uint8)
-        visits = [awake(examples, rest, epoch).tolist() for epoch in range(1, 17)]
+        unchanged = np.full(10, quiet, np.uint8)
+        visits = [active(examples, unchanged, epoch).tolist() for epoch in range(1, 17)]
         for example in examples:
             times = [epoch for epoch, found in enumerate(visits) if example in found]
             assert len(times) == 16 // every
@@ -21,7 +21,7 @@ def test_examples_that_rest_do_not_all_wake_in_one_epoch() -> None:
     examples = np.arange(16, dtype=np.int32)
     for quiet, every in [(3, 2), (4, 4), (5, 8)]:
         for epoch in range(1, 9):
-            assert len(awake(examples, np.full(16, quiet, np.uint8), epoch)) == 16 // every
+            assert len(active(examples, np.full(16, quiet, np.uint8), epoch)) == 16 // every
 
 
 def test_the_order_of_an_epoch_is_that_of_its_seed() -> None:

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gangs import run_shards
 from problems import small
 from scipy.optimize import minimize_scalar
 
 from solvers.core.problem import Problem
 from solvers.numerics import scaling_search
 from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.exchange import run_shards
 
 NAMES = ["weston_watkins", "crammer_singer"]
 
@@ -86,7 +86,7 @@ def test_shards_certify_the_best_multiple_too(name, kind):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_resumed_run_takes_up_the_multiple(name):
-    problem, solver = PROBLEMS["sparse"], machine(name, tol=1e-6)
+    problem, solver = PROBLEMS["sparse"], machine(name, tol=1e-4)
     steps = [(step.primal, {key: np.array(a) for key, a in step.state.items()}) for step in solver.steps(problem)]
     middle = next(t for t, (_, state) in enumerate(steps) if state["scale"][0] != 1)
     assert middle + 1 < len(steps)

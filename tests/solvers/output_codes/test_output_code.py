@@ -18,6 +18,7 @@ from solvers.output_codes.code_model import CodeModel
 from solvers.output_codes.codes import CodeError
 from solvers.output_codes.columns import one_by_one, training
 from solvers.output_codes.decoding import decode
+from solvers.output_codes.design.discrete import expected_error, greedy_code
 from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.registry import SOLVERS, parse_params
 
@@ -52,6 +53,28 @@ def alone(problem: Problem, code, t: int, base: str, **params):
 def test_a_method_that_chooses_others_is_no_base_method():
     with pytest.raises(ParamsError, match="auto cannot be a base method"):
         solver(base="auto")
+
+
+@pytest.mark.parametrize("params", [{}, pytest.param({"base": "weston_watkins"}, marks=pytest.mark.slow)])
+def test_a_designed_code_is_the_greedy_one_for_the_answers_of_a_random_codes_machines(params, tmp_path):
+    problem = small(n=80, k=6)
+    shared = {"tol": 1e-5, "n_columns": 12, "decoding": "hamming"} | params
+    _, drawn = trained(problem, code="dense_random", **shared)
+    last, model = trained(problem, code="designed", **shared)
+    answers = np.where(drawn.margins(problem.X) > 0, 1, -1)
+    np.testing.assert_array_equal(model.margins(problem.X), drawn.margins(problem.X))
+    code, errors = greedy_code(answers, problem.y, 6)
+    np.testing.assert_array_equal(model.code, code)
+    assert model.report["designed_error"] == errors[-1] == expected_error(answers, problem.y, code)
+    assert errors[-1] <= expected_error(answers[:, :1], problem.y, code[:, :1])
+    # by their distances, ties apart, the rows answer as the design has it
+    products = answers @ code.T
+    assert (products[np.arange(80), model.predict(problem.X)] == products.max(axis=1)).all()
+    _, auto = trained(problem, code="designed", **shared | {"decoding": "auto"})
+    np.testing.assert_array_equal(auto.scores(problem.X), model.scores(problem.X))
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(load_model(tmp_path / "m")[0].scores(problem.X), model.scores(problem.X))
+    assert last.converged
 
 
 @pytest.mark.parametrize("base", [*BASES, "multiboost_cw"])
@@ -223,7 +246,7 @@ CASES = [
     {"base": "spoc", "code": "one_vs_rest"},
     {"base": "lee_lin_wahba", "code": "sparse_random", "n_columns": 8},
     {"base": "multiboost_cw", "code": "one_vs_rest", "max_epochs": 4},
-    {"base": "one_vs_rest", "code": "dense_random"},
+    {"base": "one_vs_rest", "code": "dense_random", "C": 10.0},
 ]
 
 

@@ -1,5 +1,9 @@
 """What is chosen on rows held out, and what comes of it."""
 
+from collections import deque
+from dataclasses import replace
+from itertools import islice
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,6 +16,7 @@ from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
 from solvers.registry import make
 from solvers.selection.candidates import Family, default_families
+from solvers.selection.held_out import folds_of
 from solvers.selection.progress import Outcome, Progress, bounds_of
 from solvers.selection.search import Options, Search
 
@@ -90,12 +95,18 @@ def test_a_resumed_search_repeats_the_uninterrupted_one_bit_for_bit(folds, monke
     def solver():
         return make("auto", {"candidates": CANDIDATES, "folds": folds, "tol": 1e-3}, seed=1)
 
-    steps = [(s.epoch, {k: np.array(v) for k, v in s.state.items()}) for s in solver().steps(problem)]
-    whole = solver().model(problem, steps[-1][1]).scores(problem.X)
-    assert len(steps) > 10
-    for stop in range(0, len(steps) - 1, max(1, len(steps) // 12)):
-        *_, last = solver().steps(problem, steps[stop][1])
-        assert last.epoch == steps[-1][0]
+    n_steps = 0
+    for end in solver().steps(problem):
+        n_steps += 1
+        epoch, state = end.epoch, end.state
+    whole = solver().model(problem, state).scores(problem.X)
+    assert n_steps > 10
+    # The states of all steps together would be hundreds of megabytes.
+    for stop in range(0, n_steps - 1, max(1, n_steps // 12)):
+        step = next(islice(solver().steps(problem), stop, None))
+        begin = {k: np.array(v) for k, v in step.state.items()}
+        last = deque(solver().steps(problem, begin), maxlen=1).pop()
+        assert last.epoch == epoch
         np.testing.assert_array_equal(solver().model(problem, last.state).scores(problem.X), whole)
 
 
@@ -136,7 +147,9 @@ def test_the_bounds_of_a_pool_are_sums_and_none_if_a_member_has_none():
 def test_without_candidates_what_suits_the_data_is_tried():
     *_, model = run(texts(n=200))
     tried = {trial["solver"] for trial in model.record["trials"]}
-    assert tried == {"one_vs_rest", "crammer_singer", "centroids", "label_trees"}
+    assert tried == {"label_trees", "crammer_singer", "softmax", "centroids"}
+    assert {family.method for family in default_families(texts(n=2000))} == tried | {"complement_naive_bayes"}
+    assert {family.method for family in default_families(texts(n=2000, k=101, d=202))} == tried - {"softmax"}
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=90)
     *_, model = run(Problem.check(np.eye(3)[y] @ rng.standard_normal((3, 4)) + rng.standard_normal((90, 4)), y))
@@ -170,6 +183,49 @@ def path_of(losses: dict[float, float], *Cs: float) -> list[float]:
         progress.results[progress.trial, 0] = 1.0 - losses[C] / 10
         tried.append(C)
     return tried
+
+
+def test_a_family_like_another_is_tried_with_the_best_value_of_that_one_alone():
+    first = Family.path("one_vs_rest", {"loss": "squared_hinge"}, (1.0, 3.0, 0.1))
+    families = [first, Family.path("crammer_singer", {}, first.Cs, first)]
+    problem = texts()
+    folds = folds_of(problem, 1, 0.2, 0)
+    options = Options("accuracy", 4, None, 0.01, 1000, leaves_out=True)
+    search = Search(problem, families, folds, options, seed=0, threads=1)
+    *_, last = search.steps(None)
+    trials = search.model(last.state).record["trials"]
+    best = max((t for t in trials if t["solver"] == "one_vs_rest"), key=lambda t: t["measures"]["accuracy"])
+    [other] = [t for t in trials if t["solver"] == "crammer_singer"]
+    assert other["params"]["C"] == best["params"]["C"]
+
+
+def test_sketches_tell_which_machine_is_tried_on_all_rows_and_are_no_members(monkeypatch):
+    monkeypatch.setattr("solvers.selection.search.SKETCH_ROWS", 60)
+    problem = texts()
+    families = [Family.path("one_vs_rest", {"loss": "squared_hinge", "bias": bias}, (1.0, 0.1)) for bias in (0.0, 1.0)]
+    sketches = tuple(replace(family, sketch=True) for family in families)
+    whole = [replace(family, like=like, rivals=sketches) for family, like in zip(families, sketches, strict=True)]
+    options = Options("accuracy", 4, 1e-9, 0.01, 1000, leaves_out=True)
+    search = Search(problem, [*sketches, *whole], folds_of(problem, 1, 0.2, 0), options, seed=0, threads=1)
+    *_, last = search.steps(None)
+    record = search.model(last.state).record
+    few = [trial for trial in record["trials"] if trial["measures"]["rows"] < 100]
+    [full] = [trial for trial in record["trials"] if trial["measures"]["rows"] == 240]
+    best = max(few, key=lambda trial: trial["measures"]["accuracy"])
+    assert len(few) == 4
+    assert full["params"] == best["params"]
+    [member] = record["members"]
+    assert member["params"] == full["params"]
+
+
+def test_weights_of_classes_are_those_of_their_examples():
+    problem = texts()
+    given = {"0": 3.0, "4": 0.5}
+    weights = np.array([given.get(label, 1.0) for label in problem.classes])[problem.y]
+    *_, model = run(problem, candidates=CANDIDATES, class_weight=given)
+    *_, other = run(replace(problem, weights=weights), candidates=CANDIDATES)
+    np.testing.assert_array_equal(model.scores(problem.X), other.scores(problem.X))
+    assert make("auto", {"class_weight": {"none": 1.0}}).params.label_faults(problem.classes)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import scipy.optimize
 import scipy.sparse as sp
 from problems import small_sets
 from scipy.special import expit
+from scipy.stats import binomtest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import average_precision_score, f1_score
 
@@ -15,6 +16,8 @@ from solvers.core.stored_models import load_model
 from solvers.registry import make
 from solvers.selection.held_out import folds_of
 from solvers.selection.node_calibration import OFFSET_PENALTY, SLOPE_PENALTY, Curve, NodeCalibration, log_loss
+from solvers.selection.set_model import SetPoolModel
+from solvers.selection.set_thresholds import SetThresholds, least_precise
 
 CANDIDATES = [
     {"solver": "node_svm", "params": {"loss": "squared_hinge"}, "grid": {"C": [0.1, 1.0]}},
@@ -40,8 +43,8 @@ def test_sets_are_closed_and_are_where_probabilities_pass_the_threshold():
     np.testing.assert_array_equal(model.ranking(problem.X).sets.toarray(), sets)
     for i in range(10):
         row = problem.X[i]
-        told = model.explain(row.indices, row.data, 0).subtree
-        assert [name for name, _, _ in told] == [problem.classes[j] for j in np.flatnonzero(sets[i])]
+        reported = model.explain(row.indices, row.data, 0).subtree
+        assert [name for name, _, _ in reported] == [problem.classes[j] for j in np.flatnonzero(sets[i])]
     assert f1_score(problem.labels.toarray(), sets, average="micro") > 0.7
 
 
@@ -82,6 +85,25 @@ def test_the_files_of_a_model_over_sets_are_read_again(tmp_path):
     read, _ = load_model(tmp_path / "model", verify=True)
     np.testing.assert_array_equal(read.scores(problem.X), model.scores(problem.X))
     assert (read.predict_sets(problem.X) != model.predict_sets(problem.X)).nnz == 0
+    assert read.set_reliability.threshold_for(0.6) == model.set_reliability.threshold_for(0.6)
+    arrays = {name: array for name, array in model.arrays().items() if not name.startswith("set_reliability")}
+    assert SetPoolModel.from_arrays(model.classes, model.n_features, arrays).set_reliability is None
+
+
+@pytest.mark.parametrize("params", [{}, {"label_thresholds": True}, {"set_precision": 0.9}])
+def test_rows_held_out_let_expect_what_labels_of_new_rows_are_worth(params):
+    both = small_sets(n=1200)
+    seen = Problem.check_sets(both.X[:600], both.labels[:600], both.tree)
+    _, model = run(seen, candidates=CANDIDATES[:1], **params)
+    said, true = model.probabilities(both.X[600:]), both.labels[600:].toarray()
+    answered = []
+    for precision in (0.8, 0.9):
+        found = model.set_reliability.threshold_for(precision)
+        sure = said >= found.threshold
+        assert true[sure].mean() >= precision
+        assert found.recall == pytest.approx(true[sure].sum() / true.sum(), abs=0.1)
+        answered.append(found.answered)
+    assert answered[0] > answered[1] > 0.1
 
 
 def test_without_candidates_all_that_learn_sets_are_tried_and_a_single_row_is_enough():
@@ -93,6 +115,49 @@ def test_without_candidates_all_that_learn_sets_are_tried_and_a_single_row_is_en
     last, model = run(alone, candidates=None)
     assert last.converged
     assert model.calibration.threshold == 0.0
+    assert model.set_reliability is None
+
+
+def test_each_label_may_have_a_threshold_of_its_own(tmp_path):
+    problem = small_sets(n=120)
+    _, model = run(problem, label_thresholds=True)
+    thresholds = model.calibration.threshold
+    assert thresholds.shape == (problem.n_classes,)
+    log_odds, sets = model.scores(problem.X), model.predict_sets(problem.X).toarray()
+    passes, parent = log_odds > thresholds, problem.tree.parent
+    for node in range(problem.n_classes):
+        above = sets[:, parent[node]] if parent[node] >= 0 else True
+        np.testing.assert_array_equal(sets[:, node], passes[:, node] & above)
+    row = problem.X[3]
+    assert [name for name, _, _ in model.explain(row.indices, row.data, 0).subtree] == [
+        problem.classes[j] for j in np.flatnonzero(sets[3])
+    ]
+    model.save(tmp_path / "model")
+    read, _ = load_model(tmp_path / "model", verify=True)
+    np.testing.assert_array_equal(read.calibration.threshold, thresholds)
+    with pytest.raises(ProblemError, match="are for sets of labels"):
+        make("auto", {"label_thresholds": True}).model(Problem.check(np.eye(4), np.arange(4) % 2), {})
+
+
+def test_thresholds_for_a_precision_are_the_least_whose_bound_reaches_it():
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal(300).round(1)
+    true = rng.random(300) < expit(3.0 * values)
+    found = least_precise(values, true, 0.8)
+    bounds = {
+        at: binomtest(int(true[values > at].sum()), int((values > at).sum()), alternative="greater")
+        .proportion_ci(0.95)
+        .low
+        for at in np.unique(values)[:-1]
+    }
+    reached = [at for at in bounds if bounds[at] >= 0.8]
+    assert min(reached) <= found < min(value for value in values if value > min(reached))
+    assert least_precise(values, np.zeros(300, bool), 0.5) > values.max()
+    one, many = small_sets(n=200), SetThresholds(each=True, precision=0.9)
+    _, model = run(one, set_precision=0.9)
+    assert model.report["held_out_precision"] >= 0.9
+    log_odds = rng.standard_normal((200, one.n_classes))
+    assert many.fit(log_odds, one.labels).shape == (one.n_classes,)
 
 
 def test_measures_and_methods_of_other_labels_are_refused():

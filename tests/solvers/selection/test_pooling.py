@@ -7,7 +7,16 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 from solvers.metrics.confidence.reliability import Reliability
-from solvers.selection.pooling import choose_pool, fit_pool, fit_temperature, pooled
+from solvers.selection.pooling import (
+    REPEATS,
+    cautious,
+    choose_pool,
+    count_later_places,
+    fit_pool,
+    fit_temperature,
+    likeliest,
+    pooled,
+)
 
 
 def scored(n=400, k=7, seed=0):
@@ -36,6 +45,32 @@ def test_the_coefficients_are_those_of_a_general_minimiser(members):
     assert pool.log_loss == pytest.approx(loss(pool.coefficients, stack, y), abs=1e-5)
 
 
+def test_where_later_places_count_rows_that_are_wrong_count_again_without_their_first_class():
+    scores, y = scored()
+    pool = fit_pool(scores, y, (0, 1, 2))
+    first = pooled(scores[:3], pool.coefficients).argmax(axis=1)
+    wrong = np.flatnonzero(first != y)
+    stack = scores[:3]
+    left = [each[wrong].astype(float) for each in stack]
+    for each in left:
+        each[np.arange(len(wrong)), first[wrong]] = -1e6
+
+    def repeated(b):
+        return len(y) * loss(b, stack, y) + REPEATS * len(wrong) * loss(b, left, y[wrong])
+
+    bounds = [(1e-6, None)] * 3
+    b = minimize(lambda b: repeated(b) / len(y), np.full(3, 0.1), bounds=bounds).x
+    scale = minimize(lambda t: loss(t * b, stack, y), [1.0]).x
+    found = count_later_places(pool, scores, y)
+    assert found.members == (0, 1, 2)
+    np.testing.assert_allclose(found.coefficients, scale * b, atol=5e-3)
+    assert found.log_loss == pytest.approx(loss(found.coefficients, stack, y), abs=1e-5)
+    assert found.log_loss > pool.log_loss
+    right = [np.eye(7, dtype=np.float32)[y]]
+    sure = fit_pool(right, y, (0,))
+    assert count_later_places(sure, right, y) is sure
+
+
 def test_the_temperature_of_many_scores_is_fitted_on_some_of_the_rows_and_measured_on_all(monkeypatch):
     [good, *_], y = scored(n=4000)
     exact = fit_pool([good], y, (0,))
@@ -60,6 +95,31 @@ def test_members_join_as_long_as_they_lower_the_loss():
     alone = min(fit_pool(scores, y, (m,)).log_loss for m in range(4))
     assert choose_pool(scores, y, 1).log_loss == pytest.approx(alone)
     np.testing.assert_allclose(pooled(scores[:2], np.array([1.0, 2.0])), scores[0] + 2.0 * scores[1], rtol=1e-5)
+
+
+def test_a_start_and_the_likeliest_classes_lead_to_the_same_coefficients():
+    scores, y = scored()
+    cold = fit_pool(scores, y, (0, 1))
+    warm = fit_pool(scores, y, (0, 1), fit_pool(scores, y, (0,)).coefficients)
+    np.testing.assert_allclose(warm.coefficients, cold.coefficients, rtol=1e-3)
+    near, own = likeliest(scores[:2], y, 5)
+    assert near[0].shape == (400, 5)
+    for each, whole in zip(near, scores, strict=False):
+        np.testing.assert_array_equal(each[np.arange(400), own], whole[np.arange(400), y])
+    few = fit_pool(near, own, (0, 1))
+    np.testing.assert_allclose(few.coefficients, cold.coefficients, rtol=0.1)
+
+
+def test_a_cautious_pool_is_less_sure_for_a_five_hundredth_of_the_loss():
+    scores, y = scored()
+    pool = fit_pool(scores, y, (0, 1))
+    careful = cautious(pool, scores, y)
+    share = careful.coefficients / pool.coefficients
+    assert share[0] == pytest.approx(share[1])
+    assert 0.8 < share[0] < 1.0
+    assert careful.log_loss == pytest.approx(1.002 * pool.log_loss, rel=3e-4)
+    flat = [np.zeros_like(scores[0])]
+    assert cautious(fit_pool(flat, y, (0,)), flat, y).log_loss == pytest.approx(np.log(7))
 
 
 def test_constant_scores_do_not_hinder():

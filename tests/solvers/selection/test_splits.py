@@ -29,6 +29,12 @@ def test_the_share_is_right_over_many_rare_classes(fraction: float) -> None:
     assert abs(stratified(y, fraction, 1).mean() - fraction) < 0.002
 
 
+def test_the_only_row_of_a_class_is_never_held_out() -> None:
+    y = np.repeat(np.arange(300), [1, 2, 1] * 100)
+    held_out = stratified(y, 0.9, 0)
+    assert np.bincount(y[held_out], minlength=300).tolist() == [0, 1, 0] * 100
+
+
 def test_the_seed_decides() -> None:
     y = np.repeat(np.arange(10), 20)
     np.testing.assert_array_equal(stratified(y, 0.3, 5), stratified(y, 0.3, 5))

@@ -4,8 +4,9 @@ import threading
 
 import numpy as np
 import pytest
+from gangs import run_shards
 
-from solvers.sharding.exchange import ExchangeError, Hub, gather, reduce, run_shards
+from solvers.sharding.exchange import ExchangeError, Hub, gather, reduce
 
 
 def test_gather_returns_the_arrays_of_all_by_rank_and_copies_them():

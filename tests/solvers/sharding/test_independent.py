@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from gangs import in_shards
+from gangs import in_shards, run_shards
 from problems import small
 
 from solvers.core.base import Step
 from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.exchange import run_shards
 from solvers.sharding.independent import together
 from solvers.sharding.partition import partition_classes
 from solvers.sharding.reshard import gather_columns, split

@@ -83,8 +83,8 @@ def test_a_deep_nesting_needs_no_recursion(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "line", "detail"),
     [
-        ("a,b\nb,c\nroot,d\nc,a\n", 2, "3 node(s) are in a cycle: 'b' < 'a' < 'c' < 'b'"),
-        ("root,a\nb,b\n", 3, "1 node(s) are in a cycle: 'b' < 'b'"),
+        ("a,b\nb,c\nroot,d\nc,a\n", 2, "3 nodes are in a cycle: 'b' < 'a' < 'c' < 'b'"),
+        ("root,a\nb,b\n", 3, "1 node is in a cycle: 'b' < 'b'"),
         ("root,a\nroot,b\na,c\nb,c\n", 5, "'c' has two parents: 'a' on line 4, and 'b'"),
         ("root,a\nx,b\nx,c\n", 3, "'x' is the parent of 'b', and itself a child of none; the top is called 'root'"),
         ("root,a\na,b\nroot,a\n", 4, "'a' is given twice as a child of 'root', first on line 2"),
@@ -118,7 +118,7 @@ def test_what_is_no_tree_is_reported_by_its_line(tmp_path: Path, rows: str, line
         ("paths", "a.b\nc..d\n", 2, "'c..d' has an empty part between its '.'"),
         ("lshtc", "0 1\n2\n", 2, "'2' stands alone"),
         ("lshtc", "0 1\n0 2\n5 3\n", 1, "2 nodes have no parent: '0', '5'; a tree has one top"),
-        ("lshtc", "1 2\n2 1\n", 1, "2 node(s) are in a cycle: '2' < '1' < '2'"),
+        ("lshtc", "1 2\n2 1\n", 1, "2 nodes are in a cycle: '2' < '1' < '2'"),
         ("rcv1", "parent: None child: R\nCCAT: R\n", 2, "not of the form 'parent: A child: B"),
         ("rcv1", "parent: None child: R\nparent: None child: S\n", 2, "'S' is a second top beside 'R'"),
         ("paths", b"a\n\nb\xff\n", 3, "not valid UTF-8"),

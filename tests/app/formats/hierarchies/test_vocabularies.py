@@ -194,8 +194,8 @@ def test_concepts_may_be_called_by_their_notation_and_names_be_kept_of_some_lang
 @pytest.mark.parametrize("syntax", ["turtle", "xml", "json-ld", "nt", "n3", "trig", "nquads", "trix", "hext"])
 def test_every_serialisation_gives_the_same_vocabulary(tmp_path: Path, syntax: str) -> None:
     content = _written(SKOS, syntax)
-    told = {"turtle", "xml", "json-ld", "nt"}
-    found = read(tmp_path, "skos", content, tree="deepest", **({} if syntax in told else {"syntax": syntax}))
+    reported = {"turtle", "xml", "json-ld", "nt"}
+    found = read(tmp_path, "skos", content, tree="deepest", **({} if syntax in reported else {"syntax": syntax}))
     expected = read(tmp_path, "skos", SKOS, tree="deepest")
     # which of two parents at the same depth is the first depends on the order in which triples were written
     assert _every_edge(found) == _every_edge(expected)

@@ -1,21 +1,24 @@
 """Predictions of a training in shards, held against what it took."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gangs import run_shards
 from held import most_held
 
 from solvers.core.problem import Problem
-from solvers.linear.sharded.batch_walk import BatchWalk
+from solvers.linear.sharded.batches.walk import BatchWalk
 from solvers.linear.sharded.dual_lists import DualLists
 from solvers.linear.sharded.forecast import forecast
 from solvers.linear.sharded.score_exchange import ScoreTraining
 from solvers.linear.sharded.task import Plan
+from solvers.numerics import scaling_search
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.exchange import Hub, run_shards
+from solvers.sharding.exchange import Hub
 from solvers.sharding.plan import LEAST, MOST, Rates
 
 
@@ -102,6 +105,27 @@ def test_what_travels_lies_between_the_least_and_the_most(machine, made):
     least, most = (solver.forecast(*facts(problem), size, rates) for rates in (LEAST, MOST))
     assert least.rounds <= len(reported[0]) / epochs <= most.rounds
     assert least.bytes <= sum(map(sum, reported)) / epochs <= most.bytes
+
+
+def test_means_are_counted_beforehand():
+    problem, epochs, size = dots(n=300, d=2000), 2, 2
+    solver = SOLVERS["lee_lin_wahba"](
+        parse_params("lee_lin_wahba", {"max_epochs": epochs, "tol": 1e-9, "dtype": "float32"})
+    )
+    hub = Hub(size)
+
+    def work(rank):
+        for _ in solver.sharded(problem, hub.exchange(rank), kind="mean"):
+            pass
+
+    with ThreadPoolExecutor(size) as pool:
+        list(pool.map(work, range(size)))
+    found = solver.forecast(*facts(problem), size, kind="mean")
+    assert found.rounds == 23
+    assert 20 <= hub.rounds / epochs <= 23
+    # reports and certificates are not counted
+    beside = size * (10 * 32 + scaling_search.blank().nbytes + 3 * 8 * problem.n_samples)
+    assert 0 <= hub.bytes / epochs - found.bytes <= beside
 
 
 def test_more_shards_share_the_weights_and_pay_by_the_round():

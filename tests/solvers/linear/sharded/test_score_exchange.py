@@ -8,20 +8,22 @@ from hashlib import sha256
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gangs import run_shards
 from problems import optimum, small
 
-import solvers.linear.sharded.batch_walk
+import solvers.linear.sharded.batches.walk
 import solvers.linear.sharded.training
 from solvers.core.problem import Problem
 from solvers.linear.ascent import CERTIFY_SHARE
-from solvers.linear.sharded.batch import empty_batch, prepare, with_examples
-from solvers.linear.sharded.schedule_state import Pace, blank_statistics
-from solvers.linear.sharded.score_exchange import train
+from solvers.linear.sharded.batches.batch import empty_batch, prepare, with_examples
+from solvers.linear.sharded.schedule_state import Schedule, blank_statistics
+from solvers.linear.sharded.score_exchange import ScoreTraining
 from solvers.linear.sharded.subproblem import solve
 from solvers.linear.sharded.task import Plan, Shard
+from solvers.linear.sharded.training import train
 from solvers.numerics import coefficients
 from solvers.numerics.rows import arrange, weights
-from solvers.sharding.exchange import ExchangeError, Hub, run_shards
+from solvers.sharding.exchange import ExchangeError, Hub
 
 MACHINES = ("weston_watkins", "crammer_singer")
 
@@ -52,7 +54,7 @@ def features_of(problem):
 def followed(problem, plan, threads, state, exchange, keep=dict):
     """The steps of one shard with copies of their states, of all but the last what ``keep`` makes of them."""
     found = []
-    for step in train(problem, plan, exchange, threads, state):
+    for step in train(partial(ScoreTraining, problem, plan, exchange), threads, state):
         if found:
             found[-1] = (found[-1][0], keep(found[-1][1]))
         found.append((replace(step, state={}), {key: np.array(value) for key, value in step.state.items()}))
@@ -123,6 +125,7 @@ def test_all_numbers_of_shards_reach_one_objective_and_agree_on_all_but_their_we
                     np.testing.assert_array_equal(state[key], reference[key], err_msg=key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("C", [0.1, 3.0])
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_bounds_enclose_the_optimum_and_meet_there(name, C):
@@ -142,6 +145,7 @@ def dual_of(state):
     return total - 0.5 * (state["W"] ** 2).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 7, 1000])
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_dual_rises_at_every_batch_however_large(name, size, monkeypatch):
@@ -178,7 +182,7 @@ def test_a_lost_shard_ends_training_within_the_timeout_and_leaves_no_thread():
     plan = plan_for("weston_watkins", problem, tol=1e-7)
 
     def work(exchange):
-        for step in train(problem, plan, exchange, threads=2):
+        for step in train(partial(ScoreTraining, problem, plan, exchange), threads=2):
             if exchange.rank == 1 and step.epoch == 2:
                 return
 
@@ -188,7 +192,7 @@ def test_a_lost_shard_ends_training_within_the_timeout_and_leaves_no_thread():
 
 
 def test_one_message_a_batch_and_a_pass_and_two_an_epoch_with_its_certificate(monkeypatch):
-    monkeypatch.setattr(solvers.linear.sharded.batch_walk, "LARGEST_BATCH", 64)
+    monkeypatch.setattr(solvers.linear.sharded.batches.walk, "LARGEST_BATCH", 64)
     # rows that have nothing in common: no step disturbs another, and no batch is scored twice
     problem = Problem.check(sp.eye(400, format="csr"), np.arange(400) % 23)
     plan = plan_for("weston_watkins", problem, max_epochs=1, batch=64, inner_passes=False)
@@ -203,13 +207,14 @@ def test_one_message_a_batch_and_a_pass_and_two_an_epoch_with_its_certificate(mo
     assert hub.rounds == -(-400 // 64) + 1 + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_batch_in_two_messages_takes_the_steps_of_one_in_one(name, monkeypatch):
     problem = text()
     plan = plan_for(name, problem, max_epochs=2, batch=32, dtype=np.dtype(np.float64))
     found = []
     for products in (1 << 40, 1):
-        monkeypatch.setattr(solvers.linear.sharded.batch_walk, "SPLIT_PRODUCTS", products)
+        monkeypatch.setattr(solvers.linear.sharded.batches.walk, "SPLIT_PRODUCTS", products)
         hub, shards = Hub(2), [[], []]
 
         def work(rank, hub=hub, shards=shards):
@@ -229,6 +234,7 @@ def test_a_batch_in_two_messages_takes_the_steps_of_one_in_one(name, monkeypatch
         np.testing.assert_allclose(state["W"], expected["W"], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 5])
 @pytest.mark.parametrize("largest_loss", [False, True])
 def test_candidates_are_few_and_have_every_class_that_a_step_of_all_moves(largest_loss, size):
@@ -271,6 +277,7 @@ def test_candidates_are_few_and_have_every_class_that_a_step_of_all_moves(larges
     assert offered.sum() <= (1.0 if size == 1 else 4.0) * needed.sum() + 0.01 * offered.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_gap_that_visits_measure_lies_between_the_certificates_before_and_after_and_spares_most_of_them(
     name, monkeypatch
@@ -283,10 +290,10 @@ def test_the_gap_that_visits_measure_lies_between_the_certificates_before_and_af
     assert len(certificates) <= 3 + CERTIFY_SHARE * spared[-1][0].epoch
     monkeypatch.setattr(solvers.linear.sharded.training, "CERTIFY_SHARE", 1.0)
     gaps, estimates = [], []
-    for step, state in in_shards(problem, plan, 2, keep=lambda state: {"pace": state["pace"]})[0]:
+    for step, state in in_shards(problem, plan, 2, keep=lambda state: {"schedule": state["schedule"]})[0]:
         if np.isfinite(step.primal):
             gaps.append(step.gap)
-            estimates.append(Pace.of(state["pace"]).gap)
+            estimates.append(Schedule.of(state["schedule"]).gap)
     assert len(gaps) > 3
     for before, after, estimate in zip(gaps, gaps[1:], estimates[1:], strict=False):
         assert 0.5 * after < estimate < 2.0 * before

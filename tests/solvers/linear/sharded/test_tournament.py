@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gangs import run_shards
 from problems import optimum, small
 
 from solvers.core.problem import Problem
 from solvers.linear.sharded.tournament import halve
 from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.exchange import run_shards
 
 
 def text(n=240, d=150, k=19, seed=0):
@@ -53,6 +53,7 @@ def test_any_number_of_shards_reaches_the_objective_of_scores_and_agrees_on_all_
                 np.testing.assert_array_equal(state[name], reference[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_the_weights_are_those_of_the_dual_variables_at_every_step():
     problem, solver = text(), machine(dtype="float64", max_epochs=2)
     shards = in_shards(solver, problem, 3)
@@ -69,7 +70,8 @@ def test_the_weights_are_those_of_the_dual_variables_at_every_step():
             np.testing.assert_allclose(part.W, W[np.ix_(part.features, part.own)], atol=1e-10)
 
 
-@pytest.mark.parametrize("C", [0.1, pytest.param(3.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("C", [0.1, 3.0])
 def test_the_bounds_enclose_the_optimum_and_meet_there(C):
     problem = small()
     value, _ = optimum("weston_watkins", problem, C)

@@ -1,4 +1,4 @@
-"""The small equations and layouts inside the kernels."""
+"""Rows and weights as compiled code reads them: their order, their products, the classes above a threshold."""
 
 import numpy as np
 import pytest
@@ -7,28 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import small
 
-from solvers.numerics import coefficients
-from solvers.numerics.block_roots import box_root, simplex_root
 from solvers.numerics.rows import above, arrange, score, square_norm, weights
-
-values = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=12).map(np.array)
-bounds = st.sampled_from([1e-3, 0.1, 1.0, 50.0, 1e6])
-
-
-@settings(deadline=None, max_examples=300, derandomize=True)
-@given(values, bounds, st.booleans(), st.floats(-10, 10))
-def test_box_root_solves_its_equation(b, bound, shared, start):
-    gamma = 1.0 if shared else -1.0 / (len(b) + 1)
-    S = box_root(b, len(b), bound, gamma, start)
-    assert np.clip(b - gamma * S, 0, bound).sum() == pytest.approx(S, abs=1e-11 * max(1.0, np.abs(b).max() * len(b)))
-
-
-@settings(deadline=None, max_examples=300, derandomize=True)
-@given(values, bounds)
-def test_simplex_root_solves_its_equation(b, bound):
-    theta = simplex_root(b, len(b), bound)
-    total = np.maximum(b - theta, 0).sum()
-    assert total == pytest.approx(min(theta, bound), abs=1e-11 * max(1.0, np.abs(b).max() * len(b)))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -81,19 +60,3 @@ def test_above_finds_exactly_the_classes_above_or_more_than_asked_for(f, thresho
     expected = np.flatnonzero(np.array(f) > threshold).tolist()
     assert found[:n].tolist() == expected[:n]
     assert n == len(expected) or n > most
-
-
-def test_lists_survive_growth_and_compaction():
-    rng = np.random.default_rng(0)
-    pool = coefficients.empty(20, 8)
-    expected = {}
-    for _ in range(300):
-        i, n = int(rng.integers(20)), int(rng.integers(0, 7))
-        classes, numbers = rng.permutation(50)[:n].astype(np.int32), rng.standard_normal(n)
-        pool = coefficients.with_room(pool, 7)
-        coefficients.put(pool, i, classes, numbers, n)
-        expected[i] = (classes.tolist(), numbers.tolist())
-    for i, entries in expected.items():
-        at = slice(pool.start[i], pool.start[i] + pool.length[i])
-        assert (pool.classes[at].tolist(), pool.values[at].tolist()) == entries
-    assert len(pool.classes) < 20 * 7 * 3

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from solvers.numerics.quickselect import kth_smallest
+from solvers.numerics.best import kth_smallest
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

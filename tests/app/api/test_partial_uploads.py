@@ -1,0 +1,224 @@
+"""Files that come in pieces: continued after a break, used once, counted, and forgotten."""
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import TestClient, problem
+from working import SPARSE, run, upload
+
+from app.client import Polymargin
+from app.config import Settings, settings
+from app.errors import NotFound
+from app.remote import files as remote_files
+from app.remote import uploads as remote_uploads
+from app.remote.errors import ClientError, UnreachableError, UploadInterruptedError
+from app.remote.transport import Transport
+from app.services import sweeping
+from app.store import db
+from app.store.files import files
+from app.store.partial_uploads import Partial, find
+
+URL = "/api/v1/uploads"
+SHA256 = hashlib.sha256(SPARSE).hexdigest()
+
+
+def begin(client: TestClient, size: int = len(SPARSE)) -> str:
+    response = client.post(URL, json={"size_bytes": size})
+    assert response.status_code == 201, response.text
+    assert response.headers["location"] == f"{URL}/{response.json()['id']}"
+    assert response.json()["offset"] == 0
+    id: str = response.json()["id"]
+    return id
+
+
+def send(client: TestClient, id: str, offset: int, piece: bytes, **headers: str) -> Any:
+    return client.patch(f"{URL}/{id}", content=piece, headers={"Upload-Offset": str(offset), **headers})
+
+
+def checksum(piece: bytes) -> str:
+    return f"sha256 {base64.b64encode(hashlib.sha256(piece).digest()).decode()}"
+
+
+def whole(client: TestClient, content: bytes = SPARSE) -> str:
+    id = begin(client, len(content))
+    assert send(client, id, 0, content).status_code == 200
+    return id
+
+
+def test_pieces_make_a_dataset_as_one_body_does(client: TestClient) -> None:
+    id, half = begin(client), len(SPARSE) // 2
+    answer = send(client, id, 0, SPARSE[:half], **{"Upload-Checksum": checksum(SPARSE[:half])})
+    assert (answer.json()["offset"], answer.headers["upload-offset"]) == (half, str(half))
+    found = client.get(f"{URL}/{id}")
+    assert (found.json()["offset"], found.headers["upload-offset"]) == (half, str(half))
+    query = {"name": "pieces", "format": "svmlight", "upload": id, "sha256": SHA256}
+    problem(client.post("/api/v1/datasets", params=query), 409, "conflict")
+    assert send(client, id, half, SPARSE[half:]).json()["offset"] == len(SPARSE)
+    made = client.post("/api/v1/datasets", params=query)
+    assert made.status_code == 202, made.text
+    run(made.json()["job"])
+    dataset = client.get("/api/v1/datasets/pieces").json()
+    assert (dataset["state"], dataset["sha256"], dataset["n_rows"]) == ("ready", SHA256, SPARSE.count(b"\n"))
+    problem(client.post("/api/v1/datasets", params=query | {"name": "again"}), 409, "conflict")
+    problem(client.get(f"{URL}/{id}"), 409, "conflict")
+
+
+def test_pieces_are_appended_as_one_body_is(client: TestClient) -> None:
+    upload(client, "grown", SPARSE, "svmlight")
+    query = {"format": "svmlight", "upload": whole(client)}
+    response = client.post("/api/v1/datasets/grown/rows", params=query)
+    run(response.json()["id"])
+    assert client.get("/api/v1/datasets/grown").json()["n_rows"] == 2 * SPARSE.count(b"\n")
+
+
+def test_a_request_that_is_repeated_finds_its_answer(client: TestClient) -> None:
+    query = {"name": "once", "format": "svmlight", "upload": whole(client)}
+    first, again = (client.post("/api/v1/datasets", params=query, headers={"Idempotency-Key": "k"}) for _ in range(2))
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json()["id"] == first.json()["id"]
+    assert again.headers["idempotency-replayed"] == "true"
+
+
+def test_a_refused_request_leaves_the_upload_to_another(client: TestClient) -> None:
+    upload(client, "taken", SPARSE, "svmlight")
+    id = whole(client)
+    problem(client.post("/api/v1/datasets", params={"name": "taken", "upload": id}), 409, "conflict")
+    wrong = client.post("/api/v1/datasets", params={"name": "free", "upload": id, "sha256": "0" * 64})
+    assert problem(wrong, 422, "invalid_input")["errors"][0]["detail"] == f"its SHA-256 is {SHA256}"
+    both = client.post("/api/v1/datasets", params={"name": "free", "upload": id}, content=b"a 1:1\n")
+    problem(both, 422, "invalid_input")
+    assert client.post("/api/v1/datasets", params={"name": "free", "upload": id}).status_code == 202
+
+
+def test_the_hash_of_a_file_that_comes_at_once_is_compared_too(client: TestClient) -> None:
+    query = {"name": "at-once", "format": "svmlight", "sha256": "0" * 64}
+    problem(client.post("/api/v1/datasets", params=query, content=SPARSE), 422, "invalid_input")
+    assert client.post("/api/v1/datasets", params=query | {"sha256": SHA256}, content=SPARSE).status_code == 202
+
+
+def test_a_piece_that_does_not_fit_is_refused_and_changes_nothing(client: TestClient) -> None:
+    id = begin(client, 10)
+    assert send(client, id, 0, b"12345").status_code == 200
+    for offset in (0, 4, 6, 10):
+        told = problem(send(client, id, offset, b"x"), 409, "conflict")
+        assert told["detail"] == f"the piece begins at {offset}, and 5 bytes have come"
+    damaged = send(client, id, 5, b"67x90", **{"Upload-Checksum": checksum(b"67890")})
+    assert problem(damaged, 422, "invalid_input")["errors"][0]["pointer"] == "/Upload-Checksum"
+    problem(send(client, id, 5, b"678901"), 422, "invalid_input")
+    for headers in ({}, {"Upload-Offset": "-1"}, {"Upload-Offset": "5", "Upload-Checksum": "md5 x"}):
+        problem(client.patch(f"{URL}/{id}", content=b"6", headers=headers), 422, "invalid_input")
+    assert client.get(f"{URL}/{id}").json()["offset"] == 5
+
+
+def test_only_one_piece_is_written_at_a_time(client: TestClient) -> None:
+    id = begin(client, 10)
+    partial = find(files(), "default", id)
+    assert partial is not None
+    with partial.piece(0):
+        problem(send(client, id, 0, b"12345"), 409, "conflict")
+    assert send(client, id, 0, b"12345").status_code == 200
+
+
+def test_an_upload_is_discarded_or_forgotten_after_a_while(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, config: Settings
+) -> None:
+    id = begin(client)
+    assert client.delete(f"{URL}/{id}").status_code == 204
+    problem(client.get(f"{URL}/{id}"), 404, "not_found")
+    kept, old = begin(client), begin(client)
+    (folder,) = files().path("uploads").glob(f"{old}@*")
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (0, 0))
+    with db.sessions()() as session:
+        sweeping.tidy(session, files())
+    assert client.get(f"{URL}/{kept}").status_code == 200
+    problem(client.get(f"{URL}/{old}"), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    "do", [lambda found: found.offset, lambda found: found.piece(0).__enter__(), lambda found: found.whole(files())]
+)
+def test_an_upload_that_others_forget_at_the_same_moment_is_not_there(
+    client: TestClient, do: Callable[[Any], object]
+) -> None:
+    found = find(files(), "default", begin(client))
+    assert client.delete(f"{URL}/{found and found.id}").status_code == 204
+    with pytest.raises(NotFound):
+        do(found)
+    assert list(files().path("incoming").glob("*")) == []
+
+
+def test_what_was_kept_of_an_upload_that_others_forget_is_kept(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = whole(client)
+    used = Partial.used
+
+    def forgotten_before(partial: Partial, sha256: str) -> None:
+        assert client.delete(f"{URL}/{id}").status_code == 204
+        used(partial, sha256)
+
+    monkeypatch.setattr(Partial, "used", forgotten_before)
+    answer = client.post("/api/v1/datasets", params={"name": "d", "format": "svmlight", "upload": id})
+    assert answer.status_code == 202, answer.text
+
+
+def test_uploads_are_bounded_as_other_files_are(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem(client.post(URL, json={"size_bytes": 2**49}), 413, "too_large")
+    for size in (0, -1, 1.5, "3", 2**60):
+        problem(client.post(URL, json={"size_bytes": size}), 422, "invalid_input")
+    monkeypatch.setenv("POLYMARGIN_MAX_STORED_BYTES", "100")
+    settings.cache_clear()
+    problem(client.post(URL, json={"size_bytes": 101}), 507, "storage_full")
+    first, second = begin(client, 100), begin(client, 100)
+    assert send(client, first, 0, b"x" * 60).status_code == 200
+    problem(send(client, second, 0, b"x" * 60), 507, "storage_full")
+
+
+@pytest.fixture
+def big(wired: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, secrets: dict[str, str]) -> Iterator[Any]:
+    """A client that sends all files in pieces of 50 bytes, and a file."""
+    monkeypatch.setattr(remote_files, "FROM_BYTES", 1)
+    monkeypatch.setattr(remote_uploads, "PIECE_BYTES", 50)
+    monkeypatch.setattr(Transport, "sleep", lambda self, seconds: None)
+    path = tmp_path / "rows.svm"
+    path.write_bytes(SPARSE)
+    with Polymargin("http://127.0.0.1", secrets["admin"], attempts=1) as service:
+        yield service, path
+
+
+def test_the_client_goes_on_where_an_upload_broke_off(big: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, path = big
+    send_, sent = service.uploads.__class__.send, []
+
+    def failing(self: Any, id: str, offset: int, piece: bytes) -> Any:
+        sent.append(offset)
+        if len(sent) == 3:  # the piece has come, and the answer is lost
+            send_(self, id, offset, piece)
+        if len(sent) in (3, 4):
+            if len(sent) == 4:
+                raise UnreachableError("no answer")
+            return send_(self, id, offset, piece)
+        return send_(self, id, offset, piece)
+
+    monkeypatch.setattr(remote_uploads.Uploads, "send", failing)
+    with pytest.raises(UploadInterruptedError, match="broke off at 150 of") as broken:
+        service.datasets.upload(path, "big")
+    made = service.datasets.upload(path, "big", resume=broken.value.upload)
+    assert (made.size_bytes, made.sha256) == (len(SPARSE), SHA256)
+    assert sent[:5] == [0, 50, 100, 150, 150]
+    path.write_bytes(SPARSE[:-1])
+    with pytest.raises(ClientError, match="used already"):
+        service.datasets.upload(path, "more", resume=broken.value.upload)
+
+
+def test_another_file_is_not_taken_for_the_rest(big: Any) -> None:
+    service, path = big
+    begun = service.uploads.begin(7)
+    with pytest.raises(ClientError, match=r"is of 7 bytes, the file has"):
+        service.datasets.upload(path, "big", resume=begun.id)

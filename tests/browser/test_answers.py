@@ -1,0 +1,69 @@
+"""What the playground tells of an answer, and what people tell it."""
+
+from typing import Any
+
+import pytest
+from browsing import Service
+
+from app.client import Polymargin
+
+pytestmark = pytest.mark.slow
+
+
+def test_words_that_spoke_for_a_label_are_marked_behind_characters_of_two_code_units_too(
+    page: Any, client: Polymargin, service: Service
+) -> None:
+    page.goto(f"{service.url}/playground?model=foods")
+    page.get_by_label("What it shall label").fill("\N{GREEN APPLE} <b>round</b> apple and sea")
+    page.get_by_role("button", name="Predict").click()
+    answer = page.locator("#answer")
+    answer.get_by_role("heading", name="fruit").wait_for()
+    assert answer.locator("mark.lifts:not(.small mark)").all_inner_texts() == ["round", "apple"]
+    assert answer.locator("mark.lowers:not(.small mark)").all_inner_texts() == ["sea"]
+    answer.get_by_text("Lead of fruit over water").click()
+    assert {"round", "apple", "sea"} <= set(answer.get_by_role("rowheader").all_inner_texts())
+    page.get_by_label("Say why").uncheck()
+    page.get_by_role("button", name="Predict").click()
+    answer.locator("mark").first.wait_for(state="detached")
+
+
+def test_a_text_of_which_nothing_counts_is_said_to_be_so(page: Any, service: Service) -> None:
+    page.goto(f"{service.url}/playground?model=foods")
+    told = page.locator("#answer").get_by_text("Nothing in it counts for the answer")
+    for text, n in ((" ", 1), ("apple", 0), ("qwertz", 1)):
+        page.get_by_label("What it shall label").fill(text)
+        with page.expect_response("**/predict*"):
+            page.get_by_role("button", name="Predict").click()
+        told.wait_for(state="attached" if n else "detached")
+
+
+def test_what_is_said_to_be_right_waits_at_the_model_and_becomes_rows(
+    page: Any, client: Polymargin, service: Service
+) -> None:
+    page.goto(f"{service.url}/playground?model=foods")
+    page.get_by_label("What it shall label").fill("a salty wave")
+    page.get_by_role("button", name="Predict").click()
+    page.get_by_label("What is right").fill("water")
+    page.get_by_role("button", name="Tell").click()
+    page.get_by_role("link", name="Make rows of what was told").click()
+    page.locator("#feedback").get_by_text("a salty wave").wait_for()
+    reported = client.feedback.list("foods", waiting=True).items
+    assert [(each.labels, each.instance) for each in reported] == [(["water"], {"text": "a salty wave"})]
+    before = client.datasets.get("foods").version
+    page.get_by_role("button", name="Make rows of it").click()
+    page.get_by_role("button", name="Yes, go on").click()
+    page.locator("#state .badge.succeeded").wait_for()
+    assert client.datasets.get("foods").version == before + 1
+
+
+def test_late_answers_stand_beside_those_to_rows_held_out(page: Any, client: Polymargin, service: Service) -> None:
+    client.predict("sure-foods", [{"text": "a blue deep sea"}] * 50)
+    page.goto(f"{service.url}/models/sure-foods/versions/1")
+    card = page.locator("#drift")
+    row = card.locator("tbody tr").filter(has_text="water")
+    row.wait_for()
+    assert "total variation" in card.inner_text()
+    expected, found = (float(each.rstrip("%")) for each in row.locator("td").all_inner_texts())
+    assert expected < found == 100.0
+    card.locator(".chart[data-points]").wait_for()
+    assert card.locator("figure").is_visible()

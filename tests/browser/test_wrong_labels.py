@@ -1,0 +1,48 @@
+"""A label that is wrong is found on the page of a version, corrected there, and the model is trained again."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import TEXTS, Service
+
+from app.client import Polymargin
+
+pytestmark = pytest.mark.slow
+
+EVIL = "<script>alert(1)</script>"
+
+
+def test_a_wrong_label_is_corrected_and_the_model_trained_again(
+    page: Any, client: Polymargin, service: Service, tmp_path: Path
+) -> None:
+    file = tmp_path / "torn.jsonl"
+    file.write_bytes(TEXTS + b'{"text": "%s deep sea", "label": "vegetable"}\n' % EVIL.encode())
+    client.datasets.upload(file, "torn").wait()
+    client.train("torn", "torn", "weston_watkins", {"C": 0.1}, keep_duals=True).wait()
+    client.evaluate("torn", "torn", version=1, part="all", resamples=0).wait()
+    page.goto(f"{service.url}/models/torn/versions/1")
+    card = page.locator("#mistakes")
+    card.get_by_text("Row 36").wait_for()
+    assert EVIL in card.locator(".text").inner_text()
+    correct = card.get_by_role("button", name="Correct the row")
+    assert correct.is_disabled()
+    card.get_by_role("button", name="The answer is right").click()
+    correct.click()
+    card.get_by_text("corrected: water").wait_for()
+    assert client.datasets.get("torn").version == 2
+    assert client.datasets.rows("torn", 36).rows[0].label == "water"
+    card.get_by_role("link", name="Train again").click()
+    assert page.get_by_label("Model").input_value() == "torn"
+    page.get_by_role("button", name="Train", exact=True).click()
+    page.get_by_role("link", name="Version 2 of torn").wait_for()
+    request = client.models.version("torn", 2).request
+    assert (request["solver"], request["params"], request["warm_start"]) == ("weston_watkins", {"C": 0.1}, "torn@1")
+
+
+def test_terms_of_a_class_are_shown_where_its_name_is_pressed(page: Any, service: Service) -> None:
+    page.goto(f"{service.url}/models/foods/versions/2")
+    page.locator("#labels").get_by_role("button", name="water").click()
+    terms = page.locator("#terms")
+    terms.get_by_role("columnheader", name="For water").wait_for()
+    assert {"blue", "deep", "sea"} <= set(terms.get_by_role("rowheader").all_inner_texts())

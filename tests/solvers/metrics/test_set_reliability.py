@@ -1,0 +1,64 @@
+"""What labels of sets are worth from a probability on, against plain counting."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from scipy.stats import binomtest
+
+from solvers.labels.stored_arrays import ArrayFault
+from solvers.metrics.confidence.set_reliability import SetReliability
+
+
+def _drawn(n=150, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    log_odds = 2.0 * rng.standard_normal((n, k)).round(1) - 1.0
+    return log_odds, rng.random((n, k)) < expit(log_odds)
+
+
+def test_the_least_threshold_is_that_of_plain_counting():
+    log_odds, true = _drawn(n=90)
+    said = expit(log_odds).astype(np.float32)
+    held_out = SetReliability.of(log_odds, sp.csr_matrix(true))
+    assert held_out.threshold.tolist() == np.unique(said).tolist()
+    lows = {
+        at: binomtest(int(true[said >= at].sum()), int((said >= at).sum()), alternative="greater")
+        .proportion_ci(0.95)
+        .low
+        for at in np.unique(said).tolist()
+    }
+    assert [point.lower_bound for point in held_out.curve] == pytest.approx(list(lows.values()))
+    for precision in (0.4, 0.6, 0.75):
+        found = held_out.threshold_for(precision)
+        assert found.threshold == min(at for at, low in lows.items() if low >= precision)
+        chosen = said >= found.threshold
+        assert found.precision == pytest.approx(true[chosen].mean())
+        assert found.lower_bound == pytest.approx(lows[found.threshold])
+        assert found.answered == pytest.approx(chosen.any(axis=1).mean())
+        assert found.recall == pytest.approx(true[chosen].sum() / true.sum())
+
+
+def test_no_threshold_is_told_where_none_reaches_the_precision():
+    log_odds, true = _drawn()
+    assert SetReliability.of(log_odds, sp.csr_matrix(true)).threshold_for(0.99999) is None
+    assert SetReliability.of(log_odds, sp.csr_matrix(np.zeros_like(true))).threshold_for(0.01) is None
+
+
+def test_of_many_pairs_thresholds_are_tried_among_the_probable_ones():
+    rng = np.random.default_rng(1)
+    log_odds = rng.standard_normal((2000, 40)) * 3.0 - 8.0
+    held_out = SetReliability.of(log_odds, sp.csr_matrix(rng.random(log_odds.shape) < expit(log_odds)))
+    assert len(held_out.threshold) <= 512
+    assert (held_out.threshold > 0.5).sum() > 100
+    assert (np.diff(held_out.threshold) > 0).all()
+    assert held_out.threshold[0] == expit(log_odds.min()).astype(np.float32)
+
+
+def test_arrays_that_do_not_fit_one_another_are_refused():
+    log_odds, true = _drawn()
+    arrays = SetReliability.of(log_odds, sp.csr_matrix(true)).arrays()
+    assert SetReliability.from_arrays(arrays).threshold_for(0.6) is not None
+    wrong = {"threshold": arrays["threshold"].astype(int), "counts": arrays["counts"][:, :1], "totals": np.arange(3)}
+    for name, array in wrong.items():
+        with pytest.raises(ArrayFault, match=f"array {name}"):
+            SetReliability.from_arrays(arrays | {name: array})
