@@ -111,8 +111,8 @@ def main() -> None:
                 thin = np.unique(np.geomspace(1, len(values), pictures.MOST_POINTS).astype(int)) - 1
                 points = [(float(at + 1), float(values[at])) for at in thin]
                 lines.append(pictures.Curve(name, panel, who, points))
-            told = [f"{curve[at - 1, 0]:.4g}" if at <= len(curve) else "" for at in MARKS]
-            rows.append([name, who, len(curve), *told, f"{curve[-1, 1]:.2f}"])
+            reported = [f"{curve[at - 1, 0]:.4g}" if at <= len(curve) else "" for at in MARKS]
+            rows.append([name, who, len(curve), *reported, f"{curve[-1, 1]:.2f}"])
             print(*rows[-1], flush=True)
     header = ["set", "solver", "iterations", *(f"objective at {mark}" for mark in MARKS), "solver, s"]
     note = f"The number is tau_max. What has fewer iterations than {chosen.rounds} took {CAP:g} s of the solver."

@@ -1,8 +1,8 @@
 """How long does the first step of every method take in a fresh process: with nothing compiled, and compiled before?
 
 Processor seconds, as others may load the machine. Every line has a cache of its own (NUMBA_CACHE_DIR), empty at first,
-so methods that share kernels each pay for all of theirs. Training goes on to the end: later steps may need kernels that
-the first does not.
+so methods that share compiled loops each pay for all of theirs. Training goes on to the end: later steps may need loops
+that the first does not.
 """
 
 import argparse

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from benchmarks import sets
-from benchmarks.results import PATH, write
+from benchmarks.results import tables, write
 from solvers.core.base import State, Step
 from solvers.core.machine import Machine
 from solvers.core.model import Model
@@ -73,9 +73,9 @@ def single(name: str) -> None:
         for C in values:
             step, gap, model = trained(method, problem, {"C": C, **params}, seconds, before)
             before, said = (step.state, C), model.predict(X)
-            told = hierarchical(tree, y, said)
+            reported = hierarchical(tree, y, said)
             macro = flat(y, said, tree.n_nodes)["macro_f1"]
-            numbers = [100 * told["error"], 100 * told["tree_loss"], 100 * told["micro_f1"], 100 * macro]
+            numbers = [100 * reported["error"], 100 * reported["tree_loss"], 100 * reported["micro_f1"], 100 * macro]
             rows.append((C, [C, title, *(f"{number:.2f}" for number in numbers), f"{gap:.4f}"]))
             print(rows[-1][1], flush=True)
     header = ["C", "method", "0/1 loss, %", "tree loss, %", "micro F1, %", "macro F1, %", "gap"]
@@ -96,12 +96,13 @@ def multi(name: str) -> None:
             bias = 1.0 if name in CENTRED else 0.0
             step, gap, model = trained(method, problem, {"C": C, "bias": bias, **params}, seconds, before)
             assert isinstance(model, SubtreeModel)
-            before, told = (step.state, C), multilabel(tree, true, model.predict_sets(X))
-            numbers = [f"{100 * told['error']:.1f}", f"{told['symmetric_difference']:.3f}"]
-            numbers += [f"{told[f'h_{kind}']:.3f}" for kind in ("uniform", "sibling", "subtree")]
-            numbers += [f"{100 * told[key]:.1f}" for key in ("precision", "recall", "micro_f1", "macro_f1")]
+            before, reported = (step.state, C), multilabel(tree, true, model.predict_sets(X))
+            numbers = [f"{100 * reported['error']:.1f}", f"{reported['symmetric_difference']:.3f}"]
+            numbers += [f"{reported[f'h_{kind}']:.3f}" for kind in ("uniform", "sibling", "subtree")]
+            numbers += [f"{100 * reported[key]:.1f}" for key in ("precision", "recall", "micro_f1", "macro_f1")]
             levels = [
-                f"{100 * told[f'precision_{k}']:.1f}/{100 * told[f'recall_{k}']:.1f}" for k in range(1, tree.depth + 1)
+                f"{100 * reported[f'precision_{k}']:.1f}/{100 * reported[f'recall_{k}']:.1f}"
+                for k in range(1, tree.depth + 1)
             ]
             rows.append((C, [C, title, *numbers, *levels, f"{gap:.4f}"]))
             print(rows[-1][1], flush=True)
@@ -122,23 +123,13 @@ def summary() -> None:
     }
     rows = []
     for kind, theirs in papers.items():
-        for name, lines in tables(f"{kind} of"):
-            for C in dict.fromkeys(line[0] for line in lines):
-                errors = sorted((float(line[2]), line[1]) for line in lines if line[0] == C)
+        for table in (each for each in tables() if each.title.startswith(f"{kind} of")):
+            for C in dict.fromkeys(row[0] for row in table.rows):
+                errors = sorted((float(row[2]), row[1]) for row in table.rows if row[0] == C)
                 order = ", ".join(f"{method} {error:.1f}" for error, method in errors)
-                rows.append([name, C, order, theirs])
+                rows.append([table.title.rpartition(": ")[2], C, order, theirs])
     header = ["set", "C", "0/1 loss in %, the best first", "first in the paper"]
     write("Where the papers' order holds", header, rows, "Read off the tables of the same benchmark.")
-
-
-def tables(start: str) -> list[tuple[str, list[list[str]]]]:
-    """The sections of the results whose titles start so: the name of the set, and the cells of each row."""
-    found = []
-    for section in PATH.read_text().split("\n## "):
-        if section.startswith(start):
-            lines = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
-            found.append((section.splitlines()[0].rpartition(": ")[2], lines[2:]))
-    return found
 
 
 def main() -> None:

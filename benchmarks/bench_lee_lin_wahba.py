@@ -24,7 +24,7 @@ from solvers.registry import SOLVERS, parse_params
 
 GAPS = (1e-1, 1e-2)
 SETS = ["vowel", "20news", "debian-section"]
-EPS, REST_AFTER, PARTS = 1e-3, 3, 10
+EPS, SHRINK_AFTER, PARTS = 1e-3, 3, 10
 MOST_EPOCHS, MOST_SECONDS, LOOK = 1500, 30.0, 1.05
 LARGE = {"vowel": [1.0, 1e2, 1e4, 1e6, 1e8], "satimage": [1.0, 1e2, 1e4, 1e6, 1e8], "letter": [1e4]}
 TEXT_C, TEXT_GAP, TEXT_EPOCHS, TEXT_SECONDS = 1e4, 1e-2, 5_000, 60.0
@@ -88,7 +88,7 @@ def _alternate(indptr, indices, data, squares, y, part, C, eps, shrink, W, alpha
     for c in range(len(W)):
         w = W[c]
         for i in part:
-            if y[i] == c or (shrink and still[i, c] >= REST_AFTER):
+            if y[i] == c or (shrink and still[i, c] >= SHRINK_AFTER):
                 continue
             score = 0.0
             for at in range(indptr[i], indptr[i + 1]):

@@ -22,8 +22,9 @@ from solvers.core.base import relative_gap
 from solvers.core.problem import Problem
 from solvers.linear.layouts.hybrid_weights import Weights
 from solvers.linear.relative_margins import RelativeMargins
-from solvers.linear.sharded.score_exchange import train
+from solvers.linear.sharded.score_exchange import ScoreTraining
 from solvers.linear.sharded.task import Plan
+from solvers.linear.sharded.training import train
 from solvers.linear.steps import joint
 from solvers.linear.visits import STATISTICS, Progress, Task, Visits
 from solvers.numerics import coefficients, scaling_search
@@ -34,7 +35,7 @@ from solvers.sharding.exchange import Hub
 
 GAPS = {"debian-section": 4.5e-3, "debian-maintainer": 4.1e-2, "usps": 1e-2, "letter": 5e-2, "synthetic": 5e-2}
 MACHINES = ("weston_watkins", "crammer_singer")
-REST_AFTER, INNER_PASSES = 3, 4
+SHRINK_AFTER, INNER_PASSES = 3, 4
 
 
 def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Iterator[tuple[int, float]]:
@@ -44,7 +45,7 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
     rows, _ = arrange(problem.X, np.dtype(np.float32))
     n, k, bounds = problem.n_samples, problem.n_classes, problem.weights
     task = Task(rows, problem.y, bounds, k)
-    W, rest = weights(int(rows.indices.max()) + 1, k, np.dtype(np.float32)), np.zeros(n, np.uint8)
+    W, unchanged = weights(int(rows.indices.max()) + 1, k, np.dtype(np.float32)), np.zeros(n, np.uint8)
     shared = Weights(W, None)
     pools = [coefficients.empty(n, 1 << 17) for _ in range(threads)]
     parts = [np.arange(t, n, threads, dtype=np.int32) for t in range(threads)]
@@ -53,11 +54,11 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
     gains = np.zeros(n, np.float32)
 
     def work(t: int, epoch: int) -> None:
-        rng, awake = np.random.default_rng([0, epoch, t]), parts[t][rest[parts[t]] < REST_AFTER]
+        rng, active = np.random.default_rng([0, epoch, t]), parts[t][unchanged[parts[t]] < SHRINK_AFTER]
         statistics[t] = 0.0
-        progress = Progress(rest, gains, statistics[t])
+        progress = Progress(unchanged, gains, statistics[t])
         for turn in range(1 + INNER_PASSES):
-            order, at = rng.permutation(awake), 0
+            order, at = rng.permutation(active), 0
             while at < len(order):
                 pools[t] = coefficients.with_room(pools[t], 1 << 16)
                 visits = Visits(order, at, len(order), turn == 0, k)
@@ -78,9 +79,9 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
             half = 0.5 * square_norm(W, k)
             primal, _ = scaling_search.best_point(half, loss, terms, scaling_search.ONE)
             yield epoch, relative_gap(primal, total - half)
-            rest[gaps > 0.1 * tol * primal / n] = 0
+            unchanged[gaps > 0.1 * tol * primal / n] = 0
             if promising:
-                rest[:] = 0
+                unchanged[:] = 0
 
 
 def _united(pools: list[Coefficients]) -> Coefficients:
@@ -105,7 +106,7 @@ def batches(machine: str, problem: Problem, tol: float, threads: int) -> Iterato
     largest_loss = machine == "crammer_singer"
     zero = 1.0 if largest_loss else problem.n_classes - 1.0
     plan = Plan(1.0, tol, 1000, np.dtype(np.float32), 0, zero, largest_loss)
-    for step in train(problem, plan, Hub(1).exchange(0), threads):
+    for step in train(partial(ScoreTraining, problem, plan, Hub(1).exchange(0)), threads):
         yield step.epoch, step.gap
 
 

@@ -2,8 +2,8 @@
 
 Each primitive beside a plain loop of the same result, on data of a named set, one thread: the medians of the seconds of
 several calls, of one and the other in turn. A primitive that gains less than 1.3 times on every set is not worth its
-keep. ``prefetch`` is measured beside nothing in its place, and ``parallel_for`` on two threads, beside the same pieces
-as calls that the threads of ``concurrent.futures`` take from a queue.
+keep. ``prefetch`` and ``above_mask`` are measured in two passes of block steps, beside nothing and a loop instead,
+and ``parallel_for`` on two threads, beside the same pieces as calls that threads of ``concurrent.futures`` take.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks import sets
-from benchmarks.primitives_linear import binary_steps, candidates, dense_rows, lists, sums_of_rows
+from benchmarks.primitives_linear import binary_steps, candidates, dense_rows, lists, steps_ahead, sums_of_rows
 from benchmarks.primitives_timing import Row, seconds
 from benchmarks.results import write
 from solvers.boosting.simd import LANES, add_vector, interleave, scan_bins
@@ -136,6 +136,7 @@ FAMILIES = {
     "boosting": boosting,
     "threads": shared_loops,
     "scores": sums_of_rows,
+    "steps": steps_ahead,
     "classes": candidates,
     "dense rows": dense_rows,
     "lists": lists,

@@ -101,11 +101,11 @@ def measures(fitted: Fitted, scores: Scores, y: NDArray[np.int32], n_classes: in
     shown = np.where(scores > 0, scores, -np.inf) if fitted.probabilities and not fitted.logarithms else scores
     listed = places(shown, np.arange(len(y) + 1), y)
     predicted = scores.argmax(axis=1)
-    told = flat(y, predicted, n_classes)
+    reported = flat(y, predicted, n_classes)
     found = {
-        "p1": f"{100 * told['micro_f1']:.2f}",
+        "p1": f"{100 * reported['micro_f1']:.2f}",
         "top5": f"{100 * ((listed > 0) & (listed <= 5)).mean():.2f}",
-        "macro_f1": f"{100 * told['macro_f1']:.2f}",
+        "macro_f1": f"{100 * reported['macro_f1']:.2f}",
     }
     if fitted.probabilities:
         p = np.exp(scores.astype(np.float64)) if fitted.logarithms else np.asarray(scores, np.float64)

@@ -2,10 +2,10 @@
 
 Single machines and the forest choose their settings, and the forest and the shares of the labels their threshold, on a
 fifth of the training rows by micro F1, and are then trained on all; ``hm3``, which takes the longest by far, has C = 1.
-``auto`` holds out by itself. The forest gets each node's column of 0 and 1 and is averaged over its trees; a node is
-never more probable than its parent. Measured are the sets on the test rows, and the area under the precision-recall
-curve over all pairs of rows and nodes, for which the programs rank the pairs by probability or score. One thread each,
-processor seconds.
+``auto`` holds out by itself. The forest gets each node's column of 0 and 1 and is averaged over its 100 trees, of 20
+levels at most; a node is never more probable than its parent. Measured are the sets on the test rows, and the area
+under the precision-recall curve over all pairs of rows and nodes, for which the programs rank the pairs by probability
+or score. One thread each, processor seconds.
 """
 
 import argparse
@@ -29,7 +29,11 @@ from solvers.registry import make
 from solvers.selection.node_calibration import Curve
 
 SETS = ["cellcycle_fun", "seq_fun", "enron"]
-HELD_OUT, SEED, TREES = 0.2, 0, 300
+# of a tree of the forest, over hundreds of columns
+DEPTH = 20
+# AU(PRC) of C-HMCNN, as its authors report it (Giunchiglia and Lukasiewicz 2020)
+PUBLISHED = {"cellcycle_fun": 0.255, "seq_fun": 0.292, "enron": 0.756}
+HELD_OUT, SEED, TREES = 0.2, 0, 100
 Params = dict[str, Any]
 Matrix = NDArray[np.float64]
 
@@ -57,7 +61,8 @@ def shares(setting: Params, problem: Problem, X: sp.csr_matrix) -> Answer:
 
 def forest(setting: Params, problem: Problem, X: sp.csr_matrix) -> Answer:
     Y = problem.label_sets().toarray()
-    model = RandomForestClassifier(TREES, n_jobs=1, random_state=SEED, **setting).fit(problem.X.toarray(), Y)
+    made = RandomForestClassifier(TREES, max_depth=DEPTH, n_jobs=1, random_state=SEED, **setting)
+    model = made.fit(problem.X.toarray(), Y)
     columns = [
         p[:, list(known).index(True)] if True in known else np.zeros(X.shape[0])
         for p, known in zip(model.predict_proba(X.toarray()), model.classes_, strict=True)
@@ -95,7 +100,7 @@ PROGRAMS = [
         [{"C": C, "bias": 1.0, "loss": "squared_hinge"} for C in (0.1, 0.3, 1.0, 3.0)],
         machine("node_svm"),
     ),
-    Program("RandomForest", [{"max_features": share} for share in ("sqrt", 0.3)], forest),
+    Program("RandomForest", [{"min_samples_leaf": leaf} for leaf in (5, 2)], forest),
     Program("shares of the labels", [{}], shares),
 ]
 
@@ -108,9 +113,9 @@ def measured(program: Program, problem: Problem, X: sp.csr_matrix, truth: sp.csr
     found = program.answer(setting, problem, X)
     seconds = time.process_time() - began
     answered = found.sets if found.sets is not None else sp.csr_matrix(found.scores >= threshold)
-    told = multilabel(problem.tree, truth, answered)
+    reported = multilabel(problem.tree, truth, answered)
     area = average_precision_score(truth.toarray().ravel(), found.scores.ravel())
-    cells = [told["micro_f1"], told["precision"], told["recall"], told["macro_f1"], area]
+    cells = [reported["micro_f1"], reported["precision"], reported["recall"], reported["macro_f1"], area]
     chosen = ", ".join(f"{name} {value}" for name, value in setting.items() if name not in ("bias", "loss"))
     return [program.name, chosen or "-", *(f"{cell:.3f}" for cell in cells), f"{seconds:.3g}"]
 
@@ -144,6 +149,8 @@ def main() -> None:
         for program in PROGRAMS:
             rows.append(apart(measure_by_name, program.name, name))
             print(name, rows[-1], flush=True)
+        if name in PUBLISHED:
+            rows.append(["C-HMCNN, as published", *["-"] * 5, f"{PUBLISHED[name]:.3f}", "-"])
         n, d = problem.X.shape
         header = ["program", "chosen", "micro F1", "precision", "recall", "macro F1", "AU(PRC)", "s, tuned and trained"]
         note = (

@@ -1,12 +1,13 @@
 """What does training in class shards cost: epochs, rounds and bytes by the number of shards, and time in two processes?
 
 ``counts`` trains all shards as threads of one process, by each exchange that the method has, which tells epochs and
-what travels, not speed. ``alternation`` does so for Lee-Lin-Wahba, beside the alternation of Alber et al. 2017 as
-:mod:`benchmarks.bench_lee_lin_wahba` has it: its classes need nothing of each other but their mean after each tenth of
-an epoch, so that it takes the same epochs in any number of shards. ``paper`` trains nothing: it plans 64 shards of a
-set as large as LSHTC-2011. ``pools`` trains in processes of their own that exchange over the Redis at
-POLYMARGIN_TEST_REDIS_URL, in turns with one shard alone and the method as it is without shards. All stop at the same
-relative duality gap; compiling is left out.
+what travels, not speed. ``alternation`` does so for Lee-Lin-Wahba, by sums and by the mean, beside the alternation of
+Alber et al. 2017 as :mod:`benchmarks.bench_lee_lin_wahba` has it: its classes need nothing of each other but their mean
+after each tenth of an epoch, so that it takes the same epochs in any number of shards.
+
+``paper`` trains nothing: it plans 64 shards of a set as large as LSHTC-2011. ``pools`` trains in processes of their own
+that exchange over the Redis at POLYMARGIN_TEST_REDIS_URL, in turns with one shard alone and the method as it is without
+shards. All stop at the same relative duality gap; compiling is left out.
 """
 
 import argparse
@@ -167,9 +168,9 @@ def alternation(names: Iterable[str], sizes: Iterable[int]) -> None:
     rows: list[list[Any]] = []
     for name in names:
         problem = problem_of(name)
-        for size in sizes:
-            figures = count(problem, "lee_lin_wahba", ALTERNATION_GAP, size, "sums")
-            rows.append([name, problem.n_samples, problem.n_classes, "block ascent", size, *figures])
+        for kind, size in itertools.product(exchange_kinds("lee_lin_wahba"), sizes):
+            figures = count(problem, "lee_lin_wahba", ALTERNATION_GAP, size, kind)
+            rows.append([name, problem.n_samples, problem.n_classes, kind, size, *figures])
             print(rows[-1], flush=True)
         for shrink in (False, True):
             end = until(reference(problem, shrink=shrink), ALTERNATION_GAP)[-1]
@@ -260,8 +261,8 @@ def main() -> None:
     if "paper" in chosen.parts:
         large()
     if "pools" in chosen.parts:
-        rows = []
         for name in chosen.sets:
+            rows = []
             for machine in chosen.machines:
                 tried = in_turns(name, machine, gaps[name], chosen.runs)
                 for what, found in tried.items():
@@ -275,13 +276,9 @@ def main() -> None:
                     ]
                     rows.append([name, machine, f"{gaps[name]:g}", what, *figures, f"{os.getloadavg()[0]:.1f}"])
                     print(rows[-1], flush=True)
-        header = ["set", "machine", "to gap", "way", "wall s", "epochs", "gap", "s an epoch", "waited", "load"]
-        write(
-            "Class shards: time in processes of their own",
-            header,
-            rows,
-            f"C = 1; medians of {chosen.runs} runs, in turns.",
-        )
+            header = ["set", "machine", "to gap", "way", "wall s", "epochs", "gap", "s an epoch", "waited", "load"]
+            title = f"Class shards: time in processes of their own: {name}"
+            write(title, header, rows, f"C = 1; medians of {chosen.runs} runs, in turns.")
 
 
 if __name__ == "__main__":

@@ -41,8 +41,12 @@ def main() -> None:
             train(method, problem, tol=0.9, max_epochs=2)
             runs = [train(method, problem, tol=tol) for _ in range(RUNS)]
             seconds, (_, last, solver) = statistics.median(run[0] for run in runs), runs[-1]
-            told = hierarchical(tree, y, solver.model(problem, last.state).predict(X))
-            score = [f"{100 * told['error']:.1f}", f"{told['tree_loss']:.3f}", f"{100 * told['micro_f1']:.1f}"]
+            reported = hierarchical(tree, y, solver.model(problem, last.state).predict(X))
+            score = [
+                f"{100 * reported['error']:.1f}",
+                f"{reported['tree_loss']:.3f}",
+                f"{100 * reported['micro_f1']:.1f}",
+            ]
             rows.append([name, method, tol, last.epoch, f"{seconds:.2f}", f"{last.gap:.4f}", *score])
             print(rows[-1], flush=True)
         train("orthogonal_transfer", problem, algorithm="rda", max_epochs=1)

@@ -24,10 +24,10 @@ LINEAR_SVC: dict[str, dict[str, Any]] = {
 }
 
 
-def liblinear(X: sp.csr_matrix, y: NDArray[np.int32], number: int, eps: float | None = None) -> Trained:
-    """Processor seconds and W (n_features, n_classes) of ``-s number`` at C = 1 without bias; eps None: its default."""
+def liblinear(X: sp.csr_matrix, y: NDArray[np.int32], number: int, eps: float | None = None, C: float = 1.0) -> Trained:
+    """Processor seconds and W (n_features, n_classes) of ``-s number`` without bias; eps None: its default."""
     task = problem(y.astype(float), X)
-    options = parameter(f"-s {number} -c 1 -B -1 -q" + (f" -e {eps}" if eps else ""))
+    options = parameter(f"-s {number} -c {C!r} -B -1 -q" + (f" -e {eps}" if eps else ""))
     began = time.process_time()
     model = train(task, options)
     seconds = time.process_time() - began

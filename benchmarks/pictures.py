@@ -63,6 +63,13 @@ ALTERNATION: dict[str, Look] = {
     "alternation, shrinking": {"color": VERMILION},
     "alternation": {"color": ORANGE, "linestyle": "--"},
 }
+SERVING: dict[str, Look] = {
+    "service, p50": {"color": BLUE, "marker": "o"},
+    "service, p99": {"color": BLUE, "linestyle": "--"},
+    "parsing and scoring, p50": {"color": ORANGE, "marker": "s"},
+    "parsing and scoring, p99": {"color": ORANGE, "linestyle": "--"},
+}
+SOAK: dict[str, Look] = {"p50": {"color": BLUE}, "p99": {"color": ORANGE}, "API": {"color": BLACK}}
 LEAST_SHOWN = 1e-7
 
 
@@ -111,7 +118,11 @@ def draw(name: str) -> None:
     mpl.rcParams.update(STYLE)
     picture = PICTURES[name](read(name))
     FOLDER.mkdir(exist_ok=True)
-    path = FOLDER / f"{name}.png"
+    save(picture, FOLDER / f"{name}.png")
+
+
+def save(picture: Figure, path: Path) -> None:
+    """Write a picture with few colours, which keeps it small, and say how large it is."""
     picture.savefig(path, dpi=DOTS_PER_INCH, metadata={"Software": None})
     with Image.open(path) as image:
         image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
@@ -201,11 +212,30 @@ def _alternation(curves: list[Curve]) -> Figure:
     return picture
 
 
+def _serving(curves: list[Curve]) -> Figure:
+    """Milliseconds of an answer against requests a second."""
+    picture, panels = _grid(curves, ["serving"], ["milliseconds"], SERVING, (5.0, 3.2))
+    panels["serving", "milliseconds"].set(xlabel="requests a second", ylabel="milliseconds")
+    return picture
+
+
+def _soak(curves: list[Curve]) -> Figure:
+    """Milliseconds of an answer, and the API's memory, against minutes."""
+    picture, panels = _grid(curves, ["soak"], ["milliseconds", "megabytes"], SOAK, (7.0, 2.6))
+    for (_, quantity), panel in panels.items():
+        panel.set(xlabel="minutes", ylabel=quantity, xscale="linear")
+    highest = max(y for curve in curves if curve.panel == "megabytes" for _, y in curve.points)
+    panels["soak", "megabytes"].set(yscale="linear", ylim=(0.0, 1.1 * highest))
+    return picture
+
+
 PICTURES: dict[str, Callable[[list[Curve]], Figure]] = {
     "curves": _curves,
     "boosting": _by_set(BOOSTING, 9.0, 2.3),
     "boosting_sweeps": _by_set(SWEEPS, 6.5, 2.6),
     "lee_lin_wahba": _alternation,
+    "serving": _serving,
+    "soak": _soak,
 }
 
 

@@ -1,5 +1,7 @@
 """The primitives of linear machines beside plain loops, on a named set: see :mod:`benchmarks.bench_primitives`."""
 
+from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -9,12 +11,15 @@ from numpy.typing import NDArray
 
 from benchmarks import sets
 from benchmarks.primitives_timing import Row, seconds
+from solvers.linear.ascent import FIRST_CANDIDATES
 from solvers.linear.layouts import dense_simd
 from solvers.linear.layouts.layouts import DenseLayout
-from solvers.linear.steps import binary
+from solvers.linear.steps import binary, block_step, joint
+from solvers.linear.visits import Task, Visits, no_progress
+from solvers.numerics import coefficients, row_sums
 from solvers.numerics.row_sums import sum_rows
-from solvers.numerics.rows import ALIGNMENT, Rows, above, arrange, weights
-from solvers.numerics.simd import bit_length, equal_mask, largest, lowest_bit, prefetch, sum_narrow_rows
+from solvers.numerics.rows import ALIGNMENT, Rows, arrange, weights
+from solvers.numerics.simd import bit_length, equal_mask, largest, lowest_bit, sum_narrow_rows
 
 # entries of a list that is searched through; numbers of a vector of float32
 ENTRIES, LANES = 24, ALIGNMENT // 4
@@ -36,28 +41,8 @@ def _sums(W: NDArray[Any], indptr: NDArray[Any], indices: NDArray[Any], data: ND
                 f[c] += x * w[c]
 
 
-@njit(nogil=True)
-def _listed_scores(
-    W: NDArray[Any], rows: Rows, order: NDArray[Any], classes: NDArray[Any], ahead: bool, out: NDArray[Any]
-) -> None:
-    cells, width = W.reshape(-1), np.uint64(W.shape[1])
-    for at in range(len(order)):
-        if ahead and at + 1 < len(order):
-            i = order[at + 1]
-            for p in range(rows.indptr[i], rows.indptr[i + 1]):
-                base = np.int64(np.uint64(rows.indices[p]) * width)
-                for c in classes[i]:
-                    prefetch(cells, base + c)
-        i = order[at]
-        for t in range(classes.shape[1]):
-            c, total = np.uint64(classes[i, t]), W.dtype.type(0)
-            for p in range(rows.indptr[i], rows.indptr[i + 1]):
-                total += rows.data[p] * cells[np.uint64(rows.indices[p]) * width + c]
-            out[i, t] = total
-
-
 def sums_of_rows(name: str) -> list[Row]:
-    """Scores of all classes, and those of a few classes of examples in random order."""
+    """Scores of all classes."""
     X, y = sets.load(name)
     rng, table, k = np.random.default_rng(0), [], int(y.max()) + 1
     for kind in (np.float32, np.float64):
@@ -67,34 +52,56 @@ def sums_of_rows(name: str) -> list[Row]:
         f = np.zeros(W.shape[1], kind)
         arguments: tuple[Any, ...] = (W, rows.indptr, rows.indices, rows.data, f)
         table.append((f"sum_narrow_rows, {kind.__name__}", *seconds(_narrow_sums, _sums, arguments=arguments)))
-        order, classes = rng.permutation(X.shape[0]), rng.integers(0, k, (X.shape[0], 3))
-        ahead, plain = (
-            lambda *arguments, on=on: _listed_scores(*arguments[:4], on, arguments[4]) for on in (True, False)
-        )
-        times = seconds(ahead, plain, arguments=(W, rows, order, classes, np.empty(classes.shape, kind)))
-        table.append((f"prefetch, {kind.__name__}", *times))
     return table
 
 
-@njit(nogil=True)
-def _above_by_vectors(F: NDArray[Any], n_classes: int, levels: NDArray[Any], found: NDArray[Any]) -> int:
-    total = 0
-    for i in range(len(F)):
-        total += above(F[i], n_classes, levels[i], found, n_classes)
-    return total
+@njit(inline="always")
+def _nothing(array: NDArray[Any], i: int) -> None:
+    pass
 
 
 @njit(nogil=True)
-def _above(F: NDArray[Any], n_classes: int, levels: NDArray[Any], found: NDArray[Any]) -> int:
-    total = 0
-    for i in range(len(F)):
-        f, n, level = F[i], 0, levels[i]
-        for c in range(n_classes):
-            if f[c] > level:
-                found[n] = c
-                n += 1
-        total += n
-    return total
+def _above_mask(f: NDArray[Any], c: int, threshold: float) -> np.uint32:
+    mask = np.uint32(0)
+    for j in range(ALIGNMENT // f.itemsize):
+        mask |= np.uint32(f[c + j] > threshold) << np.uint32(j)
+    return mask
+
+
+def _with(loop: Any, inline: str = "never", **names: Any) -> Any:
+    """The same compiled loop, where these names stand for something else."""
+    function = loop.py_func
+    return njit(nogil=True, inline=inline)(FunctionType(function.__code__, {**function.__globals__, **names}))
+
+
+def steps_ahead(name: str) -> list[Row]:
+    """Two passes of Crammer and Singer's machine, one over all classes and one over those listed, from nothing."""
+    X, y = sets.load(name)
+    n, k, table = len(y), int(y.max()) + 1, []
+    long_rows = _with(row_sums._sum_long_rows, prefetch=_nothing)
+    plain_sums = _with(row_sums.sum_rows, _sum_long_rows=long_rows)
+    listed = _with(joint._prefetch_listed, prefetch=_nothing)
+    masked = _with(block_step.candidates, "always", above_mask=_above_mask)
+    plain = {
+        "prefetch": _with(joint.visit, prefetch=_nothing, _prefetch_listed=listed, sum_rows=plain_sums),
+        "above_mask": _with(joint.visit, candidates=masked),
+    }
+    order = np.random.default_rng(0).permutation(np.flatnonzero(np.diff(X.indptr))).astype(np.int32)
+    for kind in (np.float32, np.float64):
+        rows, features = arrange(X, np.dtype(kind))
+        task, W = Task(rows, y, np.ones(n), k), weights(len(features), k, np.dtype(kind))
+
+        def passes(visit: Any, W: NDArray[Any] = W, task: Task = task) -> None:
+            W[:] = 0
+            pool, progress = coefficients.empty(n, 64 * n + 2 * k), no_progress(n)
+            for full in (True, False):
+                visits = Visits(order, 0, len(order), full, FIRST_CANDIDATES)
+                assert visit(task, visits, True, W, None, pool, progress) == len(order)
+
+        for part, other in plain.items():
+            times = seconds(partial(passes, joint.visit), partial(passes, other), arguments=())
+            table.append((f"{part}, {kind.__name__}", *times))
+    return table
 
 
 @njit(nogil=True)
@@ -142,7 +149,7 @@ def _largest(F: NDArray[Any], out: NDArray[Any]) -> None:
 
 
 def candidates(name: str) -> list[Row]:
-    """Which classes have high scores, and the highest score, of each example by the centroids of the classes."""
+    """The highest score of each example by the centroids of the classes, and which scores are high."""
     X, y = sets.load(name)
     k, table = int(y.max()) + 1, []
     sides = sp.csr_matrix((np.ones(len(y)), (y, np.arange(len(y)))), (k, len(y)))
@@ -151,11 +158,9 @@ def candidates(name: str) -> list[Row]:
         F = weights(len(y), k, np.dtype(kind))
         F[:] = -np.inf
         F[:, :k] = scores
-        # a few classes are above, as in training
-        levels = np.sort(F[:, :k], axis=1)[:, max(k - 4, 0)].copy()
-        times = seconds(_above_by_vectors, _above, arguments=(F, k, levels, np.empty(k + LANES, np.int32)))
-        table.append((f"above_mask, {kind.__name__}", *times))
-        table.append((f"largest, {kind.__name__}", *seconds(_largest_by_vectors, _largest, arguments=(F, levels))))
+        out = np.empty(len(y), kind)
+        table.append((f"largest, {kind.__name__}", *seconds(_largest_by_vectors, _largest, arguments=(F, out))))
+    # a few classes are above, as in training
     high = np.packbits(F[:, :k] > np.sort(F[:, :k], axis=1)[:, max(k - 4, 0), None], axis=1, bitorder="little")
     masks = high.astype(np.uint32).ravel()
     return [*table, ("lowest_bit", *seconds(_bits_by_instruction, _bits, arguments=(masks,)))]

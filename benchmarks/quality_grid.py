@@ -53,6 +53,7 @@ SQUARED = {"loss": "squared_hinge", "bias": 1.0}
 PROGRAMS = [
     from_texts(_own("auto", [{}], "auto")),
     _own("auto", [{}], "auto"),
+    _own("auto, by top-5", [{"measure": "top_5"}], "auto"),
     _own("weston_watkins, C = 1", [{"C": 1.0}], "weston_watkins"),
     _own("crammer_singer", _grid("C", 1.0, 0.3, 3.0, 0.1, 10.0, bias=1.0), "crammer_singer"),
     _own("one_vs_rest, squared hinge", _grid("C", 0.3, 1.0, 0.1, 3.0, 0.03, **SQUARED), "one_vs_rest"),

@@ -101,14 +101,14 @@ def scikit_learn(make: Callable[..., Any], dense: bool, setting: Setting, rows: 
     X = rows.X.toarray() if dense else rows.X
     with _timed() as clock:
         model.fit(X, rows.y)
-    told = hasattr(model, "predict_proba")
+    reported = hasattr(model, "predict_proba")
 
     def scores(asked: Rows) -> Scores:
         given = asked.X.toarray() if dense else asked.X
-        found = model.predict_proba(given) if told else model.decision_function(given)
-        return _spread(found, model.classes_, n_classes, 0.0 if told else -np.inf)
+        found = model.predict_proba(given) if reported else model.decision_function(given)
+        return _spread(found, model.classes_, n_classes, 0.0 if reported else -np.inf)
 
-    return Fitted(clock.seconds, scores, lambda: _sklearn_bytes(model), told)
+    return Fitted(clock.seconds, scores, lambda: _sklearn_bytes(model), reported)
 
 
 def _sklearn_bytes(model: Any) -> int:

@@ -17,7 +17,13 @@ from solvers.core.linear_model import LinearModel
 NAME, FEATURES, CLASSES, NONZEROS = "large", 50_000, 1_000, 100
 
 
-def make(url: str, folder: str = "models/bench", n_features: int = FEATURES, n_classes: int = CLASSES) -> str:
+def make(
+    url: str,
+    folder: str = "models/bench",
+    n_features: int = FEATURES,
+    n_classes: int = CLASSES,
+    name: str = NAME,
+) -> str:
     """Write the model into the home that the settings name; returns a viewer's secret."""
     upgrade(url)
     rng = np.random.default_rng(0)
@@ -36,8 +42,8 @@ def make(url: str, folder: str = "models/bench", n_features: int = FEATURES, n_c
             )  # fmt: skip
             session.add(job)
             session.flush()
-            versions.add(session, NAME, _facts(job.id, folder, sha256, n_features, n_classes), {})
-        return keys.create(session, "bench", "viewer").secret
+            versions.add(session, name, _facts(job.id, folder, sha256, n_features, n_classes), {})
+        return keys.create(session, f"bench-{name}", "viewer").secret
 
 
 def body(n: int, seed: int = 0) -> bytes:

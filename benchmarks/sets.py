@@ -59,7 +59,7 @@ class Rows:
 
 def available() -> list[str]:
     """The names that :func:`load` takes here."""
-    return ["digits", "docstrings", *([*DENSE, *TEXT] if _folder() else [])]
+    return ["digits", "docstrings", *([*DENSE, *TEXT] if folder() else [])]
 
 
 @cache
@@ -187,17 +187,18 @@ def _parts(name: str) -> tuple[Any, ...]:
     return parts
 
 
-def _folder() -> Path | None:
-    folder = os.environ.get("POLYMARGIN_BENCH_DATA")
-    return Path(folder) if folder else None
+def folder() -> Path | None:
+    """The folder of real sets, where there is one."""
+    given = os.environ.get("POLYMARGIN_BENCH_DATA")
+    return Path(given) if given else None
 
 
 @cache
 def _loader() -> Any:
-    folder = _folder()
-    if folder is None:
+    where = folder()
+    if where is None:
         raise SystemExit("POLYMARGIN_BENCH_DATA is not set; only digits and docstrings are at hand")
-    spec = importlib.util.spec_from_file_location("bench_data", folder / "load.py")
+    spec = importlib.util.spec_from_file_location("bench_data", where / "load.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -37,9 +37,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages whose files stand outside the folder of documentation."""
+    """Add the pages whose files stand outside the folder of documentation, and the pictures of results."""
     for source, place in OUTSIDE.items():
         files.append(File.generated(config, place, content=(ROOT / source).read_text()))
+    for picture in sorted((ROOT / "benchmarks" / "results" / "pictures").glob("*.png")):
+        files.append(File.generated(config, f"results/pictures/{picture.name}", abs_src_path=str(picture)))
     return files
 
 

@@ -3,9 +3,13 @@
 import posixpath
 import re
 
+from benchmarks.questions import PAGES
+
 # Files outside docs/ that are pages of the site, by their place there.
 OUTSIDE = {
     "benchmarks/RESULTS.md": "results.md",
+    "benchmarks/history/index.md": "results/history.md",
+    **{f"benchmarks/results/{page.name}.md": f"results/{page.name}.md" for page in PAGES},
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
