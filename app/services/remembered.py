@@ -16,6 +16,7 @@ REMEMBERED_SECONDS = 0.9
 _AGAIN_SECONDS = 0.25
 _WANTED_SECONDS = 60.0
 _MOST = 10_000
+_LOCKS = 256
 
 
 class _Answer(Generic[V]):
@@ -30,6 +31,9 @@ class _Answer(Generic[V]):
 class Remembered(Generic[K, V]):
     """What ``ask`` said of each key, for less than a second from the moment at which it was asked.
 
+    About one key only one thread asks at a time: else an answer that came late could take the place of a newer one, and
+    who was given the newer would see the older again.
+
     Parameters
     ----------
     ask : callable
@@ -39,6 +43,7 @@ class Remembered(Generic[K, V]):
     def __init__(self, ask: Callable[[K], V]) -> None:
         self._ask = ask
         self._answers: dict[K, _Answer[V]] = {}
+        self._asking = tuple(threading.Lock() for _ in range(_LOCKS))  # each for the keys of some hashes
         self._forgotten = 0
 
     def ready(self, key: K) -> V | None:
@@ -60,14 +65,19 @@ class Remembered(Generic[K, V]):
         return {answer.value for answer in list(self._answers.values())}
 
     def get(self, key: K) -> V:
-        """The value, asked for now; raises what ``ask`` raises."""
-        known, asked_at = self._forgotten, time.monotonic()
-        value = self._ask(key)
-        if known == self._forgotten:  # else it may be older than the change for which all was forgotten
-            if len(self._answers) >= _MOST:
-                self._answers = {}
-            self._answers[key] = _Answer(value, asked_at, asked_at)
-        return value
+        """The value, asked for now or since; raises what ``ask`` raises."""
+        wanted_at = time.monotonic()
+        with self._asking_about(key):
+            answer = self._answers.get(key)
+            if answer is not None and answer.asked_at > wanted_at:  # another thread asked, for which this one waited
+                return answer.value
+            known, asked_at = self._forgotten, time.monotonic()
+            value = self._ask(key)
+            if known == self._forgotten:  # else it may be older than the change for which all was forgotten
+                if len(self._answers) >= _MOST:
+                    self._answers = {}
+                self._answers[key] = _Answer(value, asked_at, asked_at)
+            return value
 
     def forget(self) -> None:
         """Ask the database again about every key."""
@@ -81,19 +91,22 @@ class Remembered(Generic[K, V]):
         """
         answers = self._answers
         for key, answer in list(answers.items()):
-            asked_at = time.monotonic()
-            if asked_at - answer.used_at > _WANTED_SECONDS:
+            if time.monotonic() - answer.used_at > _WANTED_SECONDS:
                 answers.pop(key, None)
                 continue
             try:
-                value = self._ask(key)
+                with self._asking_about(key):
+                    asked_at = time.monotonic()
+                    value = self._ask(key)
+                    if answers.get(key) is answer:
+                        answers[key] = _Answer(value, asked_at, answer.used_at)
             except PolymarginError:
                 answers.pop(key, None)  # the next request asks itself, and is told why
             except FAILURES:
                 return
-            else:
-                if answers.get(key) is answer:
-                    answers[key] = _Answer(value, asked_at, answer.used_at)
+
+    def _asking_about(self, key: K) -> threading.Lock:
+        return self._asking[hash(key) % _LOCKS]
 
 
 class Refreshing:

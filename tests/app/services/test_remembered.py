@@ -127,6 +127,57 @@ def test_a_known_answer_serves_while_it_is_asked_for_again() -> None:
     assert known._answers["a"].value == "new"
 
 
+def test_an_answer_that_comes_late_does_not_take_the_place_of_a_newer_one() -> None:
+    asked, answering, answers = threading.Event(), threading.Event(), iter(["old", "new"])
+
+    def ask(key: str) -> str:
+        answer = next(answers)
+        if answer == "old":
+            asked.set()
+            assert answering.wait(60)
+        return answer
+
+    known = Remembered(ask)
+    first = threading.Thread(target=known.get, args=("a",))
+    first.start()
+    assert asked.wait(60)
+    second = threading.Thread(target=known.get, args=("a",))
+    second.start()
+    second.join(0.2)  # time in which it would have been answered if nothing held it
+    answering.set()
+    first.join()
+    second.join()
+    assert known.ready("a") == "new"
+
+
+def test_who_waited_takes_what_was_asked_since() -> None:
+    source, asked, all_there = Source(), threading.Event(), threading.Event()
+
+    def ask(key: str) -> str:
+        asked.set()
+        assert all_there.wait(60)
+        return source(key)
+
+    class Counted(Remembered[str, str]):
+        n = 0
+
+        def _asking_about(self, key: str) -> threading.Lock:
+            self.n += 1
+            if self.n == 5:
+                all_there.set()
+            return super()._asking_about(key)
+
+    known = Counted(ask)
+    threads = [threading.Thread(target=known.get, args=("a",)) for _ in range(5)]
+    threads[0].start()
+    assert asked.wait(60)
+    for thread in threads[1:]:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert source.n_asked == 2  # the first's answer may be older than the others' questions
+
+
 def test_refreshing_goes_on_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered, "_AGAIN_SECONDS", 0.001)
     thrice = threading.Event()
