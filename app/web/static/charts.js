@@ -54,6 +54,11 @@ function layout(given) {
   };
 }
 
+// The range of an axis of values that are all alike, which would have no height otherwise; else the chart's own choice.
+export function rangeOf(values) {
+  return new Set(values).size === 1 ? [values[0] - 0.05, values[0] + 0.05] : undefined;
+}
+
 const drawn = new Map();
 
 // Draws or redraws; `make` gives the traces and the layout, and is asked again when the colours change.

@@ -1,7 +1,7 @@
 // A job as it goes on: its events move the curves, the trials, the figures and the log.
 
 import { get, prefix } from "./api.js";
-import { draw } from "./charts.js";
+import { draw, rangeOf } from "./charts.js";
 import { showLanes } from "./lanes.js";
 import { badge, duration, element, number, percent } from "./words.js";
 
@@ -81,13 +81,14 @@ async function table() {
       return element("td", { class: "number" }, trial[best] === top ? element("strong", {}, text) : text);
     }),
   )));
+  const values = trials.map((trial) => trial[best]);
   await draw(byId("trials-chart"), (colour) => ({
     traces: [{
-      x: trials.map((trial) => trial.trial + 1), y: trials.map((trial) => trial[best]), mode: "markers",
+      x: trials.map((trial) => trial.trial + 1), y: values, mode: "markers",
       marker: { size: 10, color: trials.map((trial) => colour(trial[best] === top ? "--good" : "--accent")) },
       hovertemplate: "trial %{x}: %{y:.4f}<extra></extra>",
     }],
-    layout: { title: { text: `${best.replaceAll("_", " ")} on rows held out` }, xaxis: { title: { text: "Trial" }, tickformat: "d" } },
+    layout: { title: { text: `${best.replaceAll("_", " ")} on rows held out` }, xaxis: { title: { text: "Trial" }, tickformat: "d" }, yaxis: { range: rangeOf(values) } },
   }));
 }
 

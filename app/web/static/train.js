@@ -147,8 +147,9 @@ function told(plan) {
     const span = n === 1 ? duration(seconds.most) : `${duration(seconds.least)} to ${duration(seconds.most)}`;
     parts.push(`${span}, as the last ${n === 1 ? "training" : `${number(n)} trainings`} of this dataset by this method`);
   }
-  if (plan.earlier === null) parts.push("no estimate of its time, as this method has not been trained on this dataset yet");
-  return `It will take ${parts.join("; ")}.`.replace("take no", "take: no");
+  const sentences = parts.length ? [`It will take ${parts.join("; ")}.`] : [];
+  if (plan.earlier === null) sentences.push("Its time is not known yet, as this method has not been trained on this dataset.");
+  return sentences.join(" ");
 }
 
 let asked = 0;

@@ -1,7 +1,7 @@
 // The leaderboard of a tuning, its measure against time, and its settings side by side, as trials come to their ends.
 
 import { get } from "./api.js";
-import { draw } from "./charts.js";
+import { draw, rangeOf } from "./charts.js";
 import { badge, duration, element, number } from "./words.js";
 
 const page = document.getElementById("tuning");
@@ -91,17 +91,18 @@ function overTime(trials) {
   const begun = trials.map((trial) => trial.started_at).filter(Boolean).sort()[0];
   const since = Number(page.dataset.started) * 1000 || Date.parse(begun);
   const at = ended.map((trial) => (Date.parse(trial.finished_at) - since) / 1000);
+  const values = ended.map((trial) => trial.value);
   const best = [];
   ended.forEach((trial, place) => best.push(place && !better(trial.value, best[place - 1]) ? best[place - 1] : trial.value));
   return (colour) => ({
     traces: [
       { x: at, y: best, mode: "lines", line: { shape: "hv", color: colour("--good") }, hoverinfo: "skip" },
       {
-        x: at, y: ended.map((trial) => trial.value), mode: "markers", marker: { size: 8, color: colour("--accent") },
+        x: at, y: values, mode: "markers", marker: { size: 8, color: colour("--accent") },
         text: ended.map((trial) => `trial ${trial.number}, ${trial.solver}`), hovertemplate: "%{text}: %{y:.4f} after %{x:.1f} s<extra></extra>",
       },
     ],
-    layout: { title: { text: measure.replaceAll("_", " ") }, xaxis: { title: { text: "Seconds since the start" }, rangemode: "tozero" } },
+    layout: { title: { text: measure.replaceAll("_", " ") }, xaxis: { title: { text: "Seconds since the start" }, rangemode: "tozero" }, yaxis: { range: rangeOf(values) } },
   });
 }
 
