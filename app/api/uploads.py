@@ -123,21 +123,21 @@ def _from_pieces(request: Request, token: Token | None, given: FromUpload, keep:
     Of one that was used nothing is left but its hash, by which a repeated request finds its answer.
     """
     assert given.upload is not None
-    partial = partial_uploads.whole(request.state.key.workspace, given.upload)
-    if partial.sha256 is None:
-        upload = partial.whole(files())
-    elif token is not None and _is_known(request, token):
-        upload = Upload.of_file(partial.folder / "gone", partial.sha256, partial.size_bytes)
-    else:
-        raise Conflict("the upload was used already")
-    try:
-        partial_uploads.require_same(given.sha256, upload.sha256)
-        with opened(request) as session:
-            kept = keep(session, upload)
-    finally:
-        upload.abort()
-    partial.used(upload.sha256)
-    return kept
+    with partial_uploads.using(request.state.key.workspace, given.upload) as partial:
+        if partial.sha256 is None:
+            upload = partial.whole(files())
+        elif token is not None and _is_known(request, token):
+            upload = Upload.of_file(partial.folder / "gone", partial.sha256, partial.size_bytes)
+        else:
+            raise Conflict("the upload was used already")
+        try:
+            partial_uploads.require_same(given.sha256, upload.sha256)
+            with opened(request) as session:
+                kept = keep(session, upload)
+        finally:
+            upload.abort()
+        partial.used(upload.sha256)
+        return kept
 
 
 def _is_known(request: Request, token: Token) -> bool:

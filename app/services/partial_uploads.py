@@ -1,5 +1,7 @@
 """Uploads in pieces: begun, continued after a connection broke, used once, and forgotten after a while."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.orm import Session
@@ -40,14 +42,20 @@ def find(workspace: str, id: str) -> Partial:
     return found
 
 
-def whole(workspace: str, id: str) -> Partial:
-    """An upload that has come whole, used or not; raises NotFound, and Conflict where bytes are missing."""
-    found = partial_uploads.find(files(), workspace, id)
-    if found is None:
-        raise NotFound("there is no such upload, or it has expired")
-    if found.offset != found.size_bytes:
-        raise Conflict(f"of the upload's {found.size_bytes} bytes {found.offset} have come")
-    return found
+@contextmanager
+def using(workspace: str, id: str) -> Iterator[Partial]:
+    """An upload that has come whole, used or not; who asks for it meanwhile waits until the end of the block.
+
+    Raises
+    ------
+    NotFound
+        There is none, or others forget it meanwhile.
+    Conflict
+        Bytes are missing.
+    """
+    with _whole(workspace, id).alone():
+        # whoever had it before may have used it
+        yield _whole(workspace, id)
 
 
 def require_same(sha256: str | None, found: str) -> None:
@@ -74,3 +82,12 @@ def shown(partial: Partial) -> PartialUpload:
         max_piece_bytes=settings().max_body_bytes,
         expires_at=end,
     )
+
+
+def _whole(workspace: str, id: str) -> Partial:
+    found = partial_uploads.find(files(), workspace, id)
+    if found is None:
+        raise NotFound("there is no such upload, or it has expired")
+    if found.offset != found.size_bytes:
+        raise Conflict(f"of the upload's {found.size_bytes} bytes {found.offset} have come")
+    return found

@@ -17,7 +17,7 @@ from app.store.db import new_id
 from app.store.files import Files, Upload, sync_folder
 
 FOLDER = "uploads"
-_PART, _ABOUT = "part", "about.json"
+_PART, _ABOUT, _LOCK = "part", "about.json", "lock"
 
 
 class OffsetError(ValueError):
@@ -80,6 +80,15 @@ class Partial:
             if end != offset:
                 raise OffsetError(end)
             yield Piece(file, offset)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until nobody else uses the upload, in any process; until the end of the block nobody else does."""
+        with contextlib.ExitStack() as stack:
+            with _there():
+                file = stack.enter_context(open(self.folder / _LOCK, "ab"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def whole(self, files: Files) -> Upload:
         """The whole file as if it had come at once; what is done with it does nothing to this."""

@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,8 @@ from app.remote import files as remote_files
 from app.remote import uploads as remote_uploads
 from app.remote.errors import ClientError, UnreachableError, UploadInterruptedError
 from app.remote.transport import Transport
-from app.services import sweeping
-from app.store import db
+from app.services import datasets, sweeping
+from app.store import db, partial_uploads
 from app.store.files import files
 from app.store.partial_uploads import Partial, find
 
@@ -82,6 +84,44 @@ def test_a_request_that_is_repeated_finds_its_answer(client: TestClient) -> None
     assert (first.status_code, again.status_code) == (202, 202)
     assert again.json()["id"] == first.json()["id"]
     assert again.headers["idempotency-replayed"] == "true"
+
+
+@pytest.mark.parametrize("token", [None, "k"])
+def test_of_two_requests_that_use_an_upload_at_once_one_makes_a_dataset(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, token: str | None
+) -> None:
+    headers = {} if token is None else {"Idempotency-Key": token}
+    id = whole(client)
+    second_found_it = threading.Event()
+    register, found_ = datasets.register, partial_uploads.find
+    others: list[Any] = []
+
+    def ask(name: str) -> Any:
+        return client.post("/api/v1/datasets", params={"name": name, "upload": id}, headers=headers)
+
+    def found(*arguments: Any) -> Partial | None:
+        partial = found_(*arguments)
+        if others:
+            second_found_it.set()
+        return partial
+
+    def register_while_another_begins(*arguments: Any) -> Any:
+        if not others:
+            others.append(pool.submit(ask, "one" if token else "two"))
+            assert second_found_it.wait(600)
+        return register(*arguments)
+
+    monkeypatch.setattr(partial_uploads, "find", found)
+    monkeypatch.setattr(datasets, "register", register_while_another_begins)
+    with ThreadPoolExecutor() as pool:
+        first = ask("one")
+        second = others[0].result()
+    assert first.status_code == 202, first.text
+    if token is None:
+        assert problem(second, 409, "conflict")["detail"] == "the upload was used already"
+    else:
+        assert (second.status_code, second.json()["id"]) == (202, first.json()["id"])
+    assert [item["name"] for item in client.get("/api/v1/datasets").json()["items"]] == ["one"]
 
 
 def test_a_refused_request_leaves_the_upload_to_another(client: TestClient) -> None:
