@@ -74,7 +74,10 @@ class ConstrainedDesign:
                     break
                 held = {**at.state(), **{f"trial_{name}": array for name, array in inner.items()}}
                 yield Step(at.epochs + step.epoch, np.nan, np.nan, step.violation, False, held)
-            self._take_over(at, np.asarray(design.code(inner)))
+            M = np.asarray(design.code(inner))
+            if self._radius is None and self._norm == "l2" and step.dual > 0.0:
+                at.dual = max(at.dual, bound_of_multiples(M, step.dual))
+            self._take_over(at, M)
             at.epochs, inner = at.epochs + epoch, {}
             at.dual = min(at.dual, at.primal)
             converged, measures = self._is_over(at), {"trial_C": at.C}
@@ -156,7 +159,9 @@ class ConstrainedDesign:
         """The next C; where the bracket is closed, a tighter tolerance."""
         if self._radius is None or at.high == np.inf:
             at.C *= GROWTH
-            if at.C > LARGEST_C:
+            # at the optimum without losses the dual variables have the sum |M|, or |M|^2 for l2; C bounds each of them
+            needed = at.dual * (2.0 if self._norm == "l2" else 1.0)
+            if at.C > LARGEST_C or (self._radius is None and needed > LARGEST_C * float(self._task.weights.sum())):
                 raise ProblemError("no code separates the examples: a hard margin needs one; take the penalty")
         elif at.low == 0.0 and at.C > SMALLEST_C:
             at.C /= GROWTH
@@ -164,6 +169,16 @@ class ConstrainedDesign:
             at.C = float(np.sqrt(max(at.low, SMALLEST_C) * at.high))
         if at.high / max(at.low, SMALLEST_C) < CLOSE or at.trials % 10 == 0:
             at.tol = max(TIGHTER * at.tol, SMALLEST_TOL)
+
+
+def bound_of_multiples(M: Floats, dual: float) -> float:
+    """The bound on |M|^2 / 2 of codes without losses by the best multiple of a penalised program's dual variables.
+
+    Their value is ``dual = s - |M|^2 / 2`` with s linear in them and M made of them, so that multiples reach
+    ``s^2 / 2 |M|^2``: infinity shows that no code separates.
+    """
+    square = float(np.sum(M * M))
+    return (dual + 0.5 * square) ** 2 / (2.0 * square) if square > 0.0 else np.inf
 
 
 @dataclass(eq=False)
