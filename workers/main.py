@@ -36,7 +36,7 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
     keep_private(settings().home)
     migrate.upgrade(settings().sqlalchemy_url)
     job_memory.divide(concurrency)
-    celery = make_celery(settings().redis_url)
+    celery = make_celery(settings().redis_url, queue)
     celery.task(name=RUN_TASK, ignore_result=True)(run)
     celery.task(name=SHARD_TASK, ignore_result=True)(run_shard)
     signals.setup_logging.connect(_keep_logging, weak=False)

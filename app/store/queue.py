@@ -6,6 +6,7 @@ from typing import Any
 import redis
 from celery import Celery
 from kombu.connection import Connection
+from kombu.entity import Exchange, Queue
 from kombu.exceptions import KombuError
 from kombu.messaging import Producer
 
@@ -16,23 +17,26 @@ RUN_TASK = "polymargin.run"
 SHARD_TASK = "polymargin.run_shard"
 GENERAL = "general"
 
-# A message is acknowledged as soon as a process takes it. One that a connection lost meanwhile is delivered again after
-# so long; it finds its job claimed and does nothing.
-_VISIBILITY_SECONDS = 120
 _NOTIFY_SECONDS = 2.0
 _SILENT_SECONDS = 15.0
 _AWAY = (KombuError, redis.RedisError, OSError)
 
 
-def make_celery(redis_url: str) -> Celery:
-    """The Celery application over the Redis at ``redis_url`` (redis://, rediss:// or unix://path)."""
+def make_celery(redis_url: str, *consumed: str) -> Celery:
+    """The Celery application over the Redis at ``redis_url`` (redis://, rediss:// or unix://path).
+
+    Parameters
+    ----------
+    consumed : str
+        Queues whose messages it takes. They are not acknowledged, as a lost one is sent again: an acknowledgement that
+        fails while Redis is away would count as a message under way for ever, and the worker would take no other.
+    """
     celery = Celery("polymargin")
     celery.conf.update(
         broker_url=_broker_url(redis_url),
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_transport_options={
-            "visibility_timeout": _VISIBILITY_SECONDS,
             "socket_keepalive": True,
             "health_check_interval": 10,
             # A connection may be dead without a word, as behind a router that has forgotten it: what is asked on it
@@ -40,15 +44,13 @@ def make_celery(redis_url: str) -> Celery:
             "socket_timeout": _SILENT_SECONDS,
             "socket_connect_timeout": _SILENT_SECONDS,
         },
-        result_backend_transport_options={"visibility_timeout": _VISIBILITY_SECONDS},
-        visibility_timeout=_VISIBILITY_SECONDS,
         accept_content=["json"],
         task_serializer="json",
         result_serializer="json",
-        task_acks_late=False,
         task_ignore_result=True,
         task_store_errors_even_if_ignored=False,
         task_default_queue=GENERAL,
+        task_queues=[_unacknowledged(name) for name in consumed] or None,
         worker_prefetch_multiplier=1,
         worker_disable_prefetch=True,
         worker_hijack_root_logger=False,
@@ -110,6 +112,11 @@ def clear(queue: str) -> bool:
 def reachable() -> bool:
     """Whether Redis answers."""
     return n_waiting(GENERAL) is not None
+
+
+def _unacknowledged(name: str) -> Queue:
+    exchange = Exchange(name)  # type: ignore[no-untyped-call]
+    return Queue(name, exchange, routing_key=name, no_ack=True)  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=1)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import Job
 from app.services import jobs, live_workers
+from app.store import queue
 
 Until = Callable[[str, Callable[[Job], bool]], Job]
 
@@ -40,6 +42,30 @@ def test_jobs_submitted_while_redis_is_away_run_once_it_is_back(
     redis_server.start()
     for id in ids:
         assert until(id, lambda job: job.state == "succeeded").attempt == 1
+
+
+@pytest.mark.slow
+def test_messages_are_taken_again_after_losses_amid_many(
+    workers: Any, redis_server: Any, database: sessionmaker[Session], long_job: Callable[..., str], until: Until
+) -> None:
+    workers.start()
+    ended = long_job("before", max_epochs=3)
+    until(ended, lambda job: job.state == "succeeded")
+    for turn in range(12):
+        enough = Event()
+        thread = Thread(target=_notify_until, args=(enough, ended))
+        thread.start()
+        time.sleep(0.3 + 0.017 * turn)  # messages come and go all the while
+        redis_server.stop()
+        enough.set()
+        thread.join()
+        redis_server.start()
+        assert until(long_job(f"m{turn}", max_epochs=1), lambda job: job.state == "succeeded").attempt == 1
+
+
+def _notify_until(enough: Event, job_id: str) -> None:
+    while not enough.is_set():
+        queue.notify_worker(job_id, queue.GENERAL)
 
 
 @pytest.mark.slow
