@@ -7,7 +7,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 INPUTS := pyproject.toml constraints.txt
 # The tests start processes by the hundred, which keep the bytecode of the modules also where that is switched off.
 export PYTHONDONTWRITEBYTECODE :=
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# One arena for all threads of a process, and whole pages given back: a process of tests stays smaller by a third.
+ALLOCATOR := MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=262144 MALLOC_TRIM_THRESHOLD_=262144
+PYTEST := $(ALLOCATOR) $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
 .PHONY: help demo serve test test-slow test-all test-browser mutants audit check coverage docs docs-serve sbom bench clean
