@@ -50,9 +50,9 @@ def overlaps(statistics: DatasetStatistics) -> list[tuple[str, int, int]]:
     if found is None:
         return []
     parts = [
-        ("all rows: repeat an earlier one", found.duplicates, statistics.n_rows),
-        ("test rows: also in training", found.test_in_train, statistics.n_test),
-        ("validation rows: also in training", found.validation_in_train, statistics.n_validation),
+        ("rows that repeat an earlier one", found.duplicates, statistics.n_rows),
+        ("test rows that are in training, too", found.test_in_train, statistics.n_test),
+        ("validation rows that are in training, too", found.validation_in_train, statistics.n_validation),
     ]
     return [(name, repeated, n - repeated) for name, repeated, n in parts if n]
 

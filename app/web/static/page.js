@@ -1,6 +1,7 @@
 // What every page has: buttons that copy, and buttons that ask the API for a change and then show what has become of it.
 
 import { call } from "./api.js";
+import "./stacked.js";
 
 const toast = document.getElementById("toast");
 const dialog = document.getElementById("confirm");

@@ -1,0 +1,58 @@
+"""Pages on a narrow screen: nothing is out of sight, and tables stay tables to a screen reader."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from browsing import Service, signed_in
+
+from app.client import Polymargin
+
+pytestmark = pytest.mark.slow
+
+# a matrix of classes is a picture, which is moved in its frame
+SIDEWAYS = """() => [document.documentElement, ...document.querySelectorAll(".scroll:not(.matrix)")]
+    .filter((each) => each.scrollWidth > each.clientWidth + 1)
+    .map((each) => `${each.scrollWidth}: ${each.innerText.slice(0, 100)}`)"""
+OPEN = "document.querySelectorAll('main details').forEach((each) => { each.open = true; })"
+
+
+def test_nothing_is_scrolled_sideways(opened: Callable[..., Any], client: Polymargin, service: Service) -> None:
+    page = signed_in(opened(390), service.url, service.key)
+    jobs = {job.kind: job.id for job in client.jobs.list().items}
+    paths = (
+        "/", "/datasets", "/datasets/foods", "/hierarchies", "/hierarchies/things", "/train", "/tune", "/jobs",
+        "/models", "/models/foods", "/models/foods/versions/2", "/models/sure-foods/versions/1",
+        "/models/foods/compare?a=1&b=2", "/playground", "/keys", "/audit",
+        *(f"/jobs/{id}" for id in jobs.values()),
+    )  # fmt: skip
+    for path in paths:
+        page.goto(f"{service.url}{path}")
+        page.wait_for_load_state("networkidle" if path != "/" else "load")
+        page.evaluate(OPEN)
+        assert page.evaluate(SIDEWAYS) == [], path
+
+
+def test_cells_below_each_other_tell_their_column_and_are_still_cells_of_a_table(
+    opened: Callable[..., Any], service: Service
+) -> None:
+    page = signed_in(opened(390), service.url, service.key)
+    page.goto(f"{service.url}/datasets")
+    row = page.get_by_role("table").get_by_role("row").filter(has=page.get_by_role("rowheader", name="foods"))
+    cell = row.get_by_role("cell").nth(1)
+    assert page.get_by_role("columnheader").nth(2).inner_text() == "Rows"
+    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"Rows"'
+    boxes = [each.bounding_box() for each in row.get_by_role("cell").all()]
+    assert [box["x"] for box in boxes] == [boxes[0]["x"]] * len(boxes)
+    assert all(upper["y"] < lower["y"] for upper, lower in zip(boxes, boxes[1:], strict=False))
+
+
+def test_rows_that_a_script_adds_are_stacked_too(
+    opened: Callable[..., Any], client: Polymargin, service: Service
+) -> None:
+    page = signed_in(opened(390), service.url, service.key)
+    page.goto(f"{service.url}/jobs/{client.models.get('foods').latest.job}")
+    page.get_by_text("Log", exact=True).click()
+    cell = page.get_by_role("cell", name="job ended")
+    cell.wait_for()
+    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"What happened"'
