@@ -28,6 +28,11 @@ _FITTING = {
 }
 
 
+def formats_of(name: str) -> frozenset[str]:
+    """The formats whose files can have an option."""
+    return _FITTING[name][0]
+
+
 def check_options(options: ImportOptions, format: str) -> None:
     """Refuse options that a format cannot heed.
 

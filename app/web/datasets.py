@@ -9,8 +9,8 @@ from app.api.auth import VIEWER
 from app.api.parameters import Db, PageToken, Ref
 from app.schemas.datasets import DatasetFormat
 from app.services import datasets
-from app.services.import_options import COLUMNAR
 from app.services.spread import intervals, overlaps, spreads
+from app.web.import_fields import import_fields
 from app.web.rendering import Call, render
 from app.web.routing import pages
 
@@ -25,7 +25,7 @@ def list_datasets(request: Request, session: Db, page_token: PageToken = None) -
     """All datasets, and the form to upload another."""
     page = datasets.page(session, PAGE_SIZE, page_token)
     call = Call(f"/datasets?page_size={PAGE_SIZE}", f"client.datasets.list({PAGE_SIZE})")
-    return render(request, "datasets.html", page=page, formats=_FORMATS, columnar=sorted(COLUMNAR), call=call)
+    return render(request, "datasets.html", page=page, formats=_FORMATS, fields=import_fields(), call=call)
 
 
 @router.get("/datasets/{ref}", dependencies=[VIEWER])

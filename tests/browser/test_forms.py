@@ -1,11 +1,13 @@
 """What forms tell before something is sent, and what they ask for."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from browsing import Service
 
 from app.client import Polymargin
+from app.schemas.datasets import ImportOptions
 
 pytestmark = pytest.mark.slow
 
@@ -32,3 +34,54 @@ def test_trials_that_are_all_alike_are_drawn_in_the_middle_of_their_chart(
     assert len(values) > 1
     assert set(values) == {1.0}
     assert chart.evaluate("chart => chart.layout.yaxis.range") == pytest.approx([0.95, 1.05])
+
+
+def test_the_columns_of_a_file_are_named_in_the_form(
+    page: Any, client: Polymargin, service: Service, tmp_path: Path
+) -> None:
+    file = tmp_path / "tickets.csv"
+    rows = [f"subject {n};a longer body;{('red', '')[n % 2]};{n},5;NA;{('ham', 'spam')[n % 3 == 0]}" for n in range(40)]
+    file.write_text("subject;body, in full;colour;price;rating;team\n" + "\n".join(rows) + "\n", encoding="latin-1")
+    page.goto(f"{service.url}/datasets")
+    page.get_by_label("Drop a file here").set_input_files(file)
+    page.get_by_label("Tell columns by their values").uncheck()
+    page.get_by_label("Label column").fill("team")
+    page.get_by_text("Columns, missing values and characters").click()
+    page.get_by_label("Text columns").fill("subject\nbody, in full")
+    page.get_by_label("Category columns").fill("colour")
+    page.get_by_label("Number columns").fill("price\nrating\n")
+    page.get_by_label("Missing", exact=True).select_option("keep")
+    page.get_by_label("Missing values").fill("NA")
+    page.get_by_label("Decimal").select_option("comma")
+    page.get_by_label("Encoding").select_option("latin-1")
+    page.get_by_role("button", name="Upload").click()
+    page.locator("#histogram[data-points]").wait_for()
+    statistics = client.datasets.statistics("tickets")
+    columns = {each.name: (each.role, each.missing) for each in statistics.columns or []}
+    assert columns == {
+        "subject": ("text", 0),
+        "body, in full": ("text", 0),
+        "colour": ("category", 20),
+        "price": ("number", 0),
+        "rating": ("number", 40),
+    }
+    assert {each.label for each in statistics.classes} == {"ham", "spam"}
+
+
+def test_the_form_asks_each_option_that_a_format_has_and_no_other(page: Any, service: Service) -> None:
+    page.goto(f"{service.url}/datasets")
+    page.get_by_text("Columns, missing values and characters").click()
+
+    def shown() -> set[str]:
+        fields = page.locator("#upload [name]:visible").evaluate_all("fields => fields.map((each) => each.name)")
+        return set(fields) - {"file", "name", "format"}
+
+    assert shown() == set(ImportOptions.model_fields)
+    for format, options in (
+        ("svmlight", {"label_separator", "encoding"}),
+        ("npz", {"label_column", "weight_column", "ignore_columns"}),
+        ("csv", set(ImportOptions.model_fields)),
+        ("jsonl", set(ImportOptions.model_fields) - {"label_separator", "delimiter", "decimal", "quotes"}),
+    ):
+        page.get_by_label("Format").select_option(format)
+        assert shown() == options, format

@@ -1,6 +1,7 @@
 """Pages on a narrow screen: nothing is out of sight, and tables stay tables to a screen reader."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -44,7 +45,7 @@ def test_cells_below_each_other_tell_their_column_and_are_still_cells_of_a_table
     assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"Rows"'
     boxes = [each.bounding_box() for each in row.get_by_role("cell").all()]
     assert [box["x"] for box in boxes] == [boxes[0]["x"]] * len(boxes)
-    assert all(upper["y"] < lower["y"] for upper, lower in zip(boxes, boxes[1:], strict=False))
+    assert all(upper["y"] < lower["y"] for upper, lower in pairwise(boxes))
 
 
 def test_rows_that_a_script_adds_are_stacked_too(

@@ -16,13 +16,15 @@ const infer = form.elements.infer_columns;
 // what was sent from this form and has faults in its rows: the next upload takes its place
 let refused = null;
 
-// columns can be told by their values where the format has columns, which is the choice then
+// what a format cannot have is not asked; columns are told by their values where it has some
 function offer() {
   if (!infer) return;
   const { value } = form.elements.format;
-  const columnar = infer.dataset.formats.split(" ").includes(value);
-  infer.disabled = value !== "" && !columnar;
-  infer.checked = columnar;
+  for (const each of form.querySelectorAll("[data-formats]")) {
+    each.hidden = value !== "" && !each.dataset.formats.split(" ").includes(value);
+    for (const field of each.querySelectorAll("[name]")) field.disabled = each.hidden;
+  }
+  infer.checked = value !== "" && !infer.disabled;
 }
 form.elements.format.addEventListener("change", offer);
 
@@ -108,7 +110,9 @@ form.addEventListener("submit", async (event) => {
   const query = new URLSearchParams();
   for (const each of form.elements) {
     const left = each.name === "file" || each.disabled || (each.type === "checkbox" && !each.checked);
-    if (each.name && !left && each.value) query.set(each.name, each.value);
+    if (!each.name || left || !each.value) continue;
+    const lines = each.dataset.lines === undefined ? [each.value] : each.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    for (const line of lines) query.append(each.name, line);
   }
   const button = form.querySelector("button");
   button.disabled = true;
