@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.core.model import Contributions, LinearWeights, Model
+from solvers.core.model import Contributions, LinearWeights, Model, Prune
+from solvers.core.sparse_linear_model import SparseLinearModel, smaller_weights, sparse_rows, sparse_takes_less
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, AnyInts, Array, Floats, Ints, Ints32
 from solvers.numerics.predicted_scores import by_dense, one_by_dense, places
@@ -22,12 +23,15 @@ class LinearModel(Model):
     features : int64 array, shape (n_rows,)
         The features that have a row, ascending; all others weigh nothing.
     W : float array, shape (n_rows, n_classes)
+        Half precision is read as it is, and makes scores of float32.
     intercept : float array, shape (n_classes,), optional
         What is added to the scores; None adds nothing, and is not written.
     """
 
     kind = "linear"
     scores_rows_alone = True
+    # how W is written; in memory it is dense
+    written_sparse = False
 
     def __init__(
         self, classes: Sequence[str], n_features: int, features: Ints, W: AnyFloats, intercept: AnyFloats | None = None
@@ -41,6 +45,12 @@ class LinearModel(Model):
     @property
     def nonzero_weights(self) -> float:
         return float(np.count_nonzero(self.W) / max(1, len(self.classes) * self.n_features))
+
+    def smaller(self, prune: Prune, half: bool) -> Model:
+        W, intercept = smaller_weights(self.W, self.intercept, prune, half)
+        if sparse_takes_less(W, self.n_features):
+            return SparseLinearModel(self.classes, sparse_rows(W, self.features, self.n_features), intercept, half)
+        return LinearModel(self.classes, self.n_features, self.features, W, intercept)
 
     def with_last_as_intercept(self, value: float) -> "LinearModel":
         intercept = self.W[-1] * self.W.dtype.type(value)
@@ -91,7 +101,12 @@ class LinearModel(Model):
         return lead if rival is None else np.asarray(lead - W[rows, rival])
 
     def arrays(self) -> dict[str, Array]:
-        arrays = {"features": self.features, "W": self.W}
+        arrays: dict[str, Array] = {"features": self.features}
+        if self.written_sparse:
+            rows = sparse_rows(self.W, np.arange(len(self.W)), len(self.W))
+            arrays |= {"indptr": rows.indptr, "indices": rows.indices, "data": rows.data.astype(self.W.dtype)}
+        else:
+            arrays["W"] = self.W
         return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
 
     @classmethod
@@ -102,8 +117,12 @@ class LinearModel(Model):
 def stored_weights(
     n_classes: int, n_features: int, arrays: Mapping[str, Array]
 ) -> tuple[Ints, AnyFloats, AnyFloats | None]:
-    """Features, weights and intercept of a stored linear model; raises ArrayFault."""
-    features, W, intercept = arrays["features"], arrays["W"], arrays.get("intercept")
+    """Features, weights and intercept of a stored linear model, sparse weights made dense; raises ArrayFault."""
+    features, intercept = arrays["features"], arrays.get("intercept")
+    if "W" in arrays:
+        W = arrays["W"]
+    else:
+        W = stored_arrays.sparse(arrays, len(features), n_classes).toarray().astype(arrays["data"].dtype, copy=False)
     stored_arrays.require_ascending("features", features, n_features)
     stored_arrays.require_floats("W", W, len(features), n_classes)
     stored_arrays.require_floats("intercept", intercept, n_classes)

@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -24,6 +24,7 @@ from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 from solvers.numerics.best import best
 
 _BLOCK_BYTES = 4 << 20
+Prune = Callable[[AnyFloats], AnyFloats]
 
 
 class Explanation(NamedTuple):
@@ -248,6 +249,25 @@ class Model(ABC):
     def output_code(self) -> OutputCode | None:
         """The output code, of models that have one."""
         return None
+
+    def smaller(self, prune: Prune, half: bool) -> "Model":
+        """A copy with some weights at zero and, with ``half``, the others in half precision; intercepts stay.
+
+        Weights are written sparse where that takes fewer bytes.
+
+        Parameters
+        ----------
+        prune : callable
+            Takes an array of weights, and returns one like it with some at zero, or the same.
+        half : bool
+            Weights are rounded to float16; what reads them sums in float32.
+
+        Raises
+        ------
+        ValueError
+            The model has no weights of features, or one beyond the range of half precision.
+        """
+        raise ValueError(f"a {self.kind} model has no weights of features that could be smaller")
 
     def with_last_as_intercept(self, value: float) -> "Model":
         """The same model of examples without their last feature, which is ``value`` in every one of them."""

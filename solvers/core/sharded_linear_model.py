@@ -7,10 +7,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from solvers.core.linear_model import LinearModel
-from solvers.core.model import Contributions, Model
+from solvers.core.model import Contributions, Model, Prune
+from solvers.core.sparse_linear_model import SparseLinearModel, smaller_weights, sparse_rows, sparse_takes_less
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, AnyInts, Array, Floats, Ints, Ints32
-from solvers.numerics.predicted_scores import by_dense, one_by_dense, places
+from solvers.numerics.predicted_scores import by_dense, one_by_dense, places, score_type
 
 
 class ShardedLinearModel(Model):
@@ -51,6 +52,22 @@ class ShardedLinearModel(Model):
         self._own = [np.flatnonzero(np.asarray(owner) == block) for block in range(len(blocks))]
         self._rows = len(features) - (bias != 0)
 
+    def smaller(self, prune: Prune, half: bool) -> Model:
+        """The weights of each shard by themselves; where sparse ones take less, all in one piece."""
+
+        def pruned(block: AnyFloats) -> AnyFloats:
+            return np.concatenate([prune(block[: self._rows]), block[self._rows :]])
+
+        blocks = [smaller_weights(block, None, pruned, half)[0] for block in self.blocks]
+        if not all(sparse_takes_less(block, self.n_features) for block in blocks):
+            return ShardedLinearModel(self.classes, self.n_features, self.features, self.owner, blocks, self.bias)
+        columns = np.argsort(np.concatenate(self._own))
+        features = self.features[: self._rows]
+        parts = [sparse_rows(block[: self._rows], features, self.n_features) for block in blocks]
+        W = sp.csr_matrix(sp.hstack(parts, format="csr")[:, columns])
+        intercept = np.concatenate([self._intercept(block) for block in blocks])[columns] if self.bias != 0 else None
+        return SparseLinearModel(self.classes, W, intercept, half)
+
     def gathered(self) -> LinearModel:
         """The same model in one piece, in memory."""
         W = np.empty((len(self.features), len(self.classes)), self.blocks[0].dtype)
@@ -62,7 +79,7 @@ class ShardedLinearModel(Model):
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
         self.check_width(X)
-        dtype = self.blocks[0].dtype
+        dtype = score_type(self.blocks[0])
         used = X if self._rows == self.n_features else X[:, self.features[: self._rows]]
         scores = np.empty((X.shape[0], len(self.classes)), dtype)
         for own, block in zip(self._own, self.blocks, strict=True):
@@ -74,7 +91,7 @@ class ShardedLinearModel(Model):
         if self._rows != self.n_features:
             at, known = places(self.features[: self._rows], indices)
             rows, values = at[known], values[known]
-        dtype = self.blocks[0].dtype
+        dtype = score_type(self.blocks[0])
         scores = np.empty(len(self.classes), dtype)
         for own, block in zip(self._own, self.blocks, strict=True):
             scores[own] = one_by_dense(rows, values, block[: self._rows]) + self._intercept(block)
@@ -91,7 +108,8 @@ class ShardedLinearModel(Model):
         return Contributions(parts, intercept)
 
     def _intercept(self, block: AnyFloats) -> Any:
-        return block[-1] * block.dtype.type(self.bias) if self.bias != 0 else block.dtype.type(0)
+        dtype = score_type(block)
+        return block[-1].astype(dtype) * dtype.type(self.bias) if self.bias != 0 else dtype.type(0)
 
     def arrays(self) -> dict[str, Array]:
         blocks = {block_name(rank): block for rank, block in enumerate(self.blocks)}

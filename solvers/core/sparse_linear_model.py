@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.core.model import Contributions, LinearWeights, Model
+from solvers.core.model import Contributions, LinearWeights, Model, Prune
 from solvers.labels import stored_arrays
-from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints32
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 from solvers.numerics.predicted_scores import by_sparse, one_by_sparse
 
 
@@ -20,20 +20,32 @@ class SparseLinearModel(Model):
     W : csr_matrix, shape (n_features, n_classes)
     intercept : float array, shape (n_classes,), optional
         What is added to the scores; None adds nothing, and is not written.
+    half : bool
+        All weights are numbers of half precision: they are written as float16, and float32 in memory.
     """
 
     kind = "sparse_linear"
     scores_rows_alone = True
 
-    def __init__(self, classes: Sequence[str], W: sp.csr_matrix, intercept: AnyFloats | None = None) -> None:
+    def __init__(
+        self, classes: Sequence[str], W: sp.csr_matrix, intercept: AnyFloats | None = None, half: bool = False
+    ) -> None:
         self.classes = tuple(classes)
         self.n_features = int(W.shape[0])
         self.W = W
         self.intercept = intercept
+        self.half = half
 
     @property
     def nonzero_weights(self) -> float:
         return float(self.W.nnz / max(1, len(self.classes) * self.n_features))
+
+    def smaller(self, prune: Prune, half: bool) -> "SparseLinearModel":
+        W = self.W.copy()
+        W.data, intercept = smaller_weights(W.data, self.intercept, prune, half)
+        W.data = W.data.astype(np.float32) if half else W.data
+        W.eliminate_zeros()
+        return SparseLinearModel(self.classes, W, intercept, half)
 
     def with_last_as_intercept(self, value: float) -> "SparseLinearModel":
         intercept = self.W[-1].toarray()[0] * self.W.dtype.type(value)
@@ -59,11 +71,48 @@ class SparseLinearModel(Model):
         return Contributions(parts, 0.0 if self.intercept is None else float(self.intercept[classes] @ signs))
 
     def arrays(self) -> dict[str, Array]:
-        arrays = {"indptr": self.W.indptr, "indices": self.W.indices, "data": self.W.data}
+        data = self.W.data.astype(np.float16) if self.half else self.W.data
+        arrays = {"indptr": self.W.indptr, "indices": self.W.indices, "data": data}
         return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
 
     @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "SparseLinearModel":
         intercept = arrays.get("intercept")
         stored_arrays.require_floats("intercept", intercept, len(classes))
-        return cls(classes, stored_arrays.sparse(arrays, n_features, len(classes)), intercept)
+        half = arrays["data"].dtype == np.float16
+        return cls(classes, stored_arrays.sparse(arrays, n_features, len(classes)), intercept, half)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory; half precision takes fewer in files."""
+        return super().nbytes + (2 * self.W.nnz if self.half else 0)
+
+
+def smaller_weights(
+    W: AnyFloats, intercept: AnyFloats | None, prune: Prune, half: bool
+) -> tuple[AnyFloats, AnyFloats | None]:
+    """Weights for :meth:`Model.smaller`, and the intercept as scores by them have it.
+
+    Raises ValueError where half precision is asked for and a weight is beyond its range.
+    """
+    W = prune(W)
+    if not half:
+        return W, intercept
+    largest, most = float(max(W.max(initial=0), -W.min(initial=0))), float(np.finfo(np.float16).max)
+    if largest > most:
+        raise ValueError(f"a weight is {largest:.6g}; half precision ends at {most:.0f}: scale the features")
+    return W.astype(np.float16), None if intercept is None else intercept.astype(np.float32)
+
+
+def sparse_takes_less(W: AnyFloats, n_rows: int) -> bool:
+    """Whether the nonzero weights with their places take fewer bytes than all, where ``n_rows`` rows have a begin."""
+    index = np.dtype(np.int32).itemsize
+    return bool(np.count_nonzero(W) * (W.itemsize + index) + (n_rows + 1) * index < W.nbytes)
+
+
+def sparse_rows(W: AnyFloats, features: Ints, n_features: int) -> sp.csr_matrix:
+    """Weights of some features as rows among those of all; float32 where they are float16."""
+    rows = sp.csr_matrix(W.astype(np.float32) if W.dtype == np.float16 else W)
+    counts = np.zeros(n_features + 1, np.int64)
+    counts[np.asarray(features) + 1] = np.diff(rows.indptr)
+    return sp.csr_matrix((rows.data, rows.indices, np.cumsum(counts)), shape=(n_features, W.shape[1]))

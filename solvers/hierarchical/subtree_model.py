@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.core.model import Explanation, Model
+from solvers.core.model import Explanation, Model, Prune
 from solvers.core.stored_models import find_kind
 from solvers.hierarchical import subtrees
 from solvers.labels import stored_arrays
@@ -93,6 +93,9 @@ class SubtreeModel(Model):
     def path(self, node: int) -> list[str]:
         """The names from a child of the root down to a node, itself the last."""
         return [self.classes[i] for i in self.tree.path(node).tolist()]
+
+    def smaller(self, prune: Prune, half: bool) -> "SubtreeModel":
+        return SubtreeModel(self.tree, self.parts.smaller(prune, half), self.rule)
 
     def with_last_as_intercept(self, value: float) -> "SubtreeModel":
         return SubtreeModel(self.tree, self.parts.with_last_as_intercept(value), self.rule)

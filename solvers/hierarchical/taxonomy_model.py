@@ -7,12 +7,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from solvers.core.linear_model import LinearModel, stored_weights
-from solvers.core.model import Explanation
+from solvers.core.model import Explanation, Prune
+from solvers.core.sparse_linear_model import smaller_weights, sparse_takes_less
 from solvers.hierarchical import tree_search
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
+from solvers.numerics.predicted_scores import readable
 
 
 class TaxonomyModel(LinearModel):
@@ -49,6 +51,13 @@ class TaxonomyModel(LinearModel):
         super().__init__(tree.names, n_features, features, W, intercept)
         self.tree = tree
         self.candidates = candidates
+
+    def smaller(self, prune: Prune, half: bool) -> "TaxonomyModel":
+        """As others have it; sparse weights are dense in memory."""
+        W, intercept = smaller_weights(self.W, self.intercept, prune, half)
+        made = TaxonomyModel(self.tree, self.n_features, self.features, W, intercept, self.candidates)
+        made.written_sparse = sparse_takes_less(W, len(W))
+        return made
 
     def with_last_as_intercept(self, value: float) -> "TaxonomyModel":
         plain = super().with_last_as_intercept(value)
@@ -91,7 +100,9 @@ class TaxonomyModel(LinearModel):
         base = np.zeros(len(self.classes)) if self.intercept is None else np.asarray(self.intercept, np.float64)
         leaves, margins = np.empty(X.shape[0], np.int64), np.full((X.shape[0], self.tree.depth), np.nan)
         values = X.data.astype(np.float64, copy=False)
-        tree_search.descend(X.indptr, X.indices, values, place, self.W, base, self.tree.first_child, leaves, margins)
+        tree_search.descend(
+            X.indptr, X.indices, values, place, readable(self.W), base, self.tree.first_child, leaves, margins
+        )
         return leaves, margins
 
     def path(self, node: int) -> list[str]:

@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from solvers.numerics.array_types import Array, Floats, Ints, Ints32
+from solvers.numerics.predicted_scores import widened
 
 
 @njit(cache=True, nogil=True)
@@ -32,7 +33,7 @@ def descend(
                 if f >= 0:
                     x, w = data[p], W[f]
                     for j in range(n):
-                        scores[j] += x * w[low + j]
+                        scores[j] += x * widened(w[low + j])
             best, second = 0, -np.inf
             for j in range(1, n):
                 if scores[j] > scores[best]:

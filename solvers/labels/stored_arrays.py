@@ -52,11 +52,15 @@ def require_starts(name: str, array: Array, n_parts: int, end: int) -> None:
 
 
 def sparse(arrays: Mapping[str, Array], n_rows: int, n_columns: int) -> sp.csr_matrix:
-    """The csr_matrix of the arrays ``data``, ``indices`` and ``indptr``; raises ArrayFault."""
+    """The csr_matrix of the arrays ``data``, ``indices`` and ``indptr``, which scipy wants no float16 in.
+
+    Raises ArrayFault.
+    """
     data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
     require_floats("data", data, len(indices))
     require_within("indices", indices, 0, n_columns)
     require_starts("indptr", indptr, n_rows, len(indices))
+    data = data.astype(np.float32) if data.dtype == np.float16 else data
     return sp.csr_matrix((data, indices, indptr), shape=(n_rows, n_columns))
 
 

@@ -2,14 +2,16 @@
 
 Every score adds its products in the order of the example's entries, each rounded by itself in the precision of the
 weights: a row has the same bits alone and among others, and whatever the processor. Dense weights are read by eight
-rows at a time, from their beginnings to their ends: so many streams hide how long memory takes.
+rows at a time, from their beginnings to their ends: so many streams hide how long memory takes. Dense weights in half
+precision are read as they are and widened in registers; products and sums are float32.
 """
 
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from solvers.numerics.array_types import AnyFloats, Array, Bools, Ints, Ints32
@@ -25,23 +27,78 @@ def places(features: Ints, indices: NDArray[np.integer]) -> tuple[Ints, Bools]:
 
 
 def by_dense(X: sp.csr_matrix, W: AnyFloats) -> AnyFloats:
-    """Scores of the rows of X, shape (n_samples, n_classes), as W's floats.
+    """Scores of the rows of X, shape (n_samples, n_classes), as W's floats; float32 where these are float16.
 
     Parameters
     ----------
     X : csr_matrix, shape (n_samples, n_features)
     W : float array, shape (n_features, n_classes)
     """
-    scores = np.zeros((X.shape[0], W.shape[1]), W.dtype)
-    _add_dense(*_rows(X, W.dtype), _fixed(W), scores)
+    dtype = score_type(W)
+    scores = np.zeros((X.shape[0], W.shape[1]), dtype)
+    _add_dense(*_rows(X, dtype), _fixed(readable(W)), scores)
     return scores
 
 
 def one_by_dense(indices: NDArray[np.integer], values: AnyFloats, W: AnyFloats) -> AnyFloats:
     """The scores of one example, shape (n_classes,): a row of :func:`by_dense`."""
-    scores: AnyFloats = np.zeros((1, W.shape[1]), W.dtype)
-    _add_dense(*_row(indices, values, W.dtype), _fixed(W), scores)
+    dtype = score_type(W)
+    scores: AnyFloats = np.zeros((1, W.shape[1]), dtype)
+    _add_dense(*_row(indices, values, dtype), _fixed(readable(W)), scores)
     return np.asarray(scores[0])
+
+
+def score_type(W: AnyFloats) -> np.dtype[Any]:
+    """The floats that scores by dense weights have."""
+    return np.dtype(np.float32) if W.dtype == np.float16 else W.dtype
+
+
+def readable(W: AnyFloats) -> Array:
+    """Weights as compiled loops take them: half precision by its bits, which :func:`widened` makes floats of."""
+    return W.view(np.uint16) if W.dtype == np.float16 else W
+
+
+def widened(weight: Any) -> Any:
+    """In compiled loops: a weight of a :func:`readable` array as a float; no other but half precision changes."""
+    raise NotImplementedError("compiled loops call this")
+
+
+@overload(widened, inline="always")
+def _widened(weight: Any) -> Any:
+    def half(weight: Any) -> Any:
+        return _of_half(weight)
+
+    def plain(weight: Any) -> Any:
+        return weight
+
+    return half if weight == types.uint16 else plain
+
+
+@njit(cache=True, nogil=True)
+def _of_half(bits: Any) -> Any:
+    """The float32 of finite half precision's bits: the exponent moves by 112, and subnormals lose the 1 before them."""
+    wide = np.uint32(bits)
+    sign, rest = (wide & np.uint32(0x8000)) << np.uint32(16), (wide & np.uint32(0x7FFF)) << np.uint32(13)
+    normal = _as_float(rest + np.uint32(112 << 23))
+    small = _as_float(rest + np.uint32(113 << 23)) - _as_float(np.uint32(113 << 23))
+    found = normal if rest >= np.uint32(1 << 23) else small
+    return _as_float(_as_bits(found) | sign)
+
+
+@intrinsic
+def _as_float(typing: Any, bits: Any) -> Any:
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], context.get_value_type(types.float32))
+
+    return types.float32(types.uint32), make
+
+
+@intrinsic
+def _as_bits(typing: Any, value: Any) -> Any:
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], context.get_value_type(types.uint32))
+
+    return types.uint32(types.float32), make
 
 
 def by_sparse(X: sp.csr_matrix, W: sp.csr_matrix) -> AnyFloats:
@@ -86,7 +143,7 @@ def _add_dense(indptr: Ints, indices: Ints32, values: AnyFloats, W: AnyFloats, s
         while p < end:
             w, x = W[indices[p]], values[p]
             for c in range(len(f)):
-                f[c] += x * w[c]
+                f[c] += x * widened(w[c])
             p += 1
 
 
@@ -95,8 +152,8 @@ def _add_eight(f: AnyFloats, W: AnyFloats, at: Ints32, x: AnyFloats) -> None:
     a, b, c, d, e, g, h, j = W[at[0]], W[at[1]], W[at[2]], W[at[3]], W[at[4]], W[at[5]], W[at[6]], W[at[7]]
     p, q, r, s, t, u, v, w = x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
     for i in range(len(f)):
-        total = (((f[i] + p * a[i]) + q * b[i]) + r * c[i]) + s * d[i]
-        f[i] = (((total + t * e[i]) + u * g[i]) + v * h[i]) + w * j[i]
+        total = (((f[i] + p * widened(a[i])) + q * widened(b[i])) + r * widened(c[i])) + s * widened(d[i])
+        f[i] = (((total + t * widened(e[i])) + u * widened(g[i])) + v * widened(h[i])) + w * widened(j[i])
 
 
 @njit(cache=True, nogil=True)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from solvers.core.linear_model import LinearModel, stored_weights
-from solvers.core.model import OutputCode
+from solvers.core.model import OutputCode, Prune
+from solvers.core.sparse_linear_model import smaller_weights, sparse_takes_less
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Ints
 
@@ -31,6 +32,13 @@ class LinearCodeModel(LinearModel):
     ) -> None:
         super().__init__(classes, n_features, features, W, intercept)
         self.code = code
+
+    def smaller(self, prune: Prune, half: bool) -> "LinearCodeModel":
+        """As others have it; sparse weights are dense in memory."""
+        W, intercept = smaller_weights(self.W, self.intercept, prune, half)
+        made = LinearCodeModel(self.classes, self.n_features, self.features, W, self.code, intercept)
+        made.written_sparse = sparse_takes_less(W, len(W))
+        return made
 
     def arrays(self) -> dict[str, Array]:
         return super().arrays() | {"code": self.code}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.core.model import Contributions, LinearWeights, Model
+from solvers.core.model import Contributions, LinearWeights, Model, Prune
 from solvers.core.stored_models import find_kind
 from solvers.labels import stored_arrays
 from solvers.metrics.confidence.back_off import BackOff
@@ -84,6 +84,10 @@ class PoolModel(Model):
 
     def linear_weights(self) -> LinearWeights | None:
         return self.members[0].linear_weights() if len(self.members) == 1 else None
+
+    def smaller(self, prune: Prune, half: bool) -> "PoolModel":
+        members = [member.smaller(prune, half) for member in self.members]
+        return PoolModel(members, self.coefficients, self.reliability, self.back_off, self.tempering)
 
     def arrays(self) -> dict[str, Array]:
         kinds = json.dumps([member.kind for member in self.members]).encode()

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from solvers.core.model import Explanation, Model
+from solvers.core.model import Explanation, Model, Prune
 from solvers.core.stored_models import find_kind
 from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.labels import stored_arrays
@@ -102,6 +102,9 @@ class SetPoolModel(Model):
     def path(self, node: int) -> list[str]:
         """The names from a child of the root down to a node, itself the last."""
         return [self.classes[i] for i in self.tree.path(node).tolist()]
+
+    def smaller(self, prune: Prune, half: bool) -> "SetPoolModel":
+        return SetPoolModel(self.tree, self.member.smaller(prune, half), self.calibration, self.set_reliability)
 
     def arrays(self) -> dict[str, Array]:
         parts = {"member": self.member.arrays(), "calibration": self.calibration.arrays()}
