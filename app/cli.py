@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from app.client import Polymargin
 from app.commands import codes as codes  # its command is one of models
+from app.commands import compression as compression  # its command is one of models
 from app.commands import drift as drift  # as that of codes is
 from app.commands import nearest as nearest  # as that of codes is
 from app.commands import operation, service

@@ -181,6 +181,26 @@ class Polymargin:
         """
         return self.jobs.submit({"kind": "evaluate", "model": model, "dataset": dataset, **options})
 
+    def compress(self, model: str, **options: Any) -> Job:
+        """Queue a smaller copy of a version, which tells in its ``copy_of`` what it loses.
+
+        Parameters
+        ----------
+        model : str
+            Id or name.
+        **options
+            The other fields of app.schemas.compression.CompressRequest: float16, prune_share or prune_below, version or
+            alias, and the dataset and part to measure the loss on.
+
+        Raises
+        ------
+        InvalidInputError
+            Nothing is to be smaller, or the loss cannot be measured.
+        ConflictError
+            The version is a copy itself.
+        """
+        return self.jobs.submit({"kind": "compress", "model": model, **options})
+
     def reproduce(self, model: str, version: int, keep: bool = False, timeout: float | None = None) -> Reproduction:
         """Train a version again from its own lineage, and compare the bits of all arrays.
 

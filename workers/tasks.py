@@ -17,6 +17,7 @@ from app.store.db import DATABASE_AWAY, reading, sessions
 from app.store.queue import GENERAL
 from workers import draining, job_memory, trial_rows
 from workers.appending import append_rows
+from workers.compressing import compress
 from workers.correcting import correct_labels
 from workers.evaluating import evaluate
 from workers.failing import explain, out_of_time
@@ -37,6 +38,7 @@ WORK: Mapping[str, Callable[[JobContext], None]] = {
     "trial": run_trial,
     "evaluate": evaluate,
     "predict": predict,
+    "compress": compress,
 }
 
 _log = structlog.get_logger("polymargin.worker")

@@ -15,6 +15,7 @@ from app.api.paths import V1
 from app.api.problems import responses
 from app.api.queued import queue_once
 from app.schemas.batch_predictions import BatchPredictRequest
+from app.schemas.compression import CompressRequest
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import Job, JobKind, JobLog, JobPatch, JobRequest, JobState, JobSteps, TrainRequest
 from app.schemas.pages import Page
@@ -26,7 +27,15 @@ router = APIRouter(prefix=f"{V1}/jobs", tags=["jobs"])
 
 _train = JsonBody(TrainRequest)
 _patch = JsonBody(JobPatch)
-_any = KindBody(TrainRequest, {"tune": TuneRequest, "evaluate": EvaluateRequest, "predict": BatchPredictRequest})
+_any = KindBody(
+    TrainRequest,
+    {
+        "tune": TuneRequest,
+        "evaluate": EvaluateRequest,
+        "predict": BatchPredictRequest,
+        "compress": CompressRequest,
+    },
+)
 
 
 @router.post(
@@ -38,7 +47,7 @@ _any = KindBody(TrainRequest, {"tune": TuneRequest, "evaluate": EvaluateRequest,
 )
 def submit_job(session: Db, response: Response, token: Once, body: Annotated[JobRequest, Depends(_any)]) -> Job:
     """Submit a job: `train` gives its model a new version when it has succeeded, `tune` the best of many, `evaluate`
-    measures a version, and `predict` lets one answer to a dataset."""
+    measures a version, `predict` lets one answer to a dataset, and `compress` gives one a smaller copy."""
     asked = "jobs", body.model_dump_json()
     return queue_once(session, response, token, asked, lambda: jobs.submit(session, body))
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.schemas.batch_predictions import BatchPredictRequest
+from app.schemas.compression import CompressRequest
 from app.schemas.datasets import CorrectionsRequest
 from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
@@ -27,6 +28,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     TrainRequest,
     TuneRequest,
     EvaluateRequest,
+    CompressRequest,
     BatchPredictRequest,
     KeyRequest,
     AliasTarget,

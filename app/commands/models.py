@@ -9,6 +9,7 @@ import orjson
 import typer
 
 from app.client import Polymargin
+from app.commands.copies import copy_facts
 from app.commands.output import Json, console, number, options_of, print_json, table
 from app.remote.errors import ClientError
 from app.schemas.predictions import (
@@ -63,9 +64,10 @@ def show(
         print_json(found)
         return
     values = found.model_dump(
-        mode="json", exclude={"request", "metrics", "levels", "params", "report"}, exclude_none=True
+        mode="json", exclude={"request", "metrics", "levels", "params", "report", "copy_of"}, exclude_none=True
     )
     values |= {f"params: {name}": value for name, value in found.params.items()}
+    values |= {} if found.copy_of is None else dict(copy_facts(found.copy_of))
     values |= {f"report: {name}": number(value) for name, value in found.report.items()}
     values |= {f"{part}: {name}": number(value) for part, all_ in found.metrics.items() for name, value in all_.items()}
     out = console(json)

@@ -21,12 +21,14 @@ def reproduce(transport: Transport, model: str, version: int, keep: bool, timeou
     Raises
     ------
     ClientError
-        The dataset or the label tree of the version is gone, or the version was trained elsewhere.
+        The dataset or the label tree of the version is gone, or the version is a copy or was trained elsewhere.
     JobFailedError, TimedOutError
         The job did not succeed.
     """
     models, jobs = Models(transport), Jobs(transport)
     found = models.version(model, version)
+    if found.copy_of is not None:
+        raise ClientError(f"Version {version} is a copy of version {found.copy_of.version}: reproduce that one")
     if found.dataset is None:
         raise ClientError(f"The dataset of version {version} was deleted: there is nothing to train on")
     if found.hierarchy_sha256 is not None and found.hierarchy is None:

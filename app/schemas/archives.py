@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
 
+from app.schemas.compression import CopyOf
 from app.schemas.deletions import MAX_NOTES
 from app.schemas.names import Name
 
@@ -62,6 +63,7 @@ class ArchivedVersion(BaseModel):
     gap: FiniteFloat | None
     violation: FiniteFloat | None
     seconds: FiniteFloat
+    copy_of: CopyOf | None = None
     report: dict[_Text, FiniteFloat]
     metrics: dict[_PartName, dict[_MetricName, FiniteFloat]]
     tags: dict[Name, _Text]

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
 
 from app.schemas.batch_predictions import BatchPredictRequest
+from app.schemas.compression import CompressRequest
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.job_options import MAX_JOB_TAGS, Priority, TagValue
 from app.schemas.names import Name
@@ -15,7 +16,7 @@ from app.schemas.training_data import TrainingData
 from app.schemas.tuning import TuneRequest
 
 JobState = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
-JobKind = Literal["import", "append", "correct", "train", "tune", "trial", "evaluate", "predict"]
+JobKind = Literal["import", "append", "correct", "train", "tune", "trial", "evaluate", "predict", "compress"]
 FINAL_STATES: frozenset[str] = frozenset({"cancelled", "succeeded", "failed"})
 
 
@@ -79,7 +80,7 @@ class TrainRequest(TrainingData):
         return path
 
 
-JobRequest = TrainRequest | TuneRequest | EvaluateRequest | BatchPredictRequest
+JobRequest = TrainRequest | TuneRequest | EvaluateRequest | BatchPredictRequest | CompressRequest
 
 
 def stored_request(stored: Mapping[str, Any]) -> TrainRequest:

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from app.schemas.archives import Origin
+from app.schemas.compression import CopyOf
 
 
 class Alias(BaseModel):
@@ -63,6 +64,9 @@ class ModelVersion(BaseModel):
     )
     aliases: list[str]
     origin: Origin | None = Field(default=None, description="Where it was trained, if it was imported from an archive.")
+    copy_of: CopyOf | None = Field(
+        default=None, description="Of a smaller copy: of which version, how, and what it was measured to lose."
+    )
     tags: dict[str, str] = Field(default={}, description="Names and values that people have given it.")
     notes: str = Field(default="", description="What people have written about it.")
     revision: int = Field(default=1, description="Of tags and notes: their ETag.")
@@ -106,4 +110,6 @@ class Model(BaseModel):
     versions: list[int] = Field(description="Newest first.")
     aliases: list[Alias]
     created_at: AwareDatetime
-    latest: ModelVersion | None
+    latest: ModelVersion | None = Field(
+        description="The newest that is no smaller copy; it answers where neither version nor alias is named."
+    )

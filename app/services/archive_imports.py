@@ -235,6 +235,7 @@ def register(session: Session, archive: Unpacked, name: str | None) -> ModelVers
                 path=path,
                 size_bytes=size,
                 origin=version.origin.model_dump(mode="json"),
+                copy_of=None if version.copy_of is None else version.copy_of.model_dump(mode="json"),
                 **{fact: getattr(version, fact) for fact in _FACTS},
             )
             model = name or version.origin.model

@@ -155,6 +155,8 @@ def _log_softmax(scores: Any) -> Any:
 
 
 def _scores(kind: str, X: Any, arrays: dict[str, Any], n_classes: int) -> Any:
+    # weights in half precision are widened: scipy multiplies by none
+    arrays = {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in arrays.items()}
     if kind == "pool":
         kinds = json.loads(bytes(arrays["kinds"]))
         members = [
@@ -185,6 +187,9 @@ def _scores(kind: str, X: Any, arrays: dict[str, Any], n_classes: int) -> Any:
         bias = float(arrays["bias"][0])
         return X[:, arrays["features"][: len(W) - (bias != 0)]] @ W[: len(W) - (bias != 0)] + bias * W[-1]
     if kind in ("linear", "linear_code", "taxonomy"):
+        if "W" not in arrays:  # most weights are zero
+            shape = (len(arrays["features"]), n_classes)
+            arrays["W"] = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape).toarray()
         return X[:, arrays["features"]] @ arrays["W"] + arrays.get("intercept", 0)
     raise ValueError(f"this script reads linear machines; a model of the kind {kind!r} is imported into Polymargin")
 

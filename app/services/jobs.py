@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput
 from app.schemas.batch_predictions import BatchPredictRequest
+from app.schemas.compression import CompressRequest
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.job_options import MAX_JOB_TAGS, OPTIONS
 from app.schemas.jobs import (
@@ -23,6 +24,7 @@ from app.schemas.texts import default_recipe
 from app.schemas.tuning import TuneRequest
 from app.services import append_sources, audit, job_logs, job_queue, queue_order, quotas, shown_jobs, slots, trial_jobs
 from app.services.batch_predictions import resolve_batch
+from app.services.compression import resolve_compression
 from app.services.evaluation_requests import resolve_evaluation
 from app.services.job_ends import fail_import
 from app.services.lookup import by_id, newest
@@ -72,6 +74,8 @@ def _queued(session: Session, request: JobRequest) -> tables.Job:
     if isinstance(request, BatchPredictRequest):
         dataset, meant = resolve_batch(session, request)
         return job_queue.enqueue(session, "predict", dataset.id, _stored(meant), request)
+    if isinstance(request, CompressRequest):
+        return _compress(session, request)
     if isinstance(request, TuneRequest):
         return _tune(session, request)
     return _train(session, request)
@@ -105,6 +109,13 @@ def _tune(session: Session, request: TuneRequest) -> tables.Job:
 def _evaluate(session: Session, request: EvaluateRequest) -> tables.Job:
     resolved = resolve_evaluation(session, request)
     row = job_queue.enqueue(session, "evaluate", resolved.dataset.id, _stored(resolved.request), request)
+    row.hierarchy_id = resolved.hierarchy_id
+    return row
+
+
+def _compress(session: Session, request: CompressRequest) -> tables.Job:
+    resolved, meant = resolve_compression(session, request)
+    row = job_queue.enqueue(session, "compress", resolved.dataset.id, _stored(meant), request)
     row.hierarchy_id = resolved.hierarchy_id
     return row
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from app.schemas.compression import CopyOf
 from app.schemas.models import ModelVersion
 
 # what the measures of a version are called there; the others go by their own names
@@ -95,12 +96,28 @@ def _training(version: ModelVersion) -> dict[str, object]:
 
 
 def _certificate(version: ModelVersion) -> str:
+    if version.copy_of is not None:
+        return _copy(version.copy_of)
     if version.gap is None:
         return "This method has no duality gap."
     state = "reached its tolerance" if version.converged else "ended above its tolerance"
     return (
         f"Training {state}: by its relative duality gap of {version.gap:.3g}, measured over all training rows, the "
         "objective is at most that share above the least possible."
+    )
+
+
+def _copy(copy: CopyOf) -> str:
+    half = "in half precision, " if copy.float16 else ""
+    of_source = (
+        "" if copy.gap is None else f" The relative duality gap of that version, {copy.gap:.3g}, is not its own."
+    )
+    return (
+        f"This is a smaller copy of version {copy.version} (SHA-256 `{copy.version_sha256}`), {half}with {copy.pruned} "
+        f"of {copy.weights} weights set to zero; it has no certificate.{of_source} On {copy.n_rows} rows (part "
+        f"{copy.part}) both answer first with the same label to {copy.agreement:.4%}; the error is {copy.error:.4g} in "
+        f"place of {copy.error_source:.4g} (95 % interval of the loss {copy.loss_low:.3g} to {copy.loss_high:.3g}, "
+        f"exact p of McNemar's test {copy.mcnemar.exact:.3g})."
     )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from app.schemas.archives import Origin
+from app.schemas.compression import CopyOf
 from app.schemas.models import Alias, Model, ModelVersion, Selection
 from app.schemas.pages import Page
 from app.services import audit
@@ -21,6 +22,8 @@ from app.store.files import files
 from solvers.core.stored_models import ModelError, stored_record
 
 V = tables.ModelVersion
+# a smaller copy takes nobody's place before an alias names it
+_LATEST = V.copy_of.is_not(None), V.number.desc()
 MAX_ALIASES = 1000
 
 # a measure of one level of a label tree is stored as its name and the level: f1_2
@@ -42,7 +45,7 @@ def page(session: Session, page_size: int = 100, page_token: str | None = None) 
 
 
 def version(session: Session, ref: str, number: int | None = None, alias: str | None = None) -> ModelVersion:
-    """One version by its number or by an alias; the latest where neither is given.
+    """One version by its number or by an alias; where neither is given, the latest that is no smaller copy.
 
     Raises
     ------
@@ -207,7 +210,7 @@ def _version(session: Session, model: tables.Model, number: int | None, alias: s
         query = query.join(tables.Alias, tables.Alias.version_id == V.id).where(tables.Alias.name == alias)
     elif number is not None:
         query = query.where(V.number == number)
-    row = session.scalars(query.order_by(V.number.desc()).limit(1)).one_or_none()
+    row = session.scalars(query.order_by(*_LATEST).limit(1)).one_or_none()
     if row is None:
         what = f"alias {alias!r:.80}" if alias is not None else "version" if number is None else f"version {number}"
         deleted = select(V.id).where(V.model_id == model.id, V.number == number, V.deleted_at.is_not(None))
@@ -220,9 +223,7 @@ def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
     ids = [row.id for row in rows]
     numbers: dict[str, list[int]] = defaultdict(list)
     latest: dict[str, str] = {}
-    query = (
-        select(V.model_id, V.number, V.id).where(V.model_id.in_(ids), V.deleted_at.is_(None)).order_by(V.number.desc())
-    )
+    query = select(V.model_id, V.number, V.id).where(V.model_id.in_(ids), V.deleted_at.is_(None)).order_by(*_LATEST)
     for model_id, number, version_id in session.execute(query):
         numbers[model_id].append(number)
         latest.setdefault(model_id, version_id)
@@ -234,7 +235,7 @@ def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
             id=row.id,
             name=row.name,
             owner=row.owner,
-            versions=numbers[row.id],
+            versions=sorted(numbers[row.id], reverse=True),
             aliases=[alias for _, alias in aliases[row.id]],
             created_at=moment(row.created_at),
             latest=newest_versions[latest[row.id]] if row.id in latest else None,
@@ -290,6 +291,7 @@ def show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list
             levels={part: found for part, values in metrics[row.id].items() if (found := _by_level(values))},
             aliases=aliases[row.id],
             origin=None if row.origin is None else Origin.model_validate(row.origin),
+            copy_of=None if row.copy_of is None else CopyOf.model_validate(row.copy_of),
             tags=row.tags or {},
             notes=row.notes or "",
             revision=row.revision,

@@ -46,6 +46,7 @@ class Facts:
     hierarchy_sha256: str | None = None
     report: dict[str, float] = field(default_factory=dict)
     origin: dict[str, Any] | None = None
+    copy_of: dict[str, Any] | None = None
 
 
 def add(session: Session, model: str, facts: Facts, metrics: Mapping[str, Mapping[str, float]]) -> int:

@@ -41,10 +41,8 @@ class SparseLinearModel(Model):
         return float(self.W.nnz / max(1, len(self.classes) * self.n_features))
 
     def smaller(self, prune: Prune, half: bool) -> "SparseLinearModel":
-        W = self.W.copy()
-        W.data, intercept = smaller_weights(W.data, self.intercept, prune, half)
-        W.data = W.data.astype(np.float32) if half else W.data
-        W.eliminate_zeros()
+        W = smaller_sparse(self.W, prune, half)
+        intercept = self.intercept if self.intercept is None or not half else self.intercept.astype(np.float32)
         return SparseLinearModel(self.classes, W, intercept, half)
 
     def with_last_as_intercept(self, value: float) -> "SparseLinearModel":
@@ -102,6 +100,15 @@ def smaller_weights(
     if largest > most:
         raise ValueError(f"a weight is {largest:.6g}; half precision ends at {most:.0f}: scale the features")
     return W.astype(np.float16), None if intercept is None else intercept.astype(np.float32)
+
+
+def smaller_sparse(W: sp.csr_matrix, prune: Prune, half: bool) -> sp.csr_matrix:
+    """As :func:`smaller_weights` of sparse ones, which stay float32 with the numbers of half precision."""
+    made = W.copy()
+    made.data = smaller_weights(W.data, None, prune, half)[0]
+    made.data = made.data.astype(np.float32) if half else made.data
+    made.eliminate_zeros()
+    return made
 
 
 def sparse_takes_less(W: AnyFloats, n_rows: int) -> bool:

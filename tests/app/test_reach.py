@@ -15,6 +15,7 @@ from app.client import Polymargin
 from app.commands.request_fields import flat_fields
 from app.remote.errors import ClientError
 from app.schemas.batch_predictions import BatchPredictRequest
+from app.schemas.compression import CompressRequest
 from app.schemas.datasets import CorrectionsRequest, ImportOptions, NewRows
 from app.schemas.deletions import RetentionRule, VersionPatch
 from app.schemas.evaluations import EvaluateRequest
@@ -223,6 +224,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     TrainRequest: ("train", {"kind": None, "params": "param"}),
     TuneRequest: ("tune", {"kind": None, "texts": "text"}),
     EvaluateRequest: ("evaluate", {"kind": None}),
+    CompressRequest: ("models compress", {"kind": None}),
     BatchPredictRequest: ("predict-dataset", {"kind": None, "format": "output", "tags": "tag"}),
     JobPatch: ("jobs change", {"tags": "tag"}),
     PredictRequest: ("predict", {"instances": "file"}),

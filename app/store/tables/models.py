@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, Integer, String, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, Integer, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.store.tables.base import Owned, Table
@@ -61,6 +61,8 @@ class ModelVersion(Table):
     notes: Mapped[str | None] = mapped_column(String)
     # of a version that was trained in another service
     origin: Mapped[dict[str, Any] | None]
+    # of a smaller copy: of which version, how, and at what loss
+    copy_of: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     # of tags and notes
     revision: Mapped[int] = mapped_column(Integer, default=1)
     # it can be brought back until a sweep removes the row

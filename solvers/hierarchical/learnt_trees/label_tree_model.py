@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from solvers.core.model import Contributions, Model
+from solvers.core.model import Contributions, Model, Prune
+from solvers.core.sparse_linear_model import smaller_sparse
 from solvers.hierarchical.learnt_trees.secants import hinge_secants, log_mean_exp, mean_secants
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Floats32, Ints32
@@ -31,12 +32,20 @@ class LabelTreeModel(Model):
         Smaller than the node; -1 of a root.
     label : int32 array, shape (n_nodes,)
         The class of a leaf; -1 of all other nodes.
+    half : bool
+        All weights are numbers of half precision, and are written so.
     """
 
     kind = "label_trees"
 
     def __init__(
-        self, classes: Sequence[str], W: sp.csr_matrix, intercept: Floats32, parent: Ints32, label: Ints32
+        self,
+        classes: Sequence[str],
+        W: sp.csr_matrix,
+        intercept: Floats32,
+        parent: Ints32,
+        label: Ints32,
+        half: bool = False,
     ) -> None:
         self.classes = tuple(classes)
         self.n_features = int(W.shape[0])
@@ -44,10 +53,15 @@ class LabelTreeModel(Model):
         self.intercept = intercept
         self.parent = parent
         self.label = label
+        self.half = half
 
     @property
     def nonzero_weights(self) -> float:
         return float(self.W.nnz / max(1, self.W.shape[0] * self.W.shape[1]))
+
+    def smaller(self, prune: Prune, half: bool) -> "LabelTreeModel":
+        W = smaller_sparse(self.W, prune, half)
+        return LabelTreeModel(self.classes, W, self.intercept, self.parent, self.label, half)
 
     def with_last_as_intercept(self, value: float) -> "LabelTreeModel":
         intercept = self.W[-1].toarray()[0] * np.float32(value)
@@ -101,7 +115,8 @@ class LabelTreeModel(Model):
         return path
 
     def arrays(self) -> dict[str, Array]:
-        weights = {"indptr": self.W.indptr, "indices": self.W.indices, "data": self.W.data}
+        data = self.W.data.astype(np.float16) if self.half else self.W.data
+        weights = {"indptr": self.W.indptr, "indices": self.W.indices, "data": data}
         return weights | {"intercept": self.intercept, "parent": self.parent, "label": self.label}
 
     @classmethod
@@ -112,7 +127,8 @@ class LabelTreeModel(Model):
         stored_arrays.require_within("label", label, -1, len(classes))
         stored_arrays.require_shape("label", label, n_nodes)
         stored_arrays.require_floats("intercept", intercept, n_nodes)
-        return cls(classes, stored_arrays.sparse(arrays, n_features, n_nodes), intercept, parent, label)
+        half = arrays["data"].dtype == np.float16
+        return cls(classes, stored_arrays.sparse(arrays, n_features, n_nodes), intercept, parent, label, half)
 
 
 @njit(cache=True, nogil=True)

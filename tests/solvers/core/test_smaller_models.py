@@ -12,6 +12,7 @@ from solvers.core.model import Model
 from solvers.core.sharded_linear_model import ShardedLinearModel
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.core.stored_models import load_model
+from solvers.hierarchical.learnt_trees.label_tree_model import LabelTreeModel
 from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.hierarchical.taxonomy_model import TaxonomyModel
 from solvers.labels.taxonomy import Taxonomy
@@ -44,6 +45,13 @@ def _models() -> list[Model]:
         LinearCodeModel(TREE.names, N_FEATURES, FEATURES, W, np.eye(N_CLASSES), INTERCEPT),
         PoolModel([linear, linear], np.array([0.5, 1.0])),
         SubtreeModel(TREE, taxonomy, "path"),
+        LabelTreeModel(
+            TREE.names,
+            sp.csr_matrix(sp.random(N_FEATURES, 1 + N_CLASSES, 0.5, random_state=2, dtype=np.float32)),
+            INTERCEPT.astype(np.float32).repeat(2)[: 1 + N_CLASSES],
+            np.array([-1, *[0] * N_CLASSES], np.int32),
+            np.arange(-1, N_CLASSES, dtype=np.int32),
+        ),
     ]
 
 
