@@ -120,6 +120,12 @@ PAGES = (
         ),
     ),
     Page(
+        "copies",
+        "What does a smaller copy save, and what does it lose?",
+        "Half precision and pruned weights of linear machines: bytes, microseconds a row, and answers that change.",
+        ("bench_smaller_copies",),
+    ),
+    Page(
         "trees",
         "How fast and how good are machines over a label tree?",
         "One label of a tree, and sets of labels.",
