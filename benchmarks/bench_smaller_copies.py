@@ -1,8 +1,9 @@
 """What do smaller copies of a model save, and what do they lose?
 
 A linear machine is trained on a set's rows but for a fifth, copied in half precision, with its least weights set to
-zero, or both, and read back from its files. Bytes of files and of memory, microseconds a row for one row and for a thousand at
-once (one thread, the best of some runs), the share of held-out rows with the same first label, and the errors.
+zero, or both, and read back from its files. Bytes of files and of memory, microseconds a row for one row and for a
+thousand at once (one thread, the best of some runs), the share of held-out rows with the same first label, and the
+errors.
 """
 
 import statistics
