@@ -99,7 +99,7 @@ def number(value: float | None, digits: int = 4) -> str:
         return f"{int(value):,}".replace(",", "\u202f")
     if abs(value) >= 10 ** (digits - 1) and abs(value) < 1e15:
         return f"{value:,.0f}".replace(",", "\u202f")
-    return f"{value:.{digits}g}"
+    return f"{value:#.{digits}g}".rstrip(".")
 
 
 def percent(value: float | None, digits: int = 1) -> str:

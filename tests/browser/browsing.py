@@ -86,12 +86,12 @@ def signed_in(page: Any, url: str, key: str) -> Any:
     return page
 
 
-def upload_noise(client: Polymargin, folder: Path) -> None:
-    """A dataset ``noise`` of texts whose labels are drawn without a look at them."""
+def upload_noise(client: Polymargin, folder: Path, name: str = "noise") -> None:
+    """A dataset of texts whose labels are drawn without a look at them."""
     draw, words = Random(0), [f"word{number}" for number in range(400)]
     rows = [{"text": " ".join(draw.choices(words, k=12)), "label": f"label{draw.randrange(20)}"} for _ in range(1500)]
     (folder / "noise.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    client.datasets.upload(folder / "noise.jsonl", "noise").wait()
+    client.datasets.upload(folder / "noise.jsonl", name).wait()
 
 
 def fill(service: Service, folder: Path) -> None:

@@ -1,5 +1,7 @@
 """What the playground tells of an answer, and what people tell it."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,3 +69,21 @@ def test_late_answers_stand_beside_those_to_rows_held_out(page: Any, client: Pol
     assert expected < found == 100.0
     card.locator(".chart[data-points]").wait_for()
     assert card.locator("figure").is_visible()
+
+
+def test_a_row_of_a_table_with_several_texts_is_asked_with_all_of_them(
+    page: Any, client: Polymargin, service: Service, tmp_path: Path
+) -> None:
+    file = tmp_path / "letters.csv"
+    rows = [("red apple", "a sweet fruit", "fruit"), ("green leek", "a long stalk", "vegetable")] * 20
+    file.write_text("subject,body,label,price\n" + "".join(f"{','.join(row)},{n}\n" for n, row in enumerate(rows)))
+    client.datasets.upload(file, "letters", text_columns=["subject", "body"], infer_columns=True).wait()
+    client.train("letters", "letters", "centroids").wait()
+    page.goto(f"{service.url}/playground?model=letters")
+    page.get_by_role("button", name="Take a row of its dataset").click()
+    page.get_by_text("All its texts stand in subject").wait_for()
+    record = json.loads(page.get_by_label("What it shall label").input_value())["record"]
+    assert set(record["subject"].split("\n")) in ({"red apple", "a sweet fruit"}, {"green leek", "a long stalk"})
+    label = "fruit" if "apple" in record["subject"] else "vegetable"
+    page.get_by_role("button", name="Predict").click()
+    page.locator("#answer").get_by_role("heading", name=label).wait_for()

@@ -10,6 +10,8 @@ const { id, final, kind } = page.dataset;
 const steps = [];
 const trials = [];
 const LONGEST_LOG = 500;
+// counted from 0 in the steps, and from 1 for people
+const COUNTED = ["trial", "member"];
 let best = null;
 let drawing = false;
 let stale = false;
@@ -22,6 +24,8 @@ function put(name, text) {
 }
 
 function show(job) {
+  // what the page says of the queue and of the start is not so any more
+  if (page.dataset.state === "queued" && job.state !== "queued") location.reload();
   const progress = job.progress ?? {};
   byId("state").replaceChildren(badge(job.state));
   put("phase", progress.phase ?? job.state);
@@ -35,7 +39,7 @@ function show(job) {
 function take(step) {
   steps.push(step);
   if (step.measures?.trial !== undefined && Object.keys(step.measures).length > 1) trials.push(step.measures);
-  const measures = Object.entries(step.measures ?? {}).map(([name, value]) => `${name} ${number(value)}`).join(", ");
+  const measures = Object.entries(step.measures ?? {}).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(COUNTED.includes(name) ? value + 1 : value)}`).join(", ");
   const cells = [step.number, step.seconds.toFixed(2), step.epoch, number(step.primal, 6), number(step.dual, 6), number(step.gap, 3)];
   const log = byId("log");
   log?.prepend(element(

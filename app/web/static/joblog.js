@@ -12,7 +12,7 @@ function row(line) {
   const fields = Object.entries(line.fields).map(([name, value]) => `${name}=${value}`).join(" ");
   const kind = { warning: "cancelling", error: "failed" }[line.level];
   return element("tr", {},
-    element("td", { class: "nowrap number" }, element("time", { datetime: line.at }, line.at.slice(11, 19))),
+    element("td", { class: "nowrap" }, element("time", { datetime: line.at }, line.at.slice(11, 19))),
     element("td", { class: "number" }, String(line.attempt)),
     element("td", {}, kind ? element("span", { class: `badge ${kind}` }, line.level) : line.level),
     element("td", {}, line.event.replaceAll("_", " ")),

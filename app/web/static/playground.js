@@ -71,9 +71,19 @@ async function example(dataset) {
   const { rows: [row] } = await get(`/datasets/${dataset}/rows?limit=1&offset=${Math.floor(Math.random() * n)}`);
   const features = { indices: (row.features ?? []).map(([index]) => index), values: (row.features ?? []).map(([, value]) => value) };
   const isText = row.text !== null && row.record === null;
+  let note = "";
+  if (row.record !== null && row.text !== null) {
+    const { columns } = await get(`/datasets/${dataset}/statistics?limit=1`);
+    const texts = columns.filter((each) => each.role === "text").map((each) => each.name);
+    // several were kept as one text, which a model reads as it reads them
+    if (!texts.some((name) => name in row.record)) {
+      row.record = { [texts[0]]: row.text, ...row.record };
+      note = ` All its texts stand in ${texts[0]}, one below the other, as models read them.`;
+    }
+  }
   form.elements.instance.value = isText ? row.text : JSON.stringify(row.record === null ? features : { record: row.record });
   form.elements.kind.value = isText ? "text" : "json";
-  answer.replaceChildren(element("p", { class: "muted" }, `Row ${number(row.row)} of the dataset; its label is ${row.label ?? (row.labels ?? []).join(", ")}.`));
+  answer.replaceChildren(element("p", { class: "muted" }, `Row ${number(row.row)} of the dataset; its label is ${row.label ?? (row.labels ?? []).join(", ")}.${note}`));
 }
 
 form.querySelector("[data-example]")?.addEventListener("click", (event) => example(event.target.dataset.example));

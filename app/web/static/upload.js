@@ -99,7 +99,7 @@ function told(error) {
   const box = faults(error);
   if (refused) {
     const page = element("a", { href: form.dataset.after + encodeURIComponent(refused.name) }, "the dataset's page");
-    box.append(element("p", {}, "Mend the file and upload it again: it takes the place of this one. Its faults stay on ", page, " until then."));
+    box.append(element("p", {}, "Mend the file, or what the form says of it, and upload it again: it takes the place of this one. Its faults stay on ", page, " until then."));
   }
   return box;
 }
@@ -126,6 +126,8 @@ form.addEventListener("submit", async (event) => {
     location.assign(form.dataset.after + encodeURIComponent(made.name));
   } catch (error) {
     form.querySelector("[data-faults]").replaceChildren(told(error));
+    // what may mend it is in sight
+    for (const each of form.querySelectorAll("details")) each.open = true;
     bar.hidden = true;
     said.textContent = "";
     button.disabled = false;
