@@ -107,7 +107,7 @@ def _write(
         "copy_of": {"version": source.number, "version_sha256": source.sha256, "request": context.lease.request},
         answer_reference.KEPT: None if expected is None else expected.kept(),
     }
-    made.report, made.record = data.loaded.model.report, data.loaded.model.record
+    made.record = data.loaded.model.record
     return made.save(store.path(path) / "model", lineage)
 
 
@@ -198,7 +198,6 @@ def _adding(
         path=path,
         sha256=sha256,
         size_bytes=size,
-        report=source.report or {},
         copy_of=told.model_dump(mode="json"),
         **{fact: getattr(source, fact) for fact in _SAME},
     )

@@ -79,6 +79,22 @@ def compare(
         for each in found.measures
     ]
     out.print(table(["measure", "a", "b", "a - b", f"{found.confidence:.0%} interval", "p"], rows))
+    params = [(name, *values) for name, *values in _differing(found)]
+    if params:
+        out.print(table(["differs", "a", "b"], params))
+    if found.labels:
+        each_label = [
+            (
+                each.label,
+                each.level or None,
+                each.support,
+                number(each.f1_a),
+                number(each.f1_b),
+                number(each.difference),
+            )
+            for each in found.labels
+        ]
+        out.print(table(["label", "level", "rows", "F1, a", "F1, b", "a - b"], each_label))
 
 
 @evaluations.command("list")
@@ -211,6 +227,12 @@ def _span(low: float | None, high: float | None) -> str | None:
 
 def _value(evaluation: Evaluation, name: str) -> str | None:
     return next((number(each.value) for each in evaluation.measures if (each.name, each.level) == (name, 0)), None)
+
+
+def _differing(found: Comparison) -> list[tuple[str, object, object]]:
+    """Method and parameters that are not the same."""
+    a, b = ({"solver": side.solver, **side.params} for side in (found.a, found.b))
+    return [(name, a.get(name), b.get(name)) for name in {**a, **b} if a.get(name) != b.get(name)]
 
 
 def _sides(found: Comparison) -> list[tuple[object, ...]]:

@@ -1,6 +1,6 @@
 """Evaluations: how well a version of a model does on a dataset, and whether another one does better."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
@@ -188,6 +188,8 @@ class Compared(BaseModel):
     model: str
     version: int
     version_sha256: str
+    solver: str
+    params: dict[str, Any] = Field(description="All parameters, the defaults included.")
     size_bytes: int = Field(description="Of the version's files.")
     microseconds_per_row: float | None = Field(
         default=None, description="As the evaluation has it; two are comparable if one machine was as idle for both."
@@ -216,6 +218,17 @@ class PairedMeasure(BaseModel):
     p_value: float = Field(description="Two-sided, by the bootstrap; never below 2 / (resamples + 1).")
 
 
+class ComparedLabel(BaseModel):
+    """How well both versions find a label."""
+
+    label: str
+    level: int = Field(description="Of the label tree, that below the top first; 0 without one.")
+    support: int = Field(description="Rows that have it.")
+    f1_a: float
+    f1_b: float
+    difference: float = Field(description="f1_a less f1_b.")
+
+
 class Comparison(BaseModel):
     """Two versions on the rows that both were evaluated on."""
 
@@ -227,6 +240,11 @@ class Comparison(BaseModel):
     n_rows: int
     mcnemar: McNemar
     measures: list[PairedMeasure]
+    labels: list[ComparedLabel] = Field(
+        default=[],
+        description="The twenty labels whose F1 differs the most, those first; none where it differs for no label, or "
+        "where the evaluations are not of the same rows.",
+    )
     resamples: int
     confidence: float
     seed: int

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import and_, func, select
+from sqlalchemy.orm import Session, aliased
 
 from app.errors import NotFound, Unavailable
-from app.schemas.evaluations import Compared, Comparison, McNemar, PairedMeasure, Part
+from app.schemas.evaluations import Compared, ComparedLabel, Comparison, McNemar, PairedMeasure, Part
 from app.services import dataset_versions, models
 from app.services.lookup import by_id, by_ref
 from app.services.turns import comparing
@@ -20,7 +20,7 @@ from app.store.db import reading
 from app.store.files import files
 from solvers.metrics.comparison import mcnemar, paired_bootstrap
 
-RESAMPLES = 10_000
+RESAMPLES, MOST_LABELS = 10_000, 20
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,8 @@ def _compare(
             model=names[version.model_id],
             version=version.number,
             version_sha256=version.sha256,
+            solver=version.solver,
+            params=version.params,
             size_bytes=version.size_bytes,
             microseconds_per_row=row.microseconds_per_row,
         )
@@ -91,6 +93,7 @@ def _compare(
     ]
     left, right = (_read(row) for row in pair)
     numbers, of_left, of_right = _common_rows(left, right)
+    same_rows = len(numbers) == len(left.numbers) == len(right.numbers)
     right_of = [rows.measures["error"][at] == 0 for rows, at in ((left, of_left), (right, of_right))]
     reported = [
         _paired(name, left.measures[name][of_left], right.measures[name][of_right], confidence, seed)
@@ -106,6 +109,7 @@ def _compare(
         n_rows=len(numbers),
         mcnemar=McNemar.model_validate(mcnemar(right_of[0], right_of[1])._asdict()),
         measures=[measure for measure in reported if measure is not None],
+        labels=_labels(session, pair[0].id, pair[1].id) if same_rows else [],
         resamples=RESAMPLES,
         confidence=confidence,
         seed=seed,
@@ -136,6 +140,26 @@ def right_answers(session: Session, a: str, b: str) -> tuple[NDArray[np.bool_], 
     left, right = (_read(row) for row in rows)
     _, of_left, of_right = _common_rows(left, right)
     return left.measures["error"][of_left] == 0, right.measures["error"][of_right] == 0
+
+
+def _labels(session: Session, a: str, b: str) -> list[ComparedLabel]:
+    """The labels of two evaluations of the same rows whose F1 differs the most."""
+    first, second = aliased(tables.EvaluationLabel), aliased(tables.EvaluationLabel)
+    same = and_(second.label == first.label, second.level == first.level)
+    difference = first.f1 - second.f1
+    query = (
+        select(first.label, first.level, first.support, first.f1, second.f1)
+        .join(second, same)
+        .where(first.evaluation_id == a, second.evaluation_id == b, first.support > 0, difference != 0)
+        .order_by(func.abs(difference).desc(), first.support.desc(), first.number)
+        .limit(MOST_LABELS)
+    )
+    with reading(session):
+        rows = session.execute(query).all()
+    return [
+        ComparedLabel(label=label, level=level, support=support, f1_a=f1_a, f1_b=f1_b, difference=f1_a - f1_b)
+        for label, level, support, f1_a, f1_b in rows
+    ]
 
 
 def _version(session: Session, side: Side) -> tables.ModelVersion:

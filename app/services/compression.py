@@ -32,7 +32,7 @@ def resolve_compression(session: Session, request: CompressRequest) -> tuple[Res
     version = models.version_row(session, request.model, request.version, request.alias, lock=True)
     name = by_id(session, tables.Model, version.model_id).name
     if version.copy_of is not None:
-        raise Conflict(f"version {version.number} is a copy of version {version.copy_of['version']}; copy that one")
+        raise Conflict(f"version {version.number} is a smaller copy itself; copy the version that it was made of")
     named = {"model": name, "version": version.number, "alias": None}
     if request.dataset is None:
         if version.dataset_id is None:

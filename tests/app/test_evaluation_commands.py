@@ -57,10 +57,18 @@ PAIRS = {
         {"label": "chemistry", "support": 30, "right": 28},
     ],
 }
-SIDE = {"evaluation": "e1", "model": "topics", "version": 3, "version_sha256": "0" * 64, "size_bytes": 2048}
+SIDE = {
+    "evaluation": "e1",
+    "model": "topics",
+    "version": 3,
+    "version_sha256": "0" * 64,
+    "size_bytes": 2048,
+    "solver": "auto",
+    "params": {"C": 1.0},
+}
 COMPARISON = {
     "a": SIDE,
-    "b": SIDE | {"version": 4, "evaluation": "e2"},
+    "b": SIDE | {"version": 4, "evaluation": "e2", "params": {"C": 0.25}},
     "dataset": "d1",
     "dataset_sha256": "0" * 64,
     "part": "test",
@@ -78,6 +86,7 @@ COMPARISON = {
             "p_value": 0.0002,
         }
     ],
+    "labels": [{"label": "odd", "level": 0, "support": 9, "f1_a": 0.5, "f1_b": 0.875, "difference": -0.375}],
     "resamples": 10000,
     "confidence": 0.95,
     "seed": 0,
@@ -114,6 +123,8 @@ COMMANDS = [
     (("evaluate", "topics", "papers", "--alias", "production", "--watch"), "0.0625 to 0.25", EVALUATION),
     (("compare", "topics", "3", "production"), "0.0213", COMPARISON),
     (("compare", "topics", "3", "production"), "-0.188 to -0.0625", COMPARISON),
+    (("compare", "topics", "3", "production"), "-0.375", COMPARISON),
+    (("compare", "topics", "3", "production"), "0.25", COMPARISON),
     (("evaluations", "list", "--model", "topics"), "0.125", {"items": [EVALUATION]}),
     (("evaluations", "show", "e1"), "1, as odd", EVALUATION),
     (("evaluations", "labels", "e1"), "physics", LABELS),

@@ -326,10 +326,22 @@ def test_versions_are_compared_on_the_rows_that_both_were_evaluated_on(
     assert measures["mrr"].difference == pytest.approx(due.difference)
     assert measures["mrr"].p_value == due.p_value
     assert measures["error"].a == pytest.approx(reported(first)["error"])
+    assert (found.a.params["C"], found.b.params["C"]) == (1.0, 1e-4)
+    assert found.a.solver == found.b.solver
+    tables_ = [evaluations.labels(session, id).labels for id in (first.id, second.id)]
+    of_a, of_b = ({each.label: each for each in table} for table in tables_)
+    moved = {label for label in of_a if of_a[label].f1 != of_b[label].f1}
+    assert moved
+    assert {each.label for each in found.labels} == moved
+    for each in found.labels:
+        assert (each.f1_a, each.f1_b, each.support) == (of_a[each.label].f1, of_b[each.label].f1, 30)
+    sizes = [abs(each.difference) for each in found.labels]
+    assert sizes == sorted(sizes, reverse=True)
     # test parts of other seeds have some rows in common
     evaluated(session, part="test", version=1)
     shared = comparisons.compare(session, Side("m", "1"), Side("m", "2"), part="test")
     assert 0 < shared.n_rows < 18
+    assert shared.labels == []
     evaluated(session, part="all", model="other")
     assert comparisons.compare(session, Side("m", "1"), Side("other", "1")).b.model == "other"
 
