@@ -103,6 +103,11 @@ class Settings(BaseSettings):
         description="By how much processes that run jobs give way to others of the machine, so that predictions beside "
         "them do not wait; 0: not at all.",
     )
+    compile_ahead: bool = Field(
+        default=True,
+        description="Whether `polymargin up` compiles the loops of all methods after its first start, at the lowest "
+        "priority of the processor: some minutes, after which no first job waits for a compiler.",
+    )
     checkpoint_seconds: float = Field(default=20.0, ge=0, description="Time between two checkpoints of a training job.")
     keep_checkpoints_seconds: float = Field(
         default=86400.0,

@@ -18,7 +18,7 @@ import httpx
 import redis
 from sqlalchemy.exc import DBAPIError
 
-from app import stop_signals
+from app import compile_ahead, stop_signals
 from app.config import settings
 from app.errors import Unauthenticated
 from app.services import keys, sign_ins, slots
@@ -123,6 +123,9 @@ def serving(
             for number in range(apis):
                 # those after the first are given connections once they listen
                 supervisor.start(_api(host, port, number, apis), lambda: _ready(url), START_SECONDS)
+            compiler = compile_ahead.compiler(home) if settings().compile_ahead else None
+            if compiler is not None:
+                supervisor.start(compiler, lambda: True, START_SECONDS)
             yield Service(url, supervisor)
         finally:
             supervisor.stop()

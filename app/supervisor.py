@@ -37,11 +37,14 @@ class Child:
     command : sequence of str
     stop_seconds : float
         Between SIGTERM and SIGKILL.
+    once : bool
+        It has a task of its own and ends: it is not started again, however it ended.
     """
 
     name: str
     command: Sequence[str]
     stop_seconds: float = 10.0
+    once: bool = False
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     quick_deaths: int = 0
@@ -122,7 +125,7 @@ class Supervisor:
         while not self._stopping.wait(_POLL_SECONDS):
             if self._reaper.poll() is not None:
                 self._replace_reaper()
-            for child in self._children:
+            for child in list(self._children):
                 self._attend(child)
 
     def stop(self) -> None:
@@ -145,6 +148,9 @@ class Supervisor:
         if status is None:
             return
         self._forget(child)
+        if child.once:
+            self._children.remove(child)
+            return
         quick = time.monotonic() - child.started_at < QUICK_DEATH_SECONDS
         child.quick_deaths = child.quick_deaths + 1 if quick else 0
         if child.quick_deaths >= MAX_QUICK_DEATHS:

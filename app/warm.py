@@ -1,5 +1,7 @@
 """``python -m app.warm``: compile the loops of every solver and of answers into numba's cache, on tiny problems."""
 
+import argparse
+import os
 import tempfile
 from pathlib import Path
 
@@ -13,11 +15,20 @@ from solvers.core.stored_models import load_model
 from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS
 
+FIRST = "auto"  # what is taken where no method is named; it tries several others
 
-def main() -> None:
-    """Train each solver on sparse and on dense rows, go on to another C, and answer with its stored model."""
+
+def main(note: Path | None = None, identity: str = "") -> None:
+    """Train each solver on sparse and on dense rows, go on to another C, and answer with its stored model.
+
+    Parameters
+    ----------
+    note : Path, optional
+        A file to which ``identity`` is written at the end.
+    identity : str
+    """
     load_loops()
-    for name, kind in SOLVERS.items():
+    for name, kind in sorted(SOLVERS.items(), key=lambda item: item[0] != FIRST):
         for problem in problems():
             solver = kind(kind.Params())
             *_, last = solver.steps(problem)
@@ -25,7 +36,9 @@ def main() -> None:
                 solver.at(2.0 * solver.params.C).rescaled(problem, last.state, solver.params.C)
             with tempfile.TemporaryDirectory() as folder:
                 answer(solver.model(problem, last.state), Path(folder) / "model")
-        print(f"compiled {name}")
+        print(f"compiled {name}", flush=True)
+    if note is not None:
+        note.write_text(identity)
 
 
 def problems() -> list[Problem]:
@@ -47,4 +60,9 @@ def answer(model: Model, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--niceness", type=int, default=0, help="give way to other processes by so much")
+    parser.add_argument("--note", nargs=2, metavar=("FILE", "IDENTITY"), help="write IDENTITY to FILE at the end")
+    arguments = parser.parse_args()
+    os.nice(arguments.niceness)
+    main(*(() if arguments.note is None else (Path(arguments.note[0]), arguments.note[1])))

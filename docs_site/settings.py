@@ -26,6 +26,8 @@ def shown_default(name: str, field: FieldInfo) -> str:
     default: Any = field.get_default(call_default_factory=True)
     if default is None or default == "":
         return "not set"
+    if isinstance(default, bool):
+        return f"`{default}`".lower()
     if isinstance(default, Path):
         return f"`{default}`".replace(str(Path.home()), "~")
     if isinstance(default, float):

@@ -37,7 +37,9 @@ def test_every_setting_says_what_it_means_and_what_it_is_by_default(name: str, f
     _, _, meaning, default, _ = (cell.strip() for cell in row.split("|"))
     assert meaning.endswith(".")
     value = getattr(field, "default", None)
-    if isinstance(value, int | float):
+    if isinstance(value, bool):
+        assert default == f"`{str(value).lower()}`"
+    elif isinstance(value, int | float):
         assert float(default.split()[0]) == value
 
 

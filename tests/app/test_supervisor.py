@@ -45,6 +45,22 @@ def test_a_child_that_dies_is_started_again(supervisor: Supervisor, said: list[s
     assert "killed by signal 9" in said[0]
 
 
+@pytest.mark.parametrize("command", [FAIL, (sys.executable, "-c", "")])
+def test_a_child_with_a_task_of_its_own_is_not_started_again(
+    supervisor: Supervisor, said: list[str], command: tuple[str, ...]
+) -> None:
+    child, other = Child("task", command, once=True), Child("sleeper", SLEEP)
+    supervisor.start(child, lambda: True, 10)
+    supervisor.start(other, lambda: True, 10)
+    watching = threading.Thread(target=supervisor.watch)
+    watching.start()
+    _until(lambda: supervisor._children == [other])
+    supervisor._stopping.set()
+    watching.join()
+    assert child.process is None
+    assert said == []
+
+
 def test_a_child_that_never_works_is_given_up_with_its_last_words(supervisor: Supervisor, said: list[str]) -> None:
     supervisor.start(Child("failing", FAIL), lambda: True, 10)
     with pytest.raises(SupervisorError, match=r"5 times in a row: no such luck \(log: .*failing\.log\)"):

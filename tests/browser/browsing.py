@@ -49,7 +49,12 @@ class Service:
 def begin(home: Path, *options: str) -> tuple[Service, subprocess.Popen[str]]:
     """Start a service on an empty data folder, with these options of ``polymargin up``, and wait until it is ready."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("POLYMARGIN_")}
-    environment |= {"POLYMARGIN_HOME": str(home), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    environment |= {
+        "POLYMARGIN_HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "200",
+        "POLYMARGIN_COMPILE_AHEAD": "0",
+    }
     command = [sys.executable, "-m", "app.cli", "up", "--port", "0", *options]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None

@@ -52,7 +52,8 @@ def running(home: Path, *arguments: str, **settings: str) -> Iterator[Running]:
 def clean_environment(**values: str) -> dict[str, str]:
     """The environment without settings of the service, with the repository importable from every folder."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POLYMARGIN_")}
-    return kept | {"PYTHONPATH": str(Path(__file__).parents[2])} | values
+    # each service would compile all methods beside the tests
+    return kept | {"PYTHONPATH": str(Path(__file__).parents[2]), "POLYMARGIN_COMPILE_AHEAD": "0"} | values
 
 
 def descendants(pid: int) -> set[int]:
