@@ -37,5 +37,6 @@ def compiler(home: Path) -> Child | None:
     note, wanted = home / NOTE, identity()
     if note.is_file() and note.read_text(errors="replace") == wanted:
         return None
-    command = [sys.executable, "-m", "app.warm", "--niceness", str(LOWEST_PRIORITY), "--note", str(note), wanted]
+    # imports take seconds, too
+    command = ["nice", "-n", str(LOWEST_PRIORITY), sys.executable, "-m", "app.warm", "--note", str(note), wanted]
     return Child("compiler", command, once=True)

@@ -1,7 +1,6 @@
 """``python -m app.warm``: compile the loops of every solver and of answers into numba's cache, on tiny problems."""
 
 import argparse
-import os
 import tempfile
 from pathlib import Path
 
@@ -61,8 +60,6 @@ def answer(model: Model, folder: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--niceness", type=int, default=0, help="give way to other processes by so much")
     parser.add_argument("--note", nargs=2, metavar=("FILE", "IDENTITY"), help="write IDENTITY to FILE at the end")
     arguments = parser.parse_args()
-    os.nice(arguments.niceness)
     main(*(() if arguments.note is None else (Path(arguments.note[0]), arguments.note[1])))
