@@ -27,6 +27,10 @@ def boost(task: Problem, name: str, seed: int = 0, **params):
     return SOLVERS["multiboost_cw"](parse_params("multiboost_cw", given | params), seed=seed)
 
 
+# those that are trained for long are tried once quickly
+some = pytest.mark.parametrize("name", ["one_vs_rest", "spoc", pytest.param("lee_lin_wahba", marks=pytest.mark.slow)])
+
+
 @pytest.mark.parametrize("name", BASES)
 def test_a_machine_learns_the_signs_of_its_channel_by_their_weights(name):
     problem = small(n=60)
@@ -66,7 +70,7 @@ def test_weights_of_any_size_are_taken():
     assert found.values[0] > 0
 
 
-@pytest.mark.parametrize("name", BASES)
+@some
 @pytest.mark.parametrize("slices", [1, 1 << 40])
 def test_a_resumed_run_repeats_the_uninterrupted_one_even_from_within_a_round(name, slices, monkeypatch):
     monkeypatch.setattr(solvers.boosting.weak_learners.binary_machines, "SLICE_PRODUCTS", slices)
@@ -80,7 +84,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one_even_from_within_a_round(na
             np.testing.assert_array_equal(last.state[key], array, err_msg=key)
 
 
-@pytest.mark.parametrize("name", BASES)
+@some
 def test_the_committee_scores_as_in_training_on_disk_and_off(name, tmp_path):
     problem = small(n=60, k=3)
     method = boost(problem, name)

@@ -34,9 +34,10 @@ def all_values(bins: Bins, u: np.ndarray) -> np.ndarray:
     return np.array(columns).T
 
 
-@pytest.mark.parametrize("fine", [False, True])
 @pytest.mark.parametrize("m", [1, 5, 16, 37])
-@pytest.mark.parametrize("limit", [None, 4])
+@pytest.mark.parametrize(
+    ("limit", "fine"), [(None, False), pytest.param(None, True, marks=pytest.mark.slow), (4, False), (4, True)]
+)
 def test_the_best_stump_is_the_best_of_all(limit, m, fine):
     X = mixed(300)
     stumps = Stumps(Bins.of(X, limit), Bins.of(X, limit))

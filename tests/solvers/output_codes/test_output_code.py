@@ -89,7 +89,9 @@ def test_every_flat_method_trains_columns(base):
     np.testing.assert_allclose(model.score_one(problem.X[5].indices, problem.X[5].data), F[5], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("base", ["weston_watkins", "lee_lin_wahba", "one_vs_rest", "spoc"])
+@pytest.mark.parametrize(
+    "base", ["weston_watkins", pytest.param("lee_lin_wahba", marks=pytest.mark.slow), "one_vs_rest", "spoc"]
+)
 def test_columns_are_trained_as_if_alone_on_the_examples_that_take_part(base, monkeypatch):
     monkeypatch.setattr(training, "DENSE", 2.0)
     problem, code = small(n=80), make("sparse_random", 5)

@@ -152,7 +152,8 @@ def test_independent_shards_report_their_bounds_and_keep_every_dual_variable():
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux alone counts the most memory anew")
-@pytest.mark.parametrize("machine", ["weston_watkins", pytest.param("one_vs_rest", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", ["weston_watkins", "one_vs_rest"])
 def test_a_shards_process_holds_what_was_forecast_within_a_tenth(machine):
     held, forecast = most_held(machine, n=30_000, d=60_000, k=400)
     assert held == pytest.approx(forecast, rel=0.1)

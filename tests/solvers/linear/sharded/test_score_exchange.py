@@ -92,7 +92,7 @@ def assembled(problem, shards, at=-1):
     return W
 
 
-@pytest.mark.parametrize("inner_passes", [False, True])
+@pytest.mark.parametrize("inner_passes", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_bits_do_not_depend_on_threads(name, inner_passes):
     problem = text(n=200)
@@ -158,7 +158,7 @@ def test_the_dual_rises_at_every_batch_however_large(name, size, monkeypatch):
     assert duals[-1] > 1.5 * duals[0]
 
 
-@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("size", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, size, monkeypatch):
     monkeypatch.setattr(solvers.linear.sharded.training, "SLICE_PRODUCTS", 20_000)

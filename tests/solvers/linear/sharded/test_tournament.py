@@ -37,7 +37,10 @@ def in_shards(solver, problem, size, states=None, kind="weights"):
     return run_shards(size, work)
 
 
-@pytest.mark.parametrize(("size", "k"), [(1, 19), (2, 19), (3, 19), (4, 7)])
+@pytest.mark.parametrize(
+    ("size", "k"),
+    [(1, 19), pytest.param(2, 19, marks=pytest.mark.slow), (3, 19), pytest.param(4, 7, marks=pytest.mark.slow)],
+)
 def test_any_number_of_shards_reaches_the_objective_of_scores_and_agrees_on_all_but_the_weights(size, k):
     # of 8 half-shards of 7 classes, one has none, and leaves the others without a partner
     problem, solver = text(n=120, k=k), machine(tol=1e-2)
