@@ -54,6 +54,7 @@ def test_a_text_is_labelled_with_the_shortest_module_that_shows_it(rows: list[tu
     assert label_of[inspect.cleandoc(str(hmean.__doc__))] == "scipy.stats"
 
 
+@pytest.mark.slow
 def test_another_process_finds_the_same_texts_in_the_same_order(rows: list[tuple[str, str]]) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": "1234", "PYTHONPATH": str(Path(__file__).parents[2])}
     output = subprocess.run([sys.executable, "-c", DIGEST], env=environment, capture_output=True, text=True, check=True)

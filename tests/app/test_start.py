@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.slow
 def test_a_start_imports_nothing_that_only_imports_of_data_need() -> None:
     heavy = {"scipy.stats", "sklearn", "matplotlib", "onnx", "rdflib", "alembic"}
     script = f"import sys, app.server, app.main; print(sorted({heavy!r} & set(sys.modules)))"

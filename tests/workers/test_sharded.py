@@ -94,7 +94,7 @@ def is_clean(database: Database, redis_server: Any, id: str) -> None:
     ("solver", "bias", "exchange"),
     [
         ("weston_watkins", 0.0, None),
-        ("weston_watkins", 1.0, "weights"),
+        pytest.param("weston_watkins", 1.0, "weights", marks=pytest.mark.slow),
         pytest.param("crammer_singer", 1.0, None, marks=pytest.mark.slow),
         ("one_vs_rest", 1.0, None),
         ("lee_lin_wahba", 1.0, None),
@@ -182,7 +182,7 @@ def test_steps_report_what_was_exchanged(database: Database, submit: Callable[..
     assert steps[-1].gap <= 1e-3
 
 
-@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_job_goes_on_from_the_last_checkpoint_of_all_shards_in_as_many_pools_as_there_are(
     database: Database, submit: Callable[..., str], interrupt: Any, monkeypatch: Any, configure: Any, size: int
 ) -> None:

@@ -34,7 +34,7 @@ def test_who_has_not_signed_in_is_asked_to(path: str, app: FastAPI) -> None:
             assert answer.headers["location"] == f"/sign-in?next={quote(url, safe='')}"
 
 
-@pytest.mark.parametrize("role", ["viewer", "editor", "admin"])
+@pytest.mark.parametrize("role", [pytest.param("viewer", marks=pytest.mark.slow), "editor", "admin"])
 def test_a_role_sees_the_buttons_that_it_may_press_and_no_other(
     role: str, app: FastAPI, models: TestClient, secrets: dict[str, str]
 ) -> None:

@@ -54,7 +54,7 @@ def test_no_route_answers_without_a_key_or_with_a_wrong_one(app: FastAPI, secret
                     problem(answer, 401, "unauthenticated")
 
 
-@pytest.mark.parametrize("role", ["viewer", "editor"])
+@pytest.mark.parametrize("role", [pytest.param("viewer", marks=pytest.mark.slow), "editor"])
 def test_no_route_answers_a_role_that_is_too_low(role: str, app: FastAPI, secrets: dict[str, str]) -> None:
     with TestClient(app, headers=bearer(secrets[role])) as client:
         refused = 0

@@ -1,5 +1,6 @@
 """What the dashboard draws, as files."""
 
+import pytest
 from asking import TestClient, problem
 from test_evaluations_api import evaluate
 from working import train
@@ -7,6 +8,7 @@ from working import train
 URL = "/api/v1/figures"
 
 
+@pytest.mark.slow
 def test_every_chart_of_the_pages_is_had_as_svg_and_png(models: TestClient) -> None:
     train(models, "letters", "sure", solver="auto", params={"candidates": [{"solver": "centroids"}], "folds": 2})
     evaluation = evaluate(models, model="sure", dataset="letters", part="all")

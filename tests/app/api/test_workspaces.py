@@ -143,6 +143,7 @@ def test_no_page_shows_what_another_workspace_has(
         assert stranger.get(f"/{path}").status_code == 404, path
 
 
+@pytest.mark.slow
 def test_what_another_workspace_has_is_told_by_no_route_from_what_is_not_there(
     app: FastAPI, models: TestClient, things: dict[str, str], stranger: TestClient
 ) -> None:

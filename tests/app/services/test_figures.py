@@ -7,7 +7,9 @@ from app.services import figures
 from app.services.codes import Code
 
 
-@pytest.mark.parametrize("shape", [(2, 1), (90, 10), pytest.param((300, 500), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "shape", [(2, 1), *(pytest.param(large, marks=pytest.mark.slow) for large in [(90, 10), (300, 500)])]
+)
 def test_codes_of_any_size_have_a_picture(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
     labels = tuple(f"label {r}" for r in range(shape[0]))

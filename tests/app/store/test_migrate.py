@@ -43,6 +43,7 @@ def test_a_file_of_an_earlier_version_learns_to_shrink_and_keeps_its_rows(tmp_pa
         assert connection.execute("SELECT number FROM before").fetchall() == [(7,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_processes_that_start_at_once_all_find_the_newest_schema(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest

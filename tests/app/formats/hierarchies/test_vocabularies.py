@@ -227,7 +227,7 @@ def test_claml_classes_have_names_from_their_preferred_rubrics(tmp_path: Path) -
     assert found.read_as == {"modifiers": "1, not expanded"}
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+@pytest.mark.parametrize("pack", [gzip.compress, pytest.param(lzma.compress, marks=pytest.mark.slow)])
 def test_a_compressed_file_is_read_as_it_is_unpacked(tmp_path: Path, pack: object) -> None:
     path = tmp_path / "packed"
     path.write_bytes(pack(SKOS.encode()))  # type: ignore[operator]
