@@ -210,6 +210,7 @@ def test_a_job_goes_on_from_the_last_checkpoint_of_all_shards_in_as_many_pools_a
     np.testing.assert_array_equal(model.gathered().W, whole.gathered().W)
 
 
+@pytest.mark.slow
 def test_shards_do_not_resume_a_checkpoint_of_another_state_format_and_start_afresh(
     database: Database, submit: Callable[..., str], interrupt: Any, monkeypatch: Any, configure: Any
 ) -> None:
@@ -268,7 +269,7 @@ def test_two_jobs_at_once_take_their_slots_one_after_the_other(
     database: Database, submit: Callable[..., str], redis_server: Any
 ) -> None:
     with pools(database, 2):
-        ids = [submit(f"m{i}", max_epochs=20, tol=1e-6) for i in range(2)]
+        ids = [submit(f"m{i}", max_epochs=20, tol=1e-6, dtype="float32") for i in range(2)]
 
         def until_done(id: str) -> None:
             while shown(database, id).state == "queued":

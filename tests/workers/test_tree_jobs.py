@@ -47,7 +47,8 @@ def _trained(session: Session, **changes: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("solver", "params"), [("orthogonal_transfer", {}), ("tree_loss", {}), ("transfer", {"kernel": "rbf", "C": 2.0})]
+    ("solver", "params"),
+    [("orthogonal_transfer", {}), ("tree_loss", {}), ("transfer", {"kernel": "rbf", "C": 2.0, "tol": 1e-5})],
 )
 def test_a_model_along_a_tree_is_that_of_the_library_with_measures_of_each_level(
     solver: str,

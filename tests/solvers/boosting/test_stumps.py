@@ -36,7 +36,8 @@ def all_values(bins: Bins, u: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("m", [1, 5, 16, 37])
 @pytest.mark.parametrize(
-    ("limit", "fine"), [(None, False), pytest.param(None, True, marks=pytest.mark.slow), (4, False), (4, True)]
+    ("limit", "fine"),
+    [*(pytest.param(None, fine, marks=pytest.mark.slow) for fine in (False, True)), (4, False), (4, True)],
 )
 def test_the_best_stump_is_the_best_of_all(limit, m, fine):
     X = mixed(300)

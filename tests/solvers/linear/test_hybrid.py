@@ -60,12 +60,20 @@ def many(k: int = 60) -> Problem:
     return Problem.check(X, np.concatenate([np.arange(k), rng.integers(k, size=400 - k)]))
 
 
+# from the tenth epoch on there are conjugate gradients, whose compilation for lists takes long
 @methods
-@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("dtype", "epochs"),
+    [
+        ("float32", 9),
+        pytest.param("float32", 25, marks=pytest.mark.slow),
+        pytest.param("float64", 25, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("n_hot", [0, 5])
-def test_which_features_are_dense_changes_no_bit(name, dtype, n_hot, hot):
+def test_which_features_are_dense_changes_no_bit(name, dtype, epochs, n_hot, hot):
     problem = many()
-    params = {"tol": 1e-5, "dtype": dtype, "max_epochs": 25, "bias": 1.0}
+    params = {"tol": 1e-5, "dtype": dtype, "max_epochs": epochs, "bias": 1.0}
     dense, expected = trained(name, problem, **params)
     hot(n_hot)
     steps, model = trained(name, problem, **params)
@@ -110,6 +118,7 @@ CLAIMS = [
 ]
 
 
+@pytest.mark.slow
 @methods
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.__name__)
 def test_what_every_method_promises_holds_with_lists_too(name, claim, hot):
@@ -117,6 +126,7 @@ def test_what_every_method_promises_holds_with_lists_too(name, claim, hot):
     claim(name)
 
 
+@pytest.mark.slow
 @methods
 @precisions
 @pytest.mark.parametrize("C", [1e-8, 1e8])
