@@ -210,8 +210,8 @@ class RelativeMargins(Machine[A], LinearShards):
         return self.ascent.shares(problem, state)
 
     def started(self, problem: Problem, shares: sp.csr_matrix) -> State:
-        layout = self._loss.layout(problem)
-        if isinstance(layout, HybridLayout) and layout.n_hot < len(layout.features):
+        shape = problem.X, problem.n_classes, precision(self.params), self.params.memory_mb
+        if not DenseLayout.suits(problem.X) and HybridLayout.takes_lists(*shape):
             raise ProblemError("weights in lists of classes cannot be made from dual variables: train from the start")
         return warm_state(shares)
 

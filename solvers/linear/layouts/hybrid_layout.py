@@ -71,6 +71,16 @@ class HybridLayout(SparseLayout):
             n_entries = min(n_entries, allowed // (4 * dtype.itemsize))
         return cls(rows, features, full, listed, n_classes, dtype, n_hot, n_entries, memory_mb)
 
+    @classmethod
+    def takes_lists(cls, X: sp.csr_matrix, n_classes: int, dtype: np.dtype[Any], memory_mb: int | None) -> bool:
+        """Whether :meth:`within` leaves features without a dense row; of few classes told without arranging rows."""
+        if n_classes > DENSE_CLASSES:
+            layout = cls.within(X, n_classes, dtype, memory_mb)
+            return layout.n_hot < len(layout.features)
+        used = np.count_nonzero(np.bincount(X.indices, minlength=X.shape[1]))
+        lines = -(-n_classes // (ALIGNMENT // dtype.itemsize))
+        return bool(used * lines * ALIGNMENT > DENSE_SHARE * limit_bytes(memory_mb))
+
     def weights(self) -> Weights:
         return self._zeros(self.n_hot, self.n_entries)
 

@@ -278,3 +278,13 @@ def test_a_sparse_model_is_the_multiple_that_its_certificate_is_of(name, hot):
     *_, last = method.steps(many())
     once, twice = (method.model(many(), last.state | {"scale": np.array([s])}).W for s in (1.0, 2.0))
     np.testing.assert_array_equal(twice.toarray(), 2.0 * once.toarray())
+
+
+@pytest.mark.parametrize(("memory_mb", "n_classes"), [(None, 3), (1, 3), (1, 4000), (1, 9000), (None, 9000)])
+def test_whether_weights_take_lists_is_told_as_the_layout_has_it(memory_mb: int | None, n_classes: int) -> None:
+    X = sp.csr_matrix(sp.random(60, 300, 0.05, format="csr", random_state=0))
+    layout = HybridLayout.within(X, n_classes, np.dtype(np.float32), memory_mb)
+    told = HybridLayout.takes_lists(X, n_classes, np.dtype(np.float32), memory_mb)
+    assert told == (layout.n_hot < len(layout.features))
+    if n_classes < 9000:
+        assert told == (memory_mb == 1 and n_classes == 4000)
