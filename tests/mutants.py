@@ -238,8 +238,8 @@ MUTANTS = (
     mutant(
         "the last of a page stands on the next one too",
         "app/services/lookup.py",
-        "table.id < _id_of(page_token)",
-        "table.id <= _id_of(page_token)",
+        "by < _id_of(page_token)",
+        "by <= _id_of(page_token)",
         f"{KEYS}::test_pages_follow_one_another",
     ),
     mutant(

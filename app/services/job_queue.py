@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app import tracing
 from app.schemas.job_options import JobOptions
 from app.schemas.jobs import JobKind
+from app.services import job_tags
 from app.services.queue_order import level_of
 from app.store import tables
 from app.store.db import db_now, new_id, writing
@@ -42,6 +43,8 @@ def enqueue(
     )
     session.add(job)
     session.flush()
+    if job.tags:
+        job_tags.write(session, job, job.tags)
     return job
 
 

@@ -22,7 +22,18 @@ from app.schemas.jobs import (
 from app.schemas.pages import Page
 from app.schemas.texts import default_recipe
 from app.schemas.tuning import TuneRequest
-from app.services import append_sources, audit, job_logs, job_queue, queue_order, quotas, shown_jobs, slots, trial_jobs
+from app.services import (
+    append_sources,
+    audit,
+    job_logs,
+    job_queue,
+    job_tags,
+    queue_order,
+    quotas,
+    shown_jobs,
+    slots,
+    trial_jobs,
+)
 from app.services.batch_predictions import resolve_batch
 from app.services.compression import resolve_compression
 from app.services.evaluation_requests import resolve_evaluation
@@ -140,12 +151,11 @@ def page(
         query = query.where(trial_jobs.in_state(state))
     if kind is not None:
         query = query.where(tables.Job.kind == kind)
+    by = None if tag is None else tables.JobTag.job_id
     if tag is not None:
-        name, sign, value = tag.partition("=")
-        found = tables.Job.tags[name].as_string()
-        query = query.where(found == value if sign else found.is_not(None))
+        query = job_tags.having(query, tag)
     with reading(session):
-        rows, token = newest(session, tables.Job, query, page_size, page_token)
+        rows, token = newest(session, tables.Job, query, page_size, page_token, by)
         return Page[Job](items=shown_jobs.every(session, rows), next_page_token=token)
 
 
@@ -174,6 +184,8 @@ def change(session: Session, id: str, patch: JobPatch) -> Job:
             after["priority"] = queue_order.level_of(patch.priority)
             trial_jobs.set_priority(session, id, queue_order.level_of(patch.priority))
         _set(session, id, **after)
+        if patch.tags:
+            job_tags.write(session, row, tags)
         row = _locked(session, id)
         audit.changed(session, row, before, after)
         return shown_jobs.one(session, row)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import Select, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.orm.interfaces import ORMOption
 
 from app.errors import Forbidden, InvalidInput, Item, NotFound
@@ -63,9 +63,16 @@ def by_id(session: Session, table: type[Row], id: str) -> Row:
 
 
 def newest(
-    session: Session, table: type[Row], query: Select[Any], page_size: int, page_token: str | None
+    session: Session,
+    table: type[Row],
+    query: Select[Any],
+    page_size: int,
+    page_token: str | None,
+    id: InstrumentedAttribute[str] | None = None,
 ) -> tuple[Sequence[Row], str | None]:
     """Up to ``page_size`` rows of ``query`` by falling id, and the token of the following page.
+
+    ``id`` is by default the table's; a query that joins another table by it is fast by the column whose index it uses.
 
     Raises
     ------
@@ -74,9 +81,10 @@ def newest(
     """
     if not 1 <= page_size <= MAX_PAGE:
         raise InvalidInput(f"page_size is {page_size}; 1 to {MAX_PAGE} was expected")
+    by = table.id if id is None else id
     if page_token:
-        query = query.where(table.id < _id_of(page_token))
-    rows = list(session.scalars(query.order_by(table.id.desc()).limit(page_size + 1)))
+        query = query.where(by < _id_of(page_token))
+    rows = list(session.scalars(query.order_by(by.desc()).limit(page_size + 1)))
     more = len(rows) > page_size
     return rows[:page_size], _token_of(rows[page_size - 1].id) if more else None
 

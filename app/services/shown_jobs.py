@@ -6,8 +6,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.schemas.jobs import Job, JobResult, Progress, QueuePlace
-from app.schemas.problems import ProblemDocument
+from app.schemas.jobs import Job, QueuePlace
 from app.services import queue_order, queue_places, trial_jobs
 from app.services.lookup import moment, moment_or_none
 from app.store import tables
@@ -48,31 +47,24 @@ def _show(row: tables.Job, place: QueuePlace | None, trials: tuple[int, int] | N
         worker=row.worker,
         progress=_progress(row, trials, now),
         result=None if row.result is None else _result(row.result),
-        error=None if row.error is None else ProblemDocument.model_validate(row.error),
+        error=row.error,
         created_at=moment(row.created_at),
         started_at=moment_or_none(row.started_at),
         finished_at=moment_or_none(row.finished_at),
     )
 
 
-def _result(stored: dict[str, Any]) -> JobResult:
-    result = JobResult.model_validate(stored)
+def _result(stored: dict[str, Any]) -> Any:
     # jobs of earlier versions made one version, and named that alone
-    return (
-        result
-        if result.version is None or result.versions
-        else result.model_copy(update={"versions": [result.version]})
-    )
+    version = stored.get("version")
+    return stored if version is None or stored.get("versions") else {**stored, "versions": [version]}
 
 
-def _progress(row: tables.Job, trials: tuple[int, int] | None, now: float) -> Progress | None:
-    if row.progress is None:
-        return None
-    progress = Progress.model_validate(row.progress)
-    if trials is None:
-        return progress
+def _progress(row: tables.Job, trials: tuple[int, int] | None, now: float) -> Any:
+    if row.progress is None or trials is None:
+        return row.progress
     n, done = trials
     eta = None
     if done and row.started_at is not None:
         eta = (now - row.started_at) * (n - done) / done
-    return progress.model_copy(update={"fraction": done / n, "eta_seconds": eta, "trials": n, "trials_done": done})
+    return {**row.progress, "fraction": done / n, "eta_seconds": eta, "trials": n, "trials_done": done}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from app.schemas.jobs import FINAL_STATES
 from app.store import tables
@@ -29,9 +29,9 @@ def waits(job: Any = J) -> ColumnElement[bool]:
     return and_(job.kind == "tune", unfinished.scalar_subquery().is_not(None))
 
 
-def parked() -> ColumnElement[bool]:
-    """Whether a tuning has left its work to trials."""
-    return and_(J.kind == "tune", J.state == "queued", J.progress["phase"].as_string() == PHASE)
+def parked(job: Any = J) -> ColumnElement[bool]:
+    """Whether a tuning has left its work to trials; ``job`` has the columns of jobs."""
+    return and_(job.kind == "tune", job.state == "queued", job.progress["phase"].as_string() == PHASE)
 
 
 def is_parked(row: tables.Job) -> bool:
@@ -43,7 +43,10 @@ def in_state(*states: str) -> ColumnElement[bool]:
     """Whether a job is in one of the states as they are shown; no trials."""
     kept: ColumnElement[bool] = J.state.in_(states)
     if "running" in states and "queued" not in states:
-        kept = or_(kept, parked())
+        # looked up by themselves, as no index is used for what is on one side of an OR alone
+        job = aliased(J)
+        of_these = job.state.in_([*states, "queued"])
+        kept = J.id.in_(select(job.id).where(of_these, or_(job.state.in_(states), parked(job))))
     elif "queued" in states and "running" not in states:
         kept = and_(kept, ~parked())
     return and_(J.parent_id.is_(None), kept)

@@ -17,6 +17,7 @@ class Job(Owned, Table):
         Index("ix_jobs_workspace_id", "workspace", "id"),
         Index("ix_jobs_parent_id", "parent_id"),
         Index("ix_jobs_workspace_state_id", "workspace", "state", "id"),
+        Index("ix_jobs_workspace_kind_id", "workspace", "kind", "id"),
         Index("ix_jobs_queue_state_finished", "queue", "state", "finished_at"),
         # what is taken next of each key
         Index("ix_jobs_next", "queue", "state", "priority", "workspace", "owner", "created_at", "id"),
@@ -36,6 +37,7 @@ class Job(Owned, Table):
     request: Mapped[dict[str, Any]]
     # higher ones are taken first: -1, 0 or 1
     priority: Mapped[int] = mapped_column(Integer, default=0)
+    # as they are shown; JobTag is what jobs are found by
     tags: Mapped[dict[str, Any] | None]
     # seconds from the first start
     time_limit: Mapped[float | None]
@@ -55,6 +57,21 @@ class Job(Owned, Table):
     created_at: Mapped[float]
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
+
+
+class JobTag(Table):
+    """One tag of a job; ``workspace`` is the job's, so that those of others cost nothing."""
+
+    __tablename__ = "job_tags"
+    __table_args__ = (
+        Index("ix_job_tags_name", "workspace", "name", "job_id"),
+        Index("ix_job_tags_value", "workspace", "name", "value", "job_id"),
+    )
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), primary_key=True)
+    value: Mapped[str] = mapped_column(String(200))
+    workspace: Mapped[str] = mapped_column(String(128))
 
 
 class JobLogLine(Table):
