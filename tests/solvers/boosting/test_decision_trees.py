@@ -72,12 +72,14 @@ def test_a_tree_is_grown_by_the_best_stump_of_each_node(depth, m, store):
         assert found.values[j] == pytest.approx(u[j] @ said)
 
 
+# bins are told by one byte, or by two where there are more than 256
+@pytest.mark.parametrize("n", [240, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("store", STORES)
-def test_threads_change_no_bit(store, monkeypatch):
+def test_threads_change_no_bit(store, n, monkeypatch):
     monkeypatch.setattr("solvers.boosting.weak_learners.stumps.PIECE", 100)
     monkeypatch.setattr("solvers.boosting.weak_learners.decision_trees.ROWS", 100)
-    X = sp.csr_matrix(sp.hstack([mixed(300, seed=seed) for seed in range(4)]))
-    channels = filled(np.random.default_rng(0).standard_normal((20, 300)))
+    X = sp.csr_matrix(sp.hstack([mixed(n, seed=seed) for seed in range(4)]))
+    channels = filled(np.random.default_rng(0).standard_normal((20, n)))
     grown = []
     for size in (1, 3):
         trees = trees_of(X, 3, store)

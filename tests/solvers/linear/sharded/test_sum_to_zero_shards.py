@@ -101,7 +101,7 @@ def test_the_bits_do_not_depend_on_threads(monkeypatch, kind):
                 np.testing.assert_array_equal(state[name], array, err_msg=name)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])])
 def test_a_resumed_run_repeats_the_uninterrupted_one_and_goes_on_in_other_numbers_of_shards(monkeypatch, kind):
     monkeypatch.setattr(solvers.linear.sharded.training, "SLICE_PRODUCTS", 2_000)
     problem, solver = with_empty_and_weighted_rows(), machine("lee_lin_wahba")
