@@ -58,7 +58,7 @@ class Service:
     def __init__(self, redis: Any, workers: Any) -> None:
         self.redis, self.workers = redis, workers
         self._whole: Any = None
-        self._saved: dict[str, int] = {}
+        self._saved: dict[str, list[int]] = {}
 
     @property
     def sessions(self) -> sessionmaker[Session]:
@@ -90,7 +90,8 @@ class Service:
                 checkpoint = session.get(tables.Checkpoint, id)
             if job.state != "running" or checkpoint is None:
                 return False
-            self._saved[id] = checkpoint.step
+            # on a busy machine attempts may be lost before the first that saves anything
+            self._saved[id] = self._attempts(id)[: checkpoint.step + 1]
             return True
 
         return self.until(id, saved)
@@ -132,11 +133,16 @@ class Service:
         """The job succeeds, makes no step of the checkpoint twice, and leaves nothing."""
         job = self.until(id, lambda job: job.state in {"succeeded", "failed", "cancelled"})
         assert job.state == "succeeded", job.error
-        with self.sessions() as session:
-            attempts = [step.attempt for step in job_steps.steps(session, id, limit=10_000).steps]
-        assert set(attempts[: self._saved[id] + 1]) == {1}
+        saved = self._saved[id]
+        assert saved
+        assert self._attempts(id)[: len(saved)] == saved
         self.is_clean()
         return job
+
+    def _attempts(self, id: str) -> list[int]:
+        """Of each step the attempt that made it."""
+        with self.sessions() as session:
+            return [step.attempt for step in job_steps.steps(session, id, limit=10_000).steps]
 
     def whole(self) -> Any:
         if self._whole is None:
@@ -216,9 +222,9 @@ def service(
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_job_that_loses_a_shard_goes_on_from_the_last_checkpoint(service: Service, rank: int) -> None:
     id = service.submit(f"lost{rank}")
-    service.until_saved(id)
+    attempt = service.until_saved(id).attempt
     os.kill(service.shard(id, rank), signal.SIGKILL)
-    assert service.ends_the_same(id, f"lost{rank}").attempt == 2
+    assert service.ends_the_same(id, f"lost{rank}").attempt > attempt
 
 
 @pytest.mark.slow
