@@ -64,6 +64,7 @@ def test_texts_without_a_common_term_are_reported(database: sessionmaker[Session
     assert "no term is left" in detail
 
 
+@pytest.mark.slow
 def test_a_job_whose_weights_outgrow_the_memory_allowed_fails_with_what_it_had_come_to(
     database: sessionmaker[Session], dataset: Callable[..., str]
 ) -> None:

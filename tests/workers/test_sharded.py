@@ -164,6 +164,7 @@ def test_every_shard_is_traced_below_the_attempt(database: Database, submit: Cal
         assert (shard.attributes["polymargin.job.shard"], shard.status.is_ok) == (rank, True)
 
 
+@pytest.mark.slow
 def test_steps_report_what_was_exchanged(database: Database, submit: Callable[..., str]) -> None:
     with pools(database, 2):
         id = submit()

@@ -28,6 +28,8 @@ from solvers.registry import SOLVERS, parse_params
 METHODS = ("weston_watkins", "crammer_singer")
 methods = pytest.mark.parametrize("name", METHODS)
 precisions = pytest.mark.parametrize("dtype", ["float32", "float64"])
+# to compile the loops of a training with lists takes a quarter of a minute
+trains = pytest.mark.slow
 
 
 @pytest.fixture
@@ -60,20 +62,13 @@ def many(k: int = 60) -> Problem:
     return Problem.check(X, np.concatenate([np.arange(k), rng.integers(k, size=400 - k)]))
 
 
-# from the tenth epoch on there are conjugate gradients, whose compilation for lists takes long
+@trains
 @methods
-@pytest.mark.parametrize(
-    ("dtype", "epochs"),
-    [
-        ("float32", 9),
-        pytest.param("float32", 25, marks=pytest.mark.slow),
-        pytest.param("float64", 25, marks=pytest.mark.slow),
-    ],
-)
+@precisions
 @pytest.mark.parametrize("n_hot", [0, 5])
-def test_which_features_are_dense_changes_no_bit(name, dtype, epochs, n_hot, hot):
+def test_which_features_are_dense_changes_no_bit(name, dtype, n_hot, hot):
     problem = many()
-    params = {"tol": 1e-5, "dtype": dtype, "max_epochs": epochs, "bias": 1.0}
+    params = {"tol": 1e-5, "dtype": dtype, "max_epochs": 25, "bias": 1.0}
     dense, expected = trained(name, problem, **params)
     hot(n_hot)
     steps, model = trained(name, problem, **params)
@@ -88,6 +83,7 @@ def test_which_features_are_dense_changes_no_bit(name, dtype, epochs, n_hot, hot
     assert model.report == expected.report
 
 
+@trains
 @methods
 @pytest.mark.parametrize("slices", [1 << 27, 3000])
 def test_a_run_with_lists_resumes_bit_for_bit(name, slices, hot, monkeypatch):
@@ -118,7 +114,7 @@ CLAIMS = [
 ]
 
 
-@pytest.mark.slow
+@trains
 @methods
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.__name__)
 def test_what_every_method_promises_holds_with_lists_too(name, claim, hot):
@@ -126,7 +122,7 @@ def test_what_every_method_promises_holds_with_lists_too(name, claim, hot):
     claim(name)
 
 
-@pytest.mark.slow
+@trains
 @methods
 @precisions
 @pytest.mark.parametrize("C", [1e-8, 1e8])
@@ -141,6 +137,7 @@ def duals_of(state, i):
     return state["dual_classes"][place], state["dual_values"][place]
 
 
+@trains
 @methods
 def test_a_state_made_for_another_weight_of_the_losses_begins_where_the_dense_one_does(name, hot):
     problem, states = many(), []
@@ -157,6 +154,7 @@ def test_a_state_made_for_another_weight_of_the_losses_begins_where_the_dense_on
         np.testing.assert_array_equal(values, same_values)
 
 
+@trains
 @methods
 def test_memory_decides_how_many_features_are_dense_and_nothing_else(name):
     rng = np.random.default_rng(0)
@@ -172,6 +170,7 @@ def test_memory_decides_how_many_features_are_dense_and_nothing_else(name):
     assert kept[0] == len(np.unique(X.indices)) > kept[1] > 0
 
 
+@trains
 @methods
 def test_lists_that_outgrow_the_memory_allowed_are_told_with_an_estimate(name):
     # rows have nothing in common, so that every class comes to weigh something for every feature of its examples
@@ -258,6 +257,7 @@ def test_weights_made_afresh_equal_dense_ones_and_need_no_more_room(dtype, monke
     assert not hybrid_weights.rebuild(rows, pool, W, too_small)
 
 
+@trains
 @methods
 def test_a_sparse_model_is_saved_and_scores_single_examples(name, hot, tmp_path):
     hot(5)
@@ -271,6 +271,7 @@ def test_a_sparse_model_is_saved_and_scores_single_examples(name, hot, tmp_path)
     assert not (model.W.data == 0).any()
 
 
+@trains
 @pytest.mark.parametrize("name", ["weston_watkins", "crammer_singer"])
 def test_a_sparse_model_is_the_multiple_that_its_certificate_is_of(name, hot):
     hot(5)
