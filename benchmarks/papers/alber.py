@@ -1,5 +1,6 @@
 """Alber et al. 2017: Figures 2 and 3, and Tables 1 and 3 to 5 in form, on sets that fit one small machine."""
 
+import os
 import time
 from collections.abc import Callable
 from functools import cache, partial
@@ -44,6 +45,8 @@ SHARDS = (1, 2, 4, 8, 16, 32, 64)
 LARGE = {"n": 394_754, "d": 594_158, "k": 27_875, "nnz": 130}
 ITERATIONS = {"full": 10, "quick": 3}
 TURNS = {"full": 1, "quick": 2}
+# two processes, over the Redis at POLYMARGIN_TEST_REDIS_URL
+IN_PROCESSES, PROCESS_RUNS = "20news", 5
 
 
 @cache
@@ -156,6 +159,9 @@ def _speed_up(store: Store, size: Size) -> None:
     problem, *_ = data(name)
     for machine in ("weston_watkins", "lee_lin_wahba"):
         store.run(Run("figure 2", name, machine, "threads"), partial(_threads, machine, problem, size))
+        if IN_PROCESSES in texts(size) and os.environ.get("POLYMARGIN_TEST_REDIS_URL"):
+            run = Run("figure 2", IN_PROCESSES, machine, "processes")
+            store.run(run, partial(_processes, machine, IN_PROCESSES))
         for where, shape in {name: _shape(problem), "LSHTC-2011": _zipf()}.items():
             kinds: dict[str, ExchangeKind] = (
                 {"tournament": "weights", "scores": "scores"}
@@ -175,6 +181,17 @@ def _threads(machine: str, problem: Problem, size: Size) -> Found:
         seconds = [_wall(lambda n=n: list(SOLVERS[machine](params, threads=n).steps(problem))) for n in (1, 2)]
         pairs.append(seconds[0] / seconds[1])
     return {"times": float(np.median(pairs[1:])), "least": min(pairs[1:]), "most": max(pairs[1:])}
+
+
+def _processes(machine: str, name: str) -> Found:
+    """How many times as fast an epoch is in two shards, each a process, the median of pairs of trainings in turns."""
+    from benchmarks.bench_shards import in_turns
+
+    runs = in_turns(name, machine, TOL, PROCESS_RUNS)
+    pairs = [
+        (one[0] / one[1]) / (two[0] / two[1]) for one, two in zip(runs["no shards"], runs["2 shards"], strict=True)
+    ]
+    return {"times": float(np.median(pairs)), "least": min(pairs), "most": max(pairs)}
 
 
 def _wall(run: Callable[[], Any]) -> float:
