@@ -16,7 +16,7 @@ DRIVE = Path(__file__).with_name("crashing.py")
 @pytest.mark.parametrize(
     ("kind", "every", "part"),
     [
-        pytest.param("sqlite", 93, 38, id="few"),
+        pytest.param("sqlite", 93, 38, id="few", marks=pytest.mark.slow),
         pytest.param("sqlite", 2, 0, id="sqlite-even", marks=pytest.mark.slow),
         pytest.param("sqlite", 2, 1, id="sqlite-odd", marks=pytest.mark.slow),
         pytest.param("postgresql", 1, 0, id="postgresql", marks=pytest.mark.slow),

@@ -94,6 +94,7 @@ def test_most_pairs_are_orthogonal_at_the_optimum_and_their_signs_inside_their_b
     assert cosines[free].max() < 1e-3
 
 
+@pytest.mark.slow
 def test_dual_averaging_meets_the_dual_ascent_from_both_sides():
     problem = with_tree(small(n=30, d=8))
     exact, _ = trained("orthogonal_transfer", problem, tol=1e-8, C=0.3, max_epochs=20_000)
@@ -112,6 +113,7 @@ def test_dual_averaging_meets_the_dual_ascent_from_both_sides():
         np.testing.assert_array_equal(resumed.state[key], value)
 
 
+@pytest.mark.slow
 def test_the_first_bounds_of_dual_averaging_are_those_of_zero_weights():
     problem = with_tree(small(n=30, d=8))
     first = next(machine("orthogonal_transfer", algorithm="rda", max_epochs=1).steps(problem))
@@ -120,6 +122,7 @@ def test_the_first_bounds_of_dual_averaging_are_those_of_zero_weights():
     assert first.dual >= 0
 
 
+@pytest.mark.slow
 def test_the_subgradient_is_the_slope_wherever_there_is_one():
     problem = with_tree(small(n=30, d=8))
     made = machine("orthogonal_transfer", algorithm="rda", C=0.7)

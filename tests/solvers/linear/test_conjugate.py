@@ -12,6 +12,8 @@ from solvers.linear.steps import conjugate, conjugate_faces
 from solvers.numerics import coefficients
 from solvers.registry import SOLVERS, parse_params
 
+# to compile them in the precision that shows what they do takes eight seconds
+pytestmark = pytest.mark.slow
 METHODS = ("weston_watkins", "crammer_singer")
 
 

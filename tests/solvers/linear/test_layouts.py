@@ -20,6 +20,7 @@ def trained(name, problem, seed=0, **params):
     return last, method.model(problem, last.state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("k", [2, 5, 19])
 def test_both_layouts_reach_the_same_optimum(name, k, monkeypatch):

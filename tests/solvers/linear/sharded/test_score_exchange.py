@@ -110,6 +110,7 @@ def test_the_bits_do_not_depend_on_threads(name, inner_passes):
                     np.testing.assert_array_equal(state[key], reference[key], err_msg=key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 def test_all_numbers_of_shards_reach_one_objective_and_agree_on_all_but_their_weights(name):
     problem = text(n=200)
