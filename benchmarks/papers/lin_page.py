@@ -10,8 +10,12 @@ from docs_site.markdown import table
 
 TITLE = "Lin, Shen, Suter and van den Hengel 2012: class-specific columns in boosting"
 OURS = ("CW", "CW-1")
-CURVES = {"test error": "%", "solver's seconds": "s", "total seconds": "s"}
-MOST_DRAWN = 1
+# of each curve its unit, its picture's file and title
+CURVES = {
+    "test error": ("%", "errors", "Test error by round"),
+    "solver's seconds": ("s", "solver_seconds", "Seconds of the solver by round"),
+    "total seconds": ("s", "total_seconds", "Seconds of all by round"),
+}
 
 
 def page(results: Results, pictures: Path) -> str:
@@ -61,16 +65,18 @@ def _splits(results: Results, name: str) -> int:
 
 
 def _figures(results: Results, pictures: Path) -> str:
-    names = _complete(results)[:MOST_DRAWN]
-    panels = [
-        Panel(
-            f"{name}: {curve}", "rounds", unit,
-            {who: results.curve("figures", name, who, "", curve) for who in results.names("figures", "method")},
-            "log", "linear" if unit == "%" else "log",
+    drawn = [
+        picture(
+            pictures / f"lin_{file}.svg", [_panel(results, name, curve, unit) for name in _complete(results)], title
         )
-        for name in names for curve, unit in CURVES.items()
-    ]  # fmt: skip
-    return picture(pictures / "lin_figures.svg", panels, "Test error and seconds by round") + "\n" + _table(results)
+        for curve, (unit, file, title) in CURVES.items()
+    ]
+    return "\n".join(drawn) + "\n" + _table(results)
+
+
+def _panel(results: Results, name: str, curve: str, unit: str) -> Panel:
+    lines = {who: results.curve("figures", name, who, "", curve) for who in results.names("figures", "method")}
+    return Panel(name, "rounds", unit, lines, "log", "linear" if unit == "%" else "log")
 
 
 def _table(results: Results) -> str:

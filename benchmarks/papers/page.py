@@ -1,5 +1,6 @@
 """Pieces of the papers' pages: tables, findings beside claims, small pictures."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from docs_site.markdown import table
 COLOURS = [BLUE, VERMILION, GREEN, ORANGE, BLACK, "#CC79A7", "#56B4E9"]
 DASHES = ["-", "--", ":"]
 PANELS_A_ROW = 3
+_LONG = re.compile(r"(\d\.\d\d)\d+")
 Lines = Mapping[str, Sequence[tuple[float, float]]]
 
 
@@ -81,7 +83,9 @@ def picture(path: Path, panels: Sequence[Panel], title: str) -> str:
         drawn.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(4, max(1, len(named))))
         path.parent.mkdir(parents=True, exist_ok=True)
         drawn.savefig(path, metadata={"Date": None, "Creator": None})
-    path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
+    # a hundredth of a point is finer than any screen
+    lines = (_LONG.sub(r"\1", line.rstrip()) for line in path.read_text().splitlines())
+    path.write_text("\n".join(lines) + "\n")
     return f"![{title}](pictures/{path.name})\n"
 
 

@@ -26,7 +26,7 @@ page = zhou_page.page
 
 REAL = ("imclef07a", "20news", "docstrings")
 SPLITS = {"full": 50, "quick": 5}
-C_SPLITS = {"full": 10, "quick": 2}
+C_SPLITS = {"full": 50, "quick": 2}
 N_TRAIN = {"full": 500, "quick": 300}
 MOST_TEST = {"full": 2000, "quick": 1000}
 ITERATIONS = {"full": 20_000, "quick": 1_000}
