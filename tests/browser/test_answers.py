@@ -87,3 +87,17 @@ def test_a_row_of_a_table_with_several_texts_is_asked_with_all_of_them(
     label = "fruit" if "apple" in record["subject"] else "vegetable"
     page.get_by_role("button", name="Predict").click()
     page.locator("#answer").get_by_role("heading", name=label).wait_for()
+
+
+def test_a_smaller_copy_is_made_from_the_versions_page_and_tells_what_it_loses(
+    page: Any, client: Polymargin, service: Service
+) -> None:
+    page.goto(f"{service.url}/models/foods/versions/1")
+    page.get_by_role("button", name="Make a copy in half precision").click()
+    page.locator("#state .badge.succeeded").wait_for()
+    made = max(client.models.get("foods").versions)
+    page.goto(f"{service.url}/models/foods/versions/{made}")
+    copy = page.locator("#copy")
+    copy.get_by_role("heading", name="A smaller copy of version 1").wait_for()
+    copy.get_by_text("weights in half precision").wait_for()
+    assert page.get_by_role("button", name="Make a copy in half precision").count() == 0
