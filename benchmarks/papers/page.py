@@ -78,6 +78,7 @@ def picture(path: Path, panels: Sequence[Panel], title: str) -> str:
             axis.set(title=panel.title, xlabel=panel.across, ylabel=panel.up)
             axis.set_xscale(panel.scale)
             axis.set_yscale(panel.scale_up)
+            axis.minorticks_off()
         for axis in list(axes.flat)[len(panels) :]:
             axis.set_visible(False)
         drawn.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(4, max(1, len(named))))
