@@ -110,6 +110,7 @@ def _curves(who: str, C: float | None, train: Any, test: Any, rounds: int) -> Fo
     given = params | {"max_epochs": rounds} | ({} if C is None else {"C": C})
     method = SOLVERS[name](parse_params(name, given))
     problem = Problem.check(*train)
+    next(iter(method.steps(problem)))  # compiles
     solver, total, spent, epoch, state = [], [], 0.0, 0, None
     with timed([(Stumps, "find_and_evaluate"), (PairLoss, "measure")]) as search:
         for step, seconds in _watched(method.steps(problem)):
