@@ -44,7 +44,7 @@ SHARDS = (1, 2, 4, 8, 16, 32, 64)
 # rows, features, classes, entries a row of the paper's largest set, LSHTC-2011
 LARGE = {"n": 394_754, "d": 594_158, "k": 27_875, "nnz": 130}
 ITERATIONS = {"full": 10, "quick": 3}
-TURNS = {"full": 1, "quick": 2}
+TURNS = {"full": 7, "quick": 2}
 # two processes, over the Redis at POLYMARGIN_TEST_REDIS_URL
 IN_PROCESSES, PROCESS_RUNS = "20news", 5
 
