@@ -78,6 +78,7 @@ def _soak(home: Path, port: int, pid: int, chosen: argparse.Namespace) -> None:
 
 def _client(home: Path, port: int) -> Any:
     from app.client import Polymargin
+    from app.remote.errors import ClientError
 
     deadline = time.monotonic() + 120
     while True:
@@ -85,7 +86,7 @@ def _client(home: Path, port: int) -> Any:
             client = Polymargin(f"http://127.0.0.1:{port}", (home / "admin.key").read_text().strip())
             client.models.list()
             return client
-        except Exception:
+        except (ClientError, OSError):  # it does not listen yet, or its key is not written yet
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.2)
