@@ -1,11 +1,12 @@
 """What the playground tells of an answer, and what people tell it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import Service
+from browsing import Service, signed_in
 
 from app.client import Polymargin
 
@@ -37,6 +38,25 @@ def test_a_text_of_which_nothing_counts_is_said_to_be_so(page: Any, service: Ser
         with page.expect_response("**/predict*"):
             page.get_by_role("button", name="Predict").click()
         told.wait_for(state="attached" if n else "detached")
+
+
+def test_a_click_before_the_page_can_answer_it_is_not_lost(page: Any, service: Service) -> None:
+    held: list[Any] = []
+    page.route("**/words.js*", lambda route: held.append(route))  # of which all modules of the page have need
+    page.goto(f"{service.url}/playground?model=foods", wait_until="commit")
+    page.get_by_role("button", name="Take a row of its dataset").click()
+    while not held:
+        page.wait_for_timeout(10)
+    held.pop().continue_()
+    page.get_by_text("its label is").wait_for()
+
+
+def test_a_row_that_cannot_be_had_is_told(opened: Callable[..., Any], service: Service) -> None:
+    page = signed_in(opened(refused=True), service.url, service.key)
+    page.goto(f"{service.url}/playground?model=foods")
+    page.route("**/rows?*", lambda route: route.fulfill(status=503, json={"detail": "The store is away."}))
+    page.get_by_role("button", name="Take a row of its dataset").click()
+    page.locator("#answer").get_by_text("The store is away.").wait_for()
 
 
 def test_what_is_said_to_be_right_waits_at_the_model_and_becomes_rows(

@@ -1,6 +1,6 @@
 // What every page has: buttons that copy, and buttons that ask the API for a change and then show what has become of it.
 
-import { call } from "./api.js";
+import { call, Refusal } from "./api.js";
 import "./stacked.js";
 
 const toast = document.getElementById("toast");
@@ -53,6 +53,11 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button?.dataset.copy !== undefined) copy(button);
   else if (button?.dataset.path !== undefined) act(button);
+});
+
+// a refusal that no part of the page has shown in its own place
+addEventListener("unhandledrejection", (event) => {
+  if (event.reason instanceof Refusal) say([event.reason.message, ...event.reason.lines].join(" "));
 });
 
 // forms that only choose what the page shows

@@ -86,7 +86,9 @@ async function example(dataset) {
   answer.replaceChildren(element("p", { class: "muted" }, `Row ${number(row.row)} of the dataset; its label is ${row.label ?? (row.labels ?? []).join(", ")}.${note}`));
 }
 
-form.querySelector("[data-example]")?.addEventListener("click", (event) => example(event.target.dataset.example));
+form.querySelector("[data-example]")?.addEventListener("click", (event) => {
+  example(event.target.dataset.example).catch((refusal) => answer.replaceChildren(faults(refusal)));
+});
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   ask();
