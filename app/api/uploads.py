@@ -132,12 +132,10 @@ def _from_pieces(request: Request, token: Token | None, given: FromUpload, keep:
             raise Conflict("the upload was used already")
         try:
             partial_uploads.require_same(given.sha256, upload.sha256)
-            with opened(request) as session:
-                kept = keep(session, upload)
+            with partial.used(upload.sha256), opened(request) as session:
+                return keep(session, upload)
         finally:
             upload.abort()
-        partial.used(upload.sha256)
-        return kept
 
 
 def _is_known(request: Request, token: Token) -> bool:

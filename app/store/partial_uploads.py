@@ -101,11 +101,28 @@ class Partial:
             os.link(self.folder / _PART, path)
         return Upload.of_file(path, sha256, self.size_bytes)
 
-    def used(self, sha256: str) -> None:
-        """Forget the bytes, which have found their place, and remember their hash until the upload expires."""
-        with contextlib.suppress(FileNotFoundError):  # forgotten meanwhile
-            _write(self.folder / _ABOUT, {"size_bytes": self.size_bytes, "sha256": sha256})
-        (self.folder / _PART).unlink(missing_ok=True)
+    @contextmanager
+    def used(self, sha256: str) -> Iterator[None]:
+        """Where no error leaves the block, forget the bytes, and remember their hash until the upload expires.
+
+        The mark is written before the block and put in its place after it: what the block has committed is true on a
+        disk that is full by then, and whatever else becomes of the mark.
+        """
+        if self.sha256 is not None:
+            yield
+            return
+        about = self.folder / _ABOUT
+        with _there():
+            mark = _written_beside(about, {"size_bytes": self.size_bytes, "sha256": sha256})
+        try:
+            yield
+        except BaseException:
+            mark.unlink(missing_ok=True)
+            raise
+        with contextlib.suppress(OSError):  # others may have forgotten the upload meanwhile
+            mark.replace(about)
+            sync_folder(self.folder)
+            (self.folder / _PART).unlink()
 
 
 @contextmanager
@@ -154,8 +171,11 @@ def begin(files: Files, workspace: str, size_bytes: int) -> Partial:
     id = new_id()
     folder = files.path(f"{FOLDER}/{id}@{workspace}")
     folder.mkdir(parents=True)
-    (folder / _PART).touch()
-    _write(folder / _ABOUT, {"size_bytes": size_bytes, "sha256": None})
+    for name in (_PART, _LOCK):
+        (folder / name).touch()
+    about = folder / _ABOUT
+    _written_beside(about, {"size_bytes": size_bytes, "sha256": None}).replace(about)
+    sync_folder(folder)
     sync_folder(folder.parent)
     return Partial(id, folder, size_bytes, None)
 
@@ -181,11 +201,15 @@ def last_change(folder: Path) -> float:
     return max(times)
 
 
-def _write(path: Path, about: dict[str, object]) -> None:
+def _written_beside(path: Path, about: dict[str, object]) -> Path:
+    """A durable file that only has to be renamed to ``path``."""
     temporary = path.with_name(f".{path.name}")
-    with open(temporary, "wb") as file:
-        file.write(json.dumps(about).encode())
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_folder(path.parent)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(json.dumps(about).encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary

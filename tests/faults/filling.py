@@ -52,12 +52,15 @@ def main() -> None:
     with TestClient(create_app(), base_url="http://127.0.0.1", headers={"Authorization": f"Bearer {secret}"}) as client:
         made = client.post(f"{API}/datasets?name=old&format=svmlight", content=ROWS).json()
         client.post(f"{API}/hierarchies?name=tree&format=paths", content=b"a\nb\n").raise_for_status()
+        pieces = client.post(f"{API}/uploads", json={"size_bytes": len(ROWS)}).json()["id"]
+        client.patch(f"{API}/uploads/{pieces}", content=ROWS, headers={"Upload-Offset": "0"}).raise_for_status()
         before = _state(client)
         _fill()
         writes = {
             "upload": lambda: client.post(f"{API}/datasets?name=new&format=svmlight", content=ROWS),
             "large upload": lambda: client.post(f"{API}/datasets?name=new&format=svmlight", content=ROWS * 200_000),
             "form": lambda: client.post(f"{API}/datasets?name=new&format=svmlight", files={"file": ROWS * 100_000}),
+            "pieces": lambda: client.post(f"{API}/datasets?name=whole&format=svmlight&upload={pieces}"),
             "hierarchy": lambda: client.post(f"{API}/hierarchies?name=new&format=paths", content=b"a\nb\n"),
             "key": lambda: client.post(f"{API}/keys", json={"name": "new", "role": "viewer"}),
             "revoke": lambda: client.delete(f"{API}/keys/{other}"),
@@ -70,7 +73,7 @@ def main() -> None:
             statuses[name] = [answer.status_code, answer.json().get("code") if answer.content else None]
         after = _state(client)
         (home / "ballast").unlink()
-        again = [writes[name]().status_code for name in ("upload", "hierarchy", "key")]
+        again = [writes[name]().status_code for name in ("upload", "pieces", "hierarchy", "key")]
     print(json.dumps({"statuses": statuses, "before": before, "after": after, "again": again}))
 
 

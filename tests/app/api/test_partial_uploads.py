@@ -1,6 +1,7 @@
 """Files that come in pieces: continued after a break, used once, counted, and forgotten."""
 
 import base64
+import errno
 import hashlib
 import os
 import threading
@@ -197,15 +198,52 @@ def test_what_was_kept_of_an_upload_that_others_forget_is_kept(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = whole(client)
-    used = Partial.used
+    register = datasets.register
 
-    def forgotten_before(partial: Partial, sha256: str) -> None:
+    def registered_then_forgotten(*arguments: Any) -> Any:
+        made = register(*arguments)
         assert client.delete(f"{URL}/{id}").status_code == 204
-        used(partial, sha256)
+        return made
 
-    monkeypatch.setattr(Partial, "used", forgotten_before)
+    monkeypatch.setattr(datasets, "register", registered_then_forgotten)
     answer = client.post("/api/v1/datasets", params={"name": "d", "format": "svmlight", "upload": id})
     assert answer.status_code == 202, answer.text
+
+
+@pytest.mark.parametrize("fills", ["before", "after"])
+def test_an_upload_on_a_disk_that_fills_is_used_with_its_dataset_or_not_at_all(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, fills: str
+) -> None:
+    id, register = whole(client), datasets.register
+    query = {"name": "d", "format": "svmlight", "upload": id}
+
+    def full(*_arguments: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def fill() -> None:
+        broken.setattr(partial_uploads, "open", lambda path, mode: (full if "w" in mode else open)(path, mode), False)
+        broken.setattr(partial_uploads, "sync_folder", full)
+
+    def registered_then_full(*arguments: Any) -> Any:
+        made = register(*arguments)
+        fill()
+        return made
+
+    with monkeypatch.context() as broken:
+        if fills == "before":
+            fill()
+            problem(client.post("/api/v1/datasets", params=query), 507, "storage_full")
+            assert client.get("/api/v1/datasets").json()["items"] == []
+            assert client.get(f"{URL}/{id}").json()["offset"] == len(SPARSE)
+        else:
+            broken.setattr(datasets, "register", registered_then_full)
+            made = client.post("/api/v1/datasets", params=query)
+            assert made.status_code == 202, made.text
+    if fills == "before":
+        assert client.post("/api/v1/datasets", params=query).status_code == 202
+    problem(client.post("/api/v1/datasets", params=query | {"name": "again"}), 409, "conflict")
+    (folder,) = files().path("uploads").iterdir()
+    assert not (folder / ".about.json").exists()
 
 
 def test_uploads_are_bounded_as_other_files_are(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
