@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import cast
 
-import numpy as np
-import numpy.typing as npt
-from scipy.sparse import csr_matrix, vstack
-
-from app.features.term_blocks import counted
 from app.features.words import MOST_REMEMBERED, Words
 from app.schemas.texts import TextRecipe
 
-# words whose terms are remembered, and characters that are looked at at a time
-_MOST_WORDS, _BLOCK = 100_000, 1 << 22
+# words whose terms are remembered
+_MOST_WORDS = 100_000
 
 
 def placed_terms(text: str, params: TextRecipe, words_of: Words) -> Iterator[tuple[str, int, int]]:
@@ -120,29 +115,6 @@ class TermColumns:
         return found
 
 
-def count_terms(texts: Iterable[str], columns: TermColumns) -> csr_matrix[np.float64]:
-    """How often each column is in each text."""
-    blocks = [counted(block, columns) for block in _blocks(texts)]
-    n_columns = max((block.shape[1] for block in blocks), default=0)
-    alike = [csr_matrix((b.data, b.indices, b.indptr), shape=(b.shape[0], n_columns)) for b in blocks]
-    if len(alike) == 1:
-        return alike[0]
-    return csr_matrix(vstack(alike, format="csr")) if alike else csr_matrix((0, 0))
-
-
-def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts of so many characters at a time."""
-    block, size = list[str](), 0
-    for text in texts:
-        block.append(text)
-        size += len(text)
-        if size > _BLOCK:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
-
-
 def _parts(word: str, params: TextRecipe) -> list[str]:
     """The terms that a word brings wherever it stands: itself, its beginning, and runs of its characters."""
     terms = [word]
@@ -151,22 +123,3 @@ def _parts(word: str, params: TextRecipe) -> list[str]:
     if params.char_ngrams is not None:
         terms += _character_runs(word, *params.char_ngrams)
     return terms
-
-
-def select_terms(counts: csr_matrix[np.float64], columns: npt.NDArray[np.int64]) -> csr_matrix[np.float64]:
-    """A copy with `columns` alone, in their order, indices sorted."""
-    place = np.full(max(counts.shape[1], len(columns)), -1, dtype=np.int32)
-    place[columns] = np.arange(len(columns), dtype=np.int32)
-    indices = place[counts.indices]
-    kept = indices >= 0
-    indptr = np.concatenate([[0], np.cumsum(kept)])[counts.indptr]
-    selected = csr_matrix((counts.data[kept], indices[kept], indptr), shape=(counts.shape[0], len(columns)))
-    selected.sort_indices()
-    return selected
-
-
-def widened(counts: csr_matrix[np.float64], n_columns: int) -> csr_matrix[np.float64]:
-    """The same counts, of so many columns, indices sorted: what it costs is up to the counts alone."""
-    wide = csr_matrix((counts.data, counts.indices, counts.indptr), shape=(counts.shape[0], n_columns))
-    wide.sort_indices()
-    return wide

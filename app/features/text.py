@@ -21,8 +21,9 @@ from scipy.sparse import csr_matrix
 
 from app.features.base import FitError, Instance, InstanceError, Row
 from app.features.names import pack_names, unpack_names
+from app.features.term_counts import count_terms, select_terms, widened
 from app.features.term_weights import TermWeights
-from app.features.terms import TermColumns, count_terms, placed_terms, places, select_terms, widened
+from app.features.terms import TermColumns, placed_terms, places
 from app.features.words import libraries
 from app.schemas.texts import TextRecipe
 

@@ -14,7 +14,8 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from app.features import text as text_features
 from app.features.base import FitError, InstanceError, stack
 from app.features.load import load_features
-from app.features.terms import TermColumns, count_terms
+from app.features.term_counts import count_terms
+from app.features.terms import TermColumns
 from app.features.text import TextFeatures
 from app.schemas.texts import TextRecipe
 
@@ -156,7 +157,7 @@ def test_what_is_remembered_and_what_is_summed_at_a_time_changes_nothing(monkeyp
     texts = [*TEXTS, "one two one", "", "two"]
     features, X = TextFeatures.fit(texts, recipe)
     monkeypatch.setattr("app.features.terms._MOST_WORDS", 2)
-    monkeypatch.setattr("app.features.terms._BLOCK", 3)
+    monkeypatch.setattr("app.features.term_counts._BLOCK", 3)
     others, Z = TextFeatures.fit(texts, recipe)
     assert X.shape == Z.shape
     assert (X != Z).nnz == 0

@@ -1,25 +1,67 @@
-"""The terms of many texts at once: Arrow cuts ASCII texts into words, and each different word is looked up once."""
+"""How often terms are in texts: of many ASCII texts Arrow cuts the words, and each different word is looked up once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 
-if TYPE_CHECKING:
-    from app.features.terms import TermColumns
+from app.features.terms import TermColumns
 
 Indices = npt.NDArray[np.int64]
 _AS_WRITTEN = bytes(c if c < 128 and (chr(c).isalnum() or c == ord("_")) else ord(" ") for c in range(256))
 _LOWERED = _AS_WRITTEN.lower()
+# characters that are looked at at a time
+_BLOCK = 1 << 22
 
 
-def counted(texts: Sequence[str], columns: TermColumns) -> csr_matrix[np.float64]:
+def count_terms(texts: Iterable[str], columns: TermColumns) -> csr_matrix[np.float64]:
+    """How often each column is in each text."""
+    blocks = [_counted(block, columns) for block in _blocks(texts)]
+    n_columns = max((block.shape[1] for block in blocks), default=0)
+    alike = [csr_matrix((b.data, b.indices, b.indptr), shape=(b.shape[0], n_columns)) for b in blocks]
+    if len(alike) == 1:
+        return alike[0]
+    return csr_matrix(vstack(alike, format="csr")) if alike else csr_matrix((0, 0))
+
+
+def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts of so many characters at a time."""
+    block, size = list[str](), 0
+    for text in texts:
+        block.append(text)
+        size += len(text)
+        if size > _BLOCK:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def select_terms(counts: csr_matrix[np.float64], columns: npt.NDArray[np.int64]) -> csr_matrix[np.float64]:
+    """A copy with `columns` alone, in their order, indices sorted."""
+    place = np.full(max(counts.shape[1], len(columns)), -1, dtype=np.int32)
+    place[columns] = np.arange(len(columns), dtype=np.int32)
+    indices = place[counts.indices]
+    kept = indices >= 0
+    indptr = np.concatenate([[0], np.cumsum(kept)])[counts.indptr]
+    selected = csr_matrix((counts.data[kept], indices[kept], indptr), shape=(counts.shape[0], len(columns)))
+    selected.sort_indices()
+    return selected
+
+
+def widened(counts: csr_matrix[np.float64], n_columns: int) -> csr_matrix[np.float64]:
+    """The same counts, of so many columns, indices sorted: what it costs is up to the counts alone."""
+    wide = csr_matrix((counts.data, counts.indices, counts.indptr), shape=(counts.shape[0], n_columns))
+    wide.sort_indices()
+    return wide
+
+
+def _counted(texts: Sequence[str], columns: TermColumns) -> csr_matrix[np.float64]:
     """How often each column is in each text, shape (n_texts, largest column + 1): as `columns.of` tells."""
     ascii = np.fromiter(map(str.isascii, texts), bool, len(texts))
     rows, found = _of_ascii([text for text in texts if text.isascii()], columns)
