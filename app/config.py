@@ -21,6 +21,13 @@ class Settings(BaseSettings):
         description="`postgresql://user:password@host/name`, or any SQLAlchemy URL of SQLite or PostgreSQL. Not set: "
         "SQLite in the data folder.",
     )
+    statement_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        le=86_400,
+        description="PostgreSQL ends a statement that takes longer; where it says nothing for five seconds more, the "
+        "connection is given up: requests get 503, jobs go on by a new one.",
+    )
     redis_url: str = Field(
         default="redis://127.0.0.1:6379/0",
         description="The queue: `redis://host:6379/0`, or `unix:///path/of/socket`. `polymargin up` starts a private "

@@ -35,11 +35,19 @@ _LEAST_SHRINK_BYTES = 4 << 20
 _PAGES_AT_ONCE = 1024
 
 
-def make_engine(url: str) -> Engine:
-    """An engine for ``url``: SQLite (WAL, synchronous=FULL, foreign keys) or PostgreSQL by psycopg 3."""
+def make_engine(url: str, statement_seconds: float | None = None) -> Engine:
+    """An engine for ``url``: SQLite (WAL, synchronous=FULL, foreign keys) or PostgreSQL by psycopg 3.
+
+    PostgreSQL has ``statement_seconds`` for each statement, with None any time.
+    """
     if not url.startswith("sqlite"):
+        from app.store.postgres import bound  # who has SQLite waits for no driver
+
         options = _POSTGRES | {"options": _postgres_options()}
-        return create_engine(url, pool_pre_ping=True, connect_args=options, json_deserializer=_of_json)
+        engine = create_engine(url, pool_pre_ping=True, connect_args=options, json_deserializer=_of_json)
+        if statement_seconds is not None:
+            bound(engine, statement_seconds)
+        return engine
     sqlite = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
     engine = create_engine(url, connect_args=sqlite, json_deserializer=_of_json)
     event.listen(engine, "connect", _on_sqlite_connect)
@@ -53,7 +61,9 @@ def sessions() -> sessionmaker[Session]:
     with _lock:
         factory = _factories.get(url)
         if factory is None:
-            factory = _factories[url] = sessionmaker(make_engine(url), expire_on_commit=False)
+            factory = _factories[url] = sessionmaker(
+                make_engine(url, settings().statement_seconds), expire_on_commit=False
+            )
         return factory
 
 

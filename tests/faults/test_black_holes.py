@@ -1,6 +1,7 @@
 """Connections that take what is sent and never answer: whoever waits on one gives it up."""
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,13 +12,20 @@ from sqlalchemy import make_url
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
+from app.main import create_app
 from app.schemas.jobs import Job
-from app.services import jobs, sweeping
+from app.services import jobs, keys, sweeping
+from app.store import db
 from app.store.files import files
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
 
 Until = Callable[[str, Callable[[Job], bool]], Job]
 
 pytestmark = pytest.mark.slow
+on_postgresql = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 
 
 @pytest.fixture
@@ -64,23 +72,31 @@ def test_a_worker_whose_connections_to_redis_are_dead_without_a_word_makes_new_o
     assert broken(database, [running, waiting]) == []
 
 
-@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
-def test_a_job_whose_connections_to_its_database_swallow_all_for_longer_than_its_lease_ends_once(
-    workers: Any,
-    configure: Callable[..., None],
-    holes: Callable[..., BlackHole],
-    database: sessionmaker[Session],
-    long_job: Callable[..., str],
-    until: Until,
-) -> None:
+@pytest.fixture
+def behind_a_hole(database: sessionmaker[Session], holes: Callable[..., BlackHole]) -> tuple[BlackHole, dict[str, str]]:
+    """A way to the test's PostgreSQL, and the settings of a process that goes it."""
     direct = make_url(settings().sqlalchemy_url)
     host = direct.query.get("host", direct.host)
     port = direct.port or 5432
     hole = holes(f"{host}/.s.PGSQL.{port}" if str(host).startswith("/") else (host, port))
     through = direct.set(host="127.0.0.1", port=hole.port, query={}).render_as_string(hide_password=False)
-    configure(database_url=through)
+    return hole, {"database_url": through}
+
+
+@on_postgresql
+def test_a_job_whose_connections_to_its_database_swallow_all_for_longer_than_its_lease_ends_once(
+    behind_a_hole: tuple[BlackHole, dict[str, str]],
+    workers: Any,
+    configure: Callable[..., None],
+    database: sessionmaker[Session],
+    long_job: Callable[..., str],
+    until: Until,
+) -> None:
+    hole, through = behind_a_hole
+    direct = settings().database_url
+    configure(**through)
     workers.start()
-    configure(database_url=direct.render_as_string(hide_password=False))
+    configure(database_url=direct)
     job_id = long_job()
     until(job_id, _at_work)
     hole.swallow()
@@ -97,3 +113,45 @@ def test_a_job_whose_connections_to_its_database_swallow_all_for_longer_than_its
     with database() as session:
         sweeping.tidy(session, files())
     assert broken(database, [job_id, next_id]) == []
+
+
+@on_postgresql
+def test_a_worker_whose_connections_to_its_database_are_dead_without_a_word_makes_new_ones(
+    behind_a_hole: tuple[BlackHole, dict[str, str]],
+    workers: Any,
+    configure: Callable[..., None],
+    database: sessionmaker[Session],
+    long_job: Callable[..., str],
+    until: Until,
+) -> None:
+    hole, through = behind_a_hole
+    direct = settings().database_url
+    configure(**through, statement_seconds=5)
+    workers.start()
+    configure(database_url=direct)
+    job_id = long_job()
+    until(job_id, _at_work)
+    hole.swallow()
+    hole.heal()
+    until(job_id, lambda job: job.state == "succeeded")
+    next_id = long_job("next", max_epochs=3)
+    until(next_id, lambda job: job.state == "succeeded")
+    assert broken(database, [job_id, next_id]) == []
+
+
+@on_postgresql
+def test_while_its_database_swallows_all_the_api_answers_503_and_when_to_come_again(
+    behind_a_hole: tuple[BlackHole, dict[str, str]], configure: Callable[..., None], database: sessionmaker[Session]
+) -> None:
+    hole, through = behind_a_hole
+    with database() as session:
+        secret = keys.create(session, "root", "admin").secret
+    configure(**through, statement_seconds=5)
+    with TestClient(create_app(), base_url="http://127.0.0.1", headers={"Authorization": f"Bearer {secret}"}) as client:
+        assert client.get("/api/v1/datasets").status_code == 200
+        hole.swallow()
+        answers = [client.get("/api/v1/datasets"), client.post("/api/v1/keys", json={"name": "new", "role": "viewer"})]
+        assert [(answer.status_code, answer.headers.get("retry-after")) for answer in answers] == [(503, "5")] * 2
+        hole.heal()
+        assert client.get("/api/v1/datasets").status_code == 200
+    db.dispose()

@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 from sqlalchemy import delete, insert, select, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
@@ -98,6 +98,21 @@ def test_a_forked_child_makes_connections_of_its_own(
         os._exit(0 if fresh else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert db.sessions() is database
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_a_statement_that_takes_too_long_ends_and_its_connection_goes_on(
+    database: sessionmaker[Session], configure: Callable[..., None]
+) -> None:
+    configure(statement_seconds=2)
+    db.dispose()
+    with db.sessions()() as session:
+        with pytest.raises(OperationalError) as caught:
+            session.execute(text("SELECT pg_sleep(600)"))
+        assert not caught.value.connection_invalidated
+        session.rollback()
+        assert session.execute(text("SELECT 1")).scalar() == 1
+    db.dispose()
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
