@@ -25,9 +25,10 @@ from app.commands.feedback import feedback
 from app.commands.hierarchies import hierarchies
 from app.commands.jobs import jobs, train
 from app.commands.keys import keys
-from app.commands.models import models, predict
+from app.commands.models import models
 from app.commands.output import Json, console, fail, print_json, table
 from app.commands.pictures import picture
+from app.commands.predictions import predict
 from app.commands.rules import rules
 from app.commands.status import status
 from app.commands.tuning import tune

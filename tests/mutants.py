@@ -209,14 +209,14 @@ MUTANTS = (
     # what requests mean
     mutant(
         "If-Match is ignored",
-        "app/services/models.py",
+        "app/services/aliases.py",
         "if if_match is not None and if_match != (current or 0):",
         "if False:",
         "app/services/test_models_service.py::test_an_alias_moves_and_its_revision_grows",
     ),
     mutant(
         "an alias of another model is found",
-        "app/services/models.py",
+        "app/services/aliases.py",
         "    at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)\n    current",
         "    at = (tables.Alias.name == alias,)\n    current",
         "app/services/test_models_service.py::test_aliases_of_two_models_do_not_mix",

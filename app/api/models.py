@@ -12,7 +12,7 @@ from app.api.problems import responses
 from app.schemas.models import Alias, AliasTarget, Model, ModelVersion, Selection
 from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
-from app.services import models
+from app.services import aliases, models
 
 router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 
@@ -71,7 +71,7 @@ def set_alias(
     An alias that exists is moved only by a request that names its current ETag in `If-Match`; any other, and one
     without the header (or with `If-None-Match: *`), gets 412. `If-Match: *` moves it whatever it is.
     """
-    moved = models.set_alias(session, ref, alias, body.version, _revision(if_match))
+    moved = aliases.set_alias(session, ref, alias, body.version, _revision(if_match))
     response.headers["ETag"] = f'"{moved.revision}"'
     return moved
 
@@ -88,7 +88,7 @@ def delete_alias(
     ] = None,
 ) -> None:
     """Remove an alias; its version stays."""
-    models.delete_alias(session, ref, alias, revision(if_match))
+    aliases.delete_alias(session, ref, alias, revision(if_match))
 
 
 def _revision(if_match: str | None) -> int | None:

@@ -1,30 +1,27 @@
-"""Models: names, versions and the aliases that move between versions."""
+"""Models and their versions, as they are shown."""
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from app.errors import NotFound
 from app.schemas.archives import Origin
 from app.schemas.compression import CopyOf
-from app.schemas.models import Alias, Model, ModelVersion, Selection
+from app.schemas.models import Model, ModelVersion, Selection
 from app.schemas.pages import Page
-from app.services import audit
-from app.services.lookup import MAX_PAGE, by_id, by_ref, check_name, moment, newest
+from app.services import aliases
+from app.services.lookup import MAX_PAGE, by_id, by_ref, moment, newest
 from app.store import tables
-from app.store.db import reading, writing
+from app.store.db import reading
 from app.store.files import files
 from solvers.core.stored_models import ModelError, stored_record
 
 V = tables.ModelVersion
-# a smaller copy takes nobody's place before an alias names it
-_LATEST = V.copy_of.is_not(None), V.number.desc()
-MAX_ALIASES = 1000
 
 # a measure of one level of a label tree is stored as its name and the level: f1_2
 _OF_LEVEL = re.compile(r"(.+)_([0-9]+)")
@@ -56,7 +53,7 @@ def version(session: Session, ref: str, number: int | None = None, alias: str | 
     """
     with reading(session):
         model = by_ref(session, tables.Model, ref)
-        return show_versions(session, [_version(session, model, number, alias)])[0]
+        return show_versions(session, [aliases.version_of(session, model, number, alias)])[0]
 
 
 def version_by_id(session: Session, id: str) -> ModelVersion:
@@ -69,7 +66,7 @@ def version_row(
     session: Session, ref: str, number: int | None = None, alias: str | None = None, lock: bool = False
 ) -> tables.ModelVersion:
     """As :func:`version`, the row itself, in the caller's transaction; ``lock``: it is not deleted before its end."""
-    return _version(session, by_ref(session, tables.Model, ref, lock=lock), number, alias)
+    return aliases.version_of(session, by_ref(session, tables.Model, ref, lock=lock), number, alias)
 
 
 def model_row(session: Session, ref: str, lock: bool = False) -> tables.Model:
@@ -120,7 +117,7 @@ def stored_metrics(session: Session, version_id: str) -> dict[str, dict[str, flo
 def selection(session: Session, ref: str, number: int) -> Selection:
     """How a version was chosen, as its artefact's manifest tells; raises NotFound."""
     with reading(session):
-        row = _version(session, by_ref(session, tables.Model, ref), number, None)
+        row = aliases.version_of(session, by_ref(session, tables.Model, ref), number, None)
     try:
         record = stored_record(files().path(row.path) / "model")
     except ModelError as error:
@@ -128,115 +125,26 @@ def selection(session: Session, ref: str, number: int) -> Selection:
     return Selection.model_validate({"trials": [], "members": [], **record})
 
 
-def set_alias(session: Session, ref: str, alias: str, version: int, if_match: int | None = None) -> Alias:
-    """Point ``alias`` at a version.
-
-    Parameters
-    ----------
-    if_match : int, optional
-        The revision that the alias must have now (0: it must not exist yet); None: whatever it has.
-
-    Raises
-    ------
-    NotFound
-        No such model or version.
-    Conflict
-        The model has as many aliases as it may have.
-    PreconditionFailed
-        The alias has another revision.
-    """
-    with writing(session):
-        return point_alias(session, by_ref(session, tables.Model, ref, lock=True), alias, version, if_match)
-
-
-def point_alias(session: Session, model: tables.Model, alias: str, version: int, if_match: int | None = None) -> Alias:
-    """As :func:`set_alias`, in the caller's transaction, which has locked the model."""
-    check_name(alias)
-    target = _version(session, model, version, None)
-    at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)
-    current = session.scalars(select(tables.Alias.revision).where(*at)).one_or_none()
-    before = _pointed_to(session, model, alias)
-    if if_match is not None and if_match != (current or 0):
-        raise PreconditionFailed(f"the alias has revision {current or 0}; If-Match names {if_match}")
-    revision = (current or 0) + 1
-    if current is None:
-        n_aliases = select(func.count()).select_from(tables.Alias).where(tables.Alias.model_id == model.id)
-        if session.scalars(n_aliases).one() >= MAX_ALIASES:
-            raise Conflict(f"the model has {MAX_ALIASES} aliases, the most that one may have")
-        session.add(tables.Alias(model_id=model.id, name=alias, version_id=target.id, revision=revision))
-    else:
-        session.execute(update(tables.Alias).where(*at).values(version_id=target.id, revision=revision))
-    audit.changed(session, model, {f"alias {alias}": before}, {f"alias {alias}": target.number})
-    return Alias(name=alias, version=target.number, revision=revision)
-
-
-def delete_alias(session: Session, ref: str, alias: str, if_match: int | None = None) -> None:
-    """Remove an alias.
-
-    Parameters
-    ----------
-    if_match : int, optional
-        The revision that the alias must have now; None: whatever it has.
-
-    Raises
-    ------
-    NotFound
-        No such model or alias.
-    PreconditionFailed
-        The alias has another revision.
-    """
-    with writing(session):
-        model = by_ref(session, tables.Model, ref, lock=True)
-        at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)
-        current = session.scalars(select(tables.Alias.revision).where(*at)).one_or_none()
-        if current is None:
-            raise NotFound(f"the model has no alias {alias!r:.80}")
-        if if_match is not None and if_match != current:
-            raise PreconditionFailed(f"the alias has revision {current}; If-Match names {if_match}")
-        audit.changed(session, model, {f"alias {alias}": _pointed_to(session, model, alias)}, {f"alias {alias}": None})
-        session.execute(delete(tables.Alias).where(*at))
-
-
-def _pointed_to(session: Session, model: tables.Model, alias: str) -> int | None:
-    query = select(V.number).join(tables.Alias, tables.Alias.version_id == V.id)
-    return session.scalars(query.where(tables.Alias.model_id == model.id, tables.Alias.name == alias)).one_or_none()
-
-
-def _version(session: Session, model: tables.Model, number: int | None, alias: str | None) -> tables.ModelVersion:
-    if number is not None and alias is not None:
-        raise InvalidInput("give a version or an alias, not both")
-    query = select(V).where(V.model_id == model.id, V.deleted_at.is_(None))
-    if alias is not None:
-        query = query.join(tables.Alias, tables.Alias.version_id == V.id).where(tables.Alias.name == alias)
-    elif number is not None:
-        query = query.where(V.number == number)
-    row = session.scalars(query.order_by(*_LATEST).limit(1)).one_or_none()
-    if row is None:
-        what = f"alias {alias!r:.80}" if alias is not None else "version" if number is None else f"version {number}"
-        deleted = select(V.id).where(V.model_id == model.id, V.number == number, V.deleted_at.is_not(None))
-        note = "" if session.scalars(deleted).first() is None else "; it was deleted, and can be restored for a time"
-        raise NotFound(f"the model {model.name!r} has no {what}{note}")
-    return row
-
-
 def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
     ids = [row.id for row in rows]
     numbers: dict[str, list[int]] = defaultdict(list)
     latest: dict[str, str] = {}
-    query = select(V.model_id, V.number, V.id).where(V.model_id.in_(ids), V.deleted_at.is_(None)).order_by(*_LATEST)
+    query = (
+        select(V.model_id, V.number, V.id).where(V.model_id.in_(ids), V.deleted_at.is_(None)).order_by(*aliases.LATEST)
+    )
     for model_id, number, version_id in session.execute(query):
         numbers[model_id].append(number)
         latest.setdefault(model_id, version_id)
     shown = session.scalars(select(V).where(V.id.in_(latest.values())))
     newest_versions = {row.id: row for row in show_versions(session, list(shown))}
-    aliases = _aliases(session, ids)
+    named = aliases.of_models(session, ids)
     return [
         Model(
             id=row.id,
             name=row.name,
             owner=row.owner,
             versions=sorted(numbers[row.id], reverse=True),
-            aliases=[alias for _, alias in aliases[row.id]],
+            aliases=[alias for _, alias in named[row.id]],
             created_at=moment(row.created_at),
             latest=newest_versions[latest[row.id]] if row.id in latest else None,
         )
@@ -254,10 +162,10 @@ def show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list
         select(tables.Metric).where(tables.Metric.version_id.in_([row.id for row in rows])).order_by(tables.Metric.name)
     ):
         metrics[metric.version_id][metric.part][metric.name] = metric.value
-    aliases: dict[str, list[str]] = defaultdict(list)
-    for of_model in _aliases(session, model_ids).values():
+    named: dict[str, list[str]] = defaultdict(list)
+    for of_model in aliases.of_models(session, model_ids).values():
         for version_id, alias in of_model:
-            aliases[version_id].append(alias.name)
+            named[version_id].append(alias.name)
     return [
         ModelVersion(
             id=row.id,
@@ -289,7 +197,7 @@ def show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list
             report=row.report or {},
             metrics={part: _whole(values) for part, values in metrics[row.id].items()},
             levels={part: found for part, values in metrics[row.id].items() if (found := _by_level(values))},
-            aliases=aliases[row.id],
+            aliases=named[row.id],
             origin=None if row.origin is None else Origin.model_validate(row.origin),
             copy_of=None if row.copy_of is None else CopyOf.model_validate(row.copy_of),
             tags=row.tags or {},
@@ -312,18 +220,3 @@ def _by_level(values: Mapping[str, float]) -> list[dict[str, float]]:
         if match is not None:
             found[int(match[2])][match[1]] = value
     return [found[level] for level in sorted(found)]
-
-
-def _aliases(session: Session, model_ids: Iterable[str]) -> dict[str, list[tuple[str, Alias]]]:
-    found: dict[str, list[tuple[str, Alias]]] = defaultdict(list)
-    query = (
-        select(tables.Alias, V.number)
-        .join(V, V.id == tables.Alias.version_id)
-        .where(tables.Alias.model_id.in_(model_ids))
-        .order_by(tables.Alias.name)
-    )
-    for alias, number in session.execute(query):
-        found[alias.model_id].append(
-            (alias.version_id, Alias(name=alias.name, version=number, revision=alias.revision))
-        )
-    return found

@@ -16,7 +16,7 @@ from app.schemas.evaluations import EvaluateRequest
 from app.schemas.feedback import FeedbackRowsRequest
 from app.schemas.jobs import FINAL_STATES, TrainRequest
 from app.schemas.rules import Decision, Outcome, Promotion
-from app.services import audit, comparisons, job_queue, jobs, models, rule_runs, training_requests
+from app.services import aliases, audit, comparisons, job_queue, jobs, models, rule_runs, training_requests
 from app.services.audit import Act
 from app.services.feedback_rows import NoFeedback, append_feedback
 from app.services.lookup import by_id
@@ -189,7 +189,7 @@ def _decide(session: Session, rule: tables.Rule, run: tables.RuleRun, decision: 
             model = session.scalars(
                 select(tables.Model).where(tables.Model.id == rule.model_id).with_for_update()
             ).one()
-            models.point_alias(session, model, decision.alias, decision.version, revision)
+            aliases.point_alias(session, model, decision.alias, decision.version, revision)
 
 
 def _end(session: Session, rule: tables.Rule, run: tables.RuleRun, outcome: Outcome, **values: Any) -> None:

@@ -14,7 +14,7 @@ from app.errors import Conflict, NotFound
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
 from app.schemas.tuning import Candidate, TuneRequest
-from app.services import archive_imports, archives, datasets, jobs, models, sweeping
+from app.services import aliases, archive_imports, archives, datasets, jobs, models, sweeping
 from app.store import tables
 from app.store.db import db_now, dispose, sessions
 from app.store.files import files
@@ -49,7 +49,7 @@ def work(acknowledge: Callable[[str], None]) -> None:
             acknowledge(jobs.submit(session, TRAIN).id)
             _run_all()
             version = models.version(session, "m")
-        models.set_alias(session, "m", "production", version.version)
+        aliases.set_alias(session, "m", "production", version.version)
         try:
             models.version(session, "tuned")
         except NotFound:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import Conflict, PolymarginError, PreconditionFailed
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
-from app.services import datasets, jobs, models, sweeping
+from app.services import aliases, datasets, jobs, models, sweeping
 from app.store.files import files
 from workers.tasks import run
 
@@ -71,7 +71,7 @@ def test_of_many_who_move_an_alias_as_they_saw_it_one_does(
 
     def move(number: int, if_match: int | None) -> None:
         with database() as session:
-            models.set_alias(session, "m", "live", 1 + number % 2, if_match)
+            aliases.set_alias(session, "m", "live", 1 + number % 2, if_match)
 
     for seen in (0, 1):
         assert _at_once(6, lambda number, seen=seen: move(number, seen)) == {None: 1, PreconditionFailed: 5}  # type: ignore[misc]

@@ -18,7 +18,7 @@ from app.schemas.compression import CompressRequest
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import Job, TrainRequest
 from app.schemas.models import ModelVersion
-from app.services import archive_imports, archives, comparisons, jobs, models
+from app.services import aliases, archive_imports, archives, comparisons, jobs, models
 from app.services.comparisons import Side
 from app.services.model_cache import ModelCache, load_version
 from app.services.model_cards import model_card
@@ -92,7 +92,7 @@ def test_the_latest_stays_what_it_was_and_an_alias_names_the_copy(
         found = models.get(session, "m")
         assert found.latest is not None
         assert (found.latest.version, found.versions) == (1, [2, 1])
-        models.set_alias(session, "m", "small", copy.version)
+        aliases.set_alias(session, "m", "small", copy.version)
         assert models.version(session, "m", alias="small").id == copy.id
 
 

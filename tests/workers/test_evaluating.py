@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import Conflict, InvalidInput, NotFound
 from app.schemas.evaluations import EvaluateRequest, Evaluation
 from app.schemas.jobs import TrainRequest
-from app.services import comparisons, datasets, evaluations, hierarchies, jobs, models, sweeping
+from app.services import aliases, comparisons, datasets, evaluations, hierarchies, jobs, models, sweeping
 from app.services.comparisons import Side
 from app.store import tables
 from app.store.files import files
@@ -300,7 +300,7 @@ def test_versions_are_compared_on_the_rows_that_both_were_evaluated_on(
     trained(session)
     trained(session, params={"C": 1e-4}, seed=1)
     trained(session, model="other", solver="one_vs_rest")
-    models.set_alias(session, "m", "best", 1)
+    aliases.set_alias(session, "m", "best", 1)
     with pytest.raises(NotFound, match="neither has been"):
         comparisons.compare(session, Side("m", "1"), Side("m", "2"))
     first = evaluated(session, part="all", alias="best")

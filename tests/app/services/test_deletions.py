@@ -11,7 +11,7 @@ from test_models_service import FACTS
 from app.errors import Conflict, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from app.schemas.deletions import VersionPatch
 from app.schemas.jobs import TrainRequest
-from app.services import deletions, job_queue, jobs, models, storage, version_notes, versions
+from app.services import aliases, deletions, job_queue, jobs, models, storage, version_notes, versions
 from app.store import tables
 from app.store.db import db_now, new_id, writing
 from app.store.files import files
@@ -58,7 +58,7 @@ def test_a_deleted_version_is_found_nowhere_until_it_is_restored(session: Sessio
     with pytest.raises(NotFound, match="was deleted, and can be restored"):
         models.version(session, "m", 2)
     with pytest.raises(NotFound):
-        models.set_alias(session, "m", "production", 2)
+        aliases.set_alias(session, "m", "production", 2)
     assert deletions.restore_version(session, "m", 2).versions == [2]
     assert models.version(session, "m").version == 2
     assert models.version(session, "m").metrics == {"test": {"error": 0.25}}
@@ -93,7 +93,7 @@ def test_a_number_is_never_given_again(session: Session) -> None:
 def test_an_alias_holds_its_version_and_its_model(session: Session) -> None:
     _add(session)
     _add(session)
-    models.set_alias(session, "m", "production", 1)
+    aliases.set_alias(session, "m", "production", 1)
     reported = deletions.delete_version(session, "m", 1, dry_run=True)
     assert [(each.version, "production" in each.reason) for each in reported.held] == [(1, True)]
     for refused in (lambda: deletions.delete_version(session, "m", 1), lambda: deletions.delete_model(session, "m")):
@@ -101,7 +101,7 @@ def test_an_alias_holds_its_version_and_its_model(session: Session) -> None:
             refused()
         assert "production" in caught.value.errors[0].detail
     assert models.get(session, "m").versions == [2, 1]
-    models.delete_alias(session, "m", "production")
+    aliases.delete_alias(session, "m", "production")
     assert deletions.delete_version(session, "m", 1).versions == [1]
 
 
@@ -205,7 +205,7 @@ def test_storage_tells_before_it_frees(session: Session) -> None:
 def test_the_last_versions_stay_and_what_an_alias_names(session: Session) -> None:
     for _ in range(5):
         _add(session)
-    models.set_alias(session, "m", "production", 2)
+    aliases.set_alias(session, "m", "production", 2)
     reported = deletions.set_retention(session, "m", 2, dry_run=True)
     assert (reported.goes, [each.version for each in reported.held]) == ([3, 1], [2])
     assert deletions.retention(session, "m").keep_last is None

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput, NotFound, PreconditionFailed
-from app.services import models, versions
+from app.services import aliases, models, versions
 from app.services.versions import Facts
 from app.store import tables
 from app.store.db import new_id, writing
@@ -77,32 +77,32 @@ def test_versions_made_at_once_get_different_numbers(database: sessionmaker[Sess
 def test_an_alias_moves_and_its_revision_grows(session: Session) -> None:
     _add(session)
     _add(session)
-    assert models.set_alias(session, "m", "production", 2).revision == 1
-    moved = models.set_alias(session, "m", "production", 1, if_match=1)
+    assert aliases.set_alias(session, "m", "production", 2).revision == 1
+    moved = aliases.set_alias(session, "m", "production", 1, if_match=1)
     assert (moved.version, moved.revision) == (1, 2)
     assert models.version(session, "m", alias="production").version == 1
     assert models.version(session, "m", 1).aliases == ["production"]
     with pytest.raises(PreconditionFailed, match="revision 2"):
-        models.set_alias(session, "m", "production", 2, if_match=1)
+        aliases.set_alias(session, "m", "production", 2, if_match=1)
     with pytest.raises(PreconditionFailed):
-        models.set_alias(session, "m", "production", 2, if_match=0)
-    assert models.set_alias(session, "m", "candidate", 2, if_match=0).revision == 1
-    models.delete_alias(session, "m", "candidate")
+        aliases.set_alias(session, "m", "production", 2, if_match=0)
+    assert aliases.set_alias(session, "m", "candidate", 2, if_match=0).revision == 1
+    aliases.delete_alias(session, "m", "candidate")
     with pytest.raises(NotFound):
-        models.delete_alias(session, "m", "candidate")
+        aliases.delete_alias(session, "m", "candidate")
 
 
 def test_aliases_of_two_models_do_not_mix(session: Session) -> None:
     _add(session)
     _add(session, "other")
-    models.set_alias(session, "m", "production", 1)
+    aliases.set_alias(session, "m", "production", 1)
     with pytest.raises(NotFound):
         models.version(session, "other", alias="production")
     _add(session, "other")
-    assert models.set_alias(session, "other", "production", 2, if_match=0).revision == 1
-    assert models.set_alias(session, "other", "production", 1, if_match=1).revision == 2
+    assert aliases.set_alias(session, "other", "production", 2, if_match=0).revision == 1
+    assert aliases.set_alias(session, "other", "production", 1, if_match=1).revision == 2
     assert models.version(session, "m", alias="production").aliases == ["production"]
-    models.delete_alias(session, "other", "production")
+    aliases.delete_alias(session, "other", "production")
     assert models.version(session, "m", alias="production").version == 1
 
 
@@ -112,10 +112,10 @@ def test_what_is_not_there_is_not_found(session: Session) -> None:
         with pytest.raises(NotFound):
             models.version(session, *arguments)
     with pytest.raises(NotFound):
-        models.set_alias(session, "m", "production", 9)
+        aliases.set_alias(session, "m", "production", 9)
     with pytest.raises(InvalidInput):
         models.version(session, "m", 1, "production")
     with pytest.raises(InvalidInput):
-        models.set_alias(session, "m", "a/b", 1)
+        aliases.set_alias(session, "m", "a/b", 1)
     with pytest.raises(NotFound):
         models.artefact(session, "none")
