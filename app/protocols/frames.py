@@ -49,6 +49,7 @@ def from_csv(loaded: LoadedModel, content: bytes, most: int) -> list[Any]:
         raise Malformed("The body is empty; CSV with a head was expected.")
     require_few(len(rows), most, "")
     kind, instances = _kind(loaded), []
+    _require_once(kind, head, "")
     for number, row in enumerate(rows):
         if len(row) != len(head):
             raise _fault(f"{len(row)} cells below a head of {len(head)}", f"/{number}")
@@ -74,7 +75,14 @@ def _from_split(kind: _Kind, given: Any, most: int) -> list[Any]:
     if not isinstance(columns, list) or any(len(row) != len(columns) for row in data):
         raise _fault("every row has as many values as there are columns", "/dataframe_split/data")
     names = [str(column) for column in columns]
+    _require_once(kind, names, "/dataframe_split/columns")
     return [_instance(kind, names, row) for row in data]
+
+
+def _require_once(kind: _Kind, columns: Sequence[str], pointer: str) -> None:
+    """Where columns go by their names, one of two of the same name would be lost."""
+    if kind != "numbered" and len(set(columns)) < len(columns):
+        raise _fault("two columns have one name", pointer)
 
 
 def _one(kind: _Kind, value: Any) -> Any:
@@ -119,6 +127,8 @@ def _cells(
 
 def _numbers(row: Sequence[str], number: int) -> list[float | None]:
     try:
+        if any("_" in cell for cell in row):  # which Python alone takes for a part of a number
+            raise ValueError
         return [float(cell) if cell.strip() else None for cell in row]
     except ValueError:
         raise _fault("a cell is no number", f"/{number}") from None

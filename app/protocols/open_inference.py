@@ -135,6 +135,8 @@ def _infer(request: Request, loaded: LoadedModel, content: bytes) -> Response:
     for at, entry in enumerate(given if isinstance(given, list) else []):
         tensor, offset = read(entry, at, binary, offset)
         inputs.append(tensor)
+    if offset < len(binary):
+        raise Malformed(f"{len(binary) - offset} bytes follow those of the inputs.")
     parameters = document.get("parameters") or {}
     if not isinstance(parameters, dict):
         raise _fault("parameters are an object", "/parameters")
@@ -201,6 +203,8 @@ def _records(inputs: list[Tensor], most: int) -> list[Any]:
         else:
             columns.append([value or None for value in tensor.values])
     names = [tensor.name for tensor in inputs]
+    if len(set(names)) < len(names):
+        raise _fault("two inputs have one name", "/inputs")
     return [{"record": dict(zip(names, row, strict=True))} for row in zip(*columns, strict=True)]
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serving import client, serving
 
-from app.errors import PolymarginError
+from app.errors import InvalidInput, PolymarginError
+from app.protocols import open_inference
 from app.protocols.tensors import KINDS, Tensor, as_bytes, as_json, read
 
 TEXT = {"name": "text", "datatype": "BYTES", "shape": [2], "data": ["a green leek", "the blue sea"]}
@@ -84,6 +85,21 @@ def test_binary_tensors_are_read_and_written(models: TestClient) -> None:
     outputs = json.loads(answer.content[:length])["outputs"]
     labels, _ = read(outputs[0], 0, answer.content[length:], 0)
     assert labels.values == ["vegetable", "water"]
+
+
+def test_bytes_that_belong_to_no_input_are_refused(models: TestClient) -> None:
+    for entry in (TEXT, {**TEXT, "shape": [1], "data": None, "parameters": {"binary_data_size": 7}}):
+        head = json.dumps({"inputs": [entry]}).encode()
+        headers = {"Inference-Header-Content-Length": str(len(head)), "Content-Type": "application/octet-stream"}
+        response = models.post("/v2/models/foods/infer", content=head + b"\3\0\0\0sea" * 2, headers=headers)
+        assert response.status_code == 400, response.text
+        assert "bytes follow those of the inputs" in response.json()["error"]
+
+
+def test_no_column_of_a_record_comes_twice() -> None:
+    column = Tensor("a", "FP64", (1,), np.ones(1))
+    with pytest.raises(InvalidInput, match="does not fit"):
+        open_inference._records([column, column], 10)
 
 
 def test_an_error_says_what_is_wrong_where_clients_of_this_protocol_look(models: TestClient) -> None:

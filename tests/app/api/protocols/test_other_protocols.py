@@ -157,6 +157,19 @@ def test_mlflow_refuses_what_is_no_data_frame(models: TestClient, content: bytes
     assert problem(answer, status)["message"]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"dataframe_split": {"columns": ["width", "width", "height"], "data": [[9, 1, 1]]}},
+        "width,width,height\n9,1,1\n",
+        "width,height\n9_0,1\n",
+    ],
+)
+def test_mlflow_loses_no_column_and_takes_no_number_that_only_python_reads(models: TestClient, body: Any) -> None:
+    given = {"json": body} if isinstance(body, dict) else {"content": body, "headers": {"Content-Type": "text/csv"}}
+    problem(models.post("/mlflow/shapes/invocations", **given), 422)
+
+
 def test_annif_refuses_what_is_no_form_of_its_own(models: TestClient) -> None:
     url = "/v1/projects/foods/suggest"
     assert models.get("/v1/").status_code == 200
