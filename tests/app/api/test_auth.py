@@ -118,7 +118,13 @@ def test_a_key_ends_at_its_time(client: TestClient, monkeypatch: pytest.MonkeyPa
     assert listed["the-admin"]["expires_at"] is None
 
 
-@pytest.mark.parametrize("expires_at", ["2001-01-01T00:00:00Z", "2101-01-01T00:00:00", "tomorrow", 4e9, 1e300, {}])
+@pytest.mark.parametrize(
+    "expires_at",
+    [
+        "2001-01-01T00:00:00Z", "2101-01-01T00:00:00", "tomorrow", 4e9, 1e300, {},
+        "9999-12-31T23:59:59-23:59", "9999-12-31T23:59:59.999999Z", "0001-01-01T00:00:00+23:59",
+    ],
+)  # fmt: skip
 def test_a_key_that_has_no_such_end_is_not_made(client: TestClient, expires_at: object) -> None:
     asked = client.post("/api/v1/keys", json={"name": "guest", "expires_at": expires_at})
     assert problem(asked, 422, "invalid_input")["errors"][0]["pointer"] == "/expires_at"
