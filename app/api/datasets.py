@@ -144,10 +144,13 @@ def get_rows(
     session: Db,
     ref: Ref,
     offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+    limit: Annotated[int, Query(ge=1, le=datasets.MAX_ROWS)] = 20,
+    whole: Annotated[
+        bool, Query(description=f"Nothing is shortened; of at most {datasets.MAX_WHOLE_ROWS} rows.")
+    ] = False,
 ) -> DatasetRows:
     """Rows of an imported dataset, shortened for reading."""
-    return datasets.rows(session, ref, offset, limit)
+    return datasets.rows(session, ref, offset, limit, whole)
 
 
 @router.post(

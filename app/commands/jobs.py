@@ -7,7 +7,7 @@ import orjson
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, number, print_json, table
+from app.commands.output import Json, console, number, print_json, table, time_left
 from app.commands.request_fields import fields_of, request_of, tags_of
 from app.commands.watching import watch as watch_job
 from app.plurals import counted
@@ -244,7 +244,7 @@ def show_job(job: Job, json: bool) -> None:
         if job.progress.trials is not None:
             values["progress"] = f"{job.progress.trials_done} of {job.progress.trials} trials are over"
         if job.progress.eta_seconds is not None:
-            values["progress"] += f", about {job.progress.eta_seconds:.0f} s left"
+            values["progress"] += f", {time_left(job.progress.eta_seconds)}"
     if job.result is not None and job.result.model is not None:
         every = ", ".join(map(str, job.result.versions)) or job.result.version
         values["result"] = f"{job.result.model} version {every}"

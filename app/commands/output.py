@@ -81,6 +81,14 @@ def number(value: float | None) -> str | None:
     return None if value is None else f"{value:.6g}"
 
 
+def time_left(seconds: float) -> str:
+    """About how long a job will go on, in words."""
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    minutes = round(seconds / 60)
+    return f"about {minutes} min left" if minutes < 90 else f"about {minutes // 60} h {minutes % 60} min left"
+
+
 def fail(message: str, json: bool, error: ClientError | None = None) -> int:
     """Say on stderr what went wrong, in one line and one more for each fault; with ``json`` on stdout, too.
 

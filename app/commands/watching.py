@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from app.commands.output import number
+from app.commands.output import number, time_left
 from app.remote.errors import JobFailedError
 from app.remote.jobs import Job
 from app.schemas.jobs import Job as JobBody
@@ -57,5 +57,5 @@ def _state(job: JobBody) -> dict[str, Any]:
     eta, phase = job.progress.eta_seconds, job.progress.phase
     if job.progress.trials is not None:
         phase = f"{job.progress.trials_done} of {job.progress.trials} trials"
-    left = phase if eta is None else f"{phase}, about {eta:.0f} s left"
+    left = phase if eta is None else f"{phase}, {time_left(eta)}"
     return {"completed": job.progress.fraction, "left": left}

@@ -81,6 +81,8 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
         if wanted not in place:
             shown = ", ".join(f"'{shorten(name)}'" for name in names[:5]) + (", ..." if len(names) > 5 else "")
             detail = f"no column '{shorten(wanted)}' among the {len(names)} columns of the header ({shown}){hint}"
+            if wanted == ImportOptions.model_fields["label_column"].default and not hint:
+                detail += "; say which one has the labels (label_column)"
             raise row_error(1, detail)
     label, weight = place[options.label_column], place.get(options.weight_column or "")
     ignored = [place[name] for name in options.ignore_columns]

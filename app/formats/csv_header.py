@@ -98,13 +98,16 @@ def _first_record(window: Window, line: int, quotes: bool) -> tuple[bytes, int]:
 
 
 def _declared_delimiter(header: str, options: ImportOptions) -> str:
-    """The one delimiter with which the label's column is there, else the comma."""
-    fitting = []
+    """The one delimiter with which the label's column is there, else the one that makes most columns, or the comma."""
+    fitting, n_columns = [], {}
     for name, delimiter in DELIMITERS.items():
         names = _names(header, delimiter, options.quotes)
+        n_columns[name] = len(names or [""])
         if names is not None and len(names) > 1 and options.label_column in names:
             fitting.append(name)
-    return fitting[0] if len(fitting) == 1 else "comma"
+    if fitting:
+        return fitting[0] if len(fitting) == 1 else "comma"
+    return max(n_columns, key=n_columns.__getitem__)  # of equal ones the comma, which stands first
 
 
 def _names(header: str, delimiter: str, quotes: bool) -> list[str] | None:

@@ -211,8 +211,10 @@ class Datasets:
         """Counts over a dataset, with a page of its classes."""
         return self._transport.get(DatasetStatistics, f"/datasets/{dataset}/statistics", offset=offset, limit=limit)
 
-    def rows(self, dataset: str, offset: int = 0, limit: int = 20) -> DatasetRows:
-        return self._transport.get(DatasetRows, f"/datasets/{dataset}/rows", offset=offset, limit=limit)
+    def rows(self, dataset: str, offset: int = 0, limit: int = 20, whole: bool = False) -> DatasetRows:
+        """Rows of a dataset from ``offset`` on, shortened for reading; up to 20 of them ``whole``."""
+        path = f"/datasets/{dataset}/rows"
+        return self._transport.get(DatasetRows, path, offset=offset, limit=limit, whole=whole or None)
 
     def error_report(self, dataset: str) -> bytes:
         """Line, column and fault of the rows that kept a dataset from being imported, as CSV; at most 100,000."""

@@ -77,7 +77,10 @@ class Hierarchies:
         chosen = format or ("skos" if syntax else _first(FORMATS, name_alone))
         if chosen is None:
             known = ", ".join([*FORMATS, *SYNTAXES])
-            raise ClientError(f"The ending {file.suffix[:20]!r} tells no format: give one, or use one of {known}")
+            raise ClientError(
+                f"The ending {file.suffix[:20]!r} tells no format: give one, as paths for a list of paths, "
+                f"or use one of {known}"
+            )
         if chosen == "skos" and options.get("syntax") is None:
             options["syntax"] = syntax
         query = options | {"name": name, "format": chosen}

@@ -268,19 +268,21 @@ class DatasetStatistics(BaseModel):
 
 
 class DatasetRow(BaseModel):
-    """One row, shortened for reading."""
+    """One row, shortened for reading unless whole rows were asked for."""
 
     row: int = Field(description="Counted from 0, in the order of the file.")
     label: str | None = Field(description="Absent where rows have sets of labels.")
-    labels: list[str] | None = Field(default=None, description="The first 50; absent where each row has one label.")
+    labels: list[str] | None = Field(
+        default=None, description="The first 50, or all; absent where each row has one label."
+    )
     split: Literal["train", "test", "validation"] | None
     weight: float | None = Field(default=None, description="Absent where the rows have no weights.")
-    text: str | None = Field(default=None, description="First 500 characters.")
-    features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs.")
+    text: str | None = Field(default=None, description="First 500 characters, or all.")
+    features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs, or all.")
     id: str | None = Field(default=None, description="Absent where the file gave none.")
     record: dict[str, float | str | None] | None = Field(
         default=None,
-        description="Of tables: values by column, the first 50 of numbers and categories, and a text of one column.",
+        description="Of tables: values by column, of numbers and categories the first 50 or all; a text of one column.",
     )
 
 

@@ -73,7 +73,7 @@ class ModelVersion(BaseModel):
     created_at: AwareDatetime
 
 
-class Trial(BaseModel):
+class SelectionTrial(BaseModel):
     """One setting that was tried, and what it said of the rows held out."""
 
     solver: str
@@ -95,7 +95,7 @@ class Member(BaseModel):
 class Selection(BaseModel):
     """How a model was chosen; empty lists of methods that do not choose."""
 
-    trials: list[Trial] = Field(description="The best first, by the measure that was asked for.")
+    trials: list[SelectionTrial] = Field(description="The best first, by the measure that was asked for.")
     members: list[Member]
 
 

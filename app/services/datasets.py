@@ -26,6 +26,7 @@ from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload, files
 
 MAX_ROWS = 1000
+MAX_WHOLE_ROWS = 20
 ERROR_REPORT = "errors.csv"
 _TEXT = 500
 _FEATURES = 50
@@ -46,8 +47,9 @@ def check_new(session: Session, new: NewDataset) -> None:
     if new.format is not None:
         check_options(new, new.format)
     with reading(session):
-        if session.scalars(select(tables.Dataset.id).where(tables.Dataset.name == new.name)).first():
-            raise _taken(new.name)
+        state = session.scalars(select(tables.Dataset.state).where(tables.Dataset.name == new.name)).first()
+        if state is not None:
+            raise _taken(new.name, failed=state == "failed")
 
 
 def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
@@ -145,11 +147,13 @@ def class_counts(row: tables.DatasetVersion) -> ClassCounts:
     return ClassCounts.of(open_corpus(files(), row.path))
 
 
-def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> DatasetRows:
-    """Rows ``offset`` to ``offset + limit``, shortened; raises NotFound, Conflict and InvalidInput."""
-    if offset < 0 or not 1 <= limit <= MAX_ROWS:
+def rows(session: Session, ref: str, offset: int = 0, limit: int = 20, whole: bool = False) -> DatasetRows:
+    """Rows ``offset`` to ``offset + limit``, shortened or whole; raises NotFound, Conflict and InvalidInput."""
+    most = MAX_WHOLE_ROWS if whole else MAX_ROWS
+    if offset < 0 or not 1 <= limit <= most:
+        kind = "whole rows" if whole else "rows"
         raise InvalidInput(
-            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_ROWS}, were expected"
+            f"offset {offset} and limit {limit} of {kind} are given; 0 or more, and 1 to {most}, were expected"
         )
     corpus = corpus_of(session, ref)
     return DatasetRows(
@@ -157,10 +161,10 @@ def rows(session: Session, ref: str, offset: int = 0, limit: int = 20) -> Datase
             DatasetRow(
                 row=i,
                 label=corpus.names(i)[0] if corpus.label_indptr is None else None,
-                labels=None if corpus.label_indptr is None else corpus.names(i, _LABELS),
+                labels=None if corpus.label_indptr is None else corpus.names(i, None if whole else _LABELS),
                 split=None if corpus.split is None else PARTS[corpus.split[i]],
                 weight=None if corpus.weights is None else float(corpus.weights[i]),
-                **shortened(corpus, i),
+                **content(corpus, i, whole),
                 id=None if corpus.ids is None else corpus.ids[i],
             )
             for i in range(offset, min(offset + limit, corpus.n_rows))
@@ -177,21 +181,24 @@ def corpus_of(session: Session, ref: str) -> Corpus:
     return open_corpus(files(), path)
 
 
-def shortened(corpus: Corpus, row: int) -> dict[str, Any]:
-    """The beginning of a row's text, or the first of its features."""
+def content(corpus: Corpus, row: int, whole: bool = False) -> dict[str, Any]:
+    """A row's text and features, or their beginnings."""
+    text = None if corpus.texts is None else corpus.texts[row]
+    text = text if text is None or whole else text[:_TEXT]
+    n_features = None if whole else _FEATURES
     return {
-        "text": None if corpus.texts is None else corpus.texts[row][:_TEXT],
-        "features": corpus.features(row, _FEATURES) if corpus.kind == "sparse" else None,
-        "record": _record(corpus, row) if corpus.kind == "table" else None,
+        "text": text,
+        "features": corpus.features(row, n_features) if corpus.kind == "sparse" else None,
+        "record": _record(corpus, row, text, n_features) if corpus.kind == "table" else None,
     }
 
 
-def _record(corpus: Corpus, row: int) -> dict[str, float | str | None]:
-    """A row of a table as a model is asked for it, shortened."""
-    record = corpus.record(row, _FEATURES)
+def _record(corpus: Corpus, row: int, text: str | None, limit: int | None) -> dict[str, float | str | None]:
+    """A row of a table as a model is asked for it, with so many numbers and categories."""
+    record = corpus.record(row, limit)
     texts = () if corpus.columns is None else corpus.columns.texts
-    if corpus.texts is not None and len(texts) == 1:  # several are one, and cannot be told apart any more
-        record = {texts[0]: corpus.texts[row][:_TEXT], **record}
+    if text is not None and len(texts) == 1:  # several are one, and cannot be told apart any more
+        record = {texts[0]: text, **record}
     return record
 
 
@@ -247,8 +254,9 @@ def _folder(id: str) -> str:
     return f"datasets/{id}"
 
 
-def _taken(name: str) -> Conflict:
-    return Conflict(f"a dataset is called {name!r} already")
+def _taken(name: str, failed: bool = False) -> Conflict:
+    more = "; its import has failed: delete it, or choose another name" if failed else ""
+    return Conflict(f"a dataset is called {name!r} already{more}")
 
 
 def _ready(session: Session, ref: str) -> tables.Dataset:

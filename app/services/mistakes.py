@@ -50,5 +50,5 @@ def mistakes(session: Session, id: str, offset: int = 0, limit: int = 20) -> Mis
 def _row(old: Corpus, new: Corpus, row: int) -> dict[str, Any]:
     """What the dataset has of a row; rows keep their numbers from version to version."""
     labels, now = old.names(row), new.names(row)
-    shown = datasets.shortened(old, row)
+    shown = datasets.content(old, row)
     return {"labels": labels, "corrected": now if set(now) != set(labels) else None, **shown}

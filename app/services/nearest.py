@@ -99,4 +99,4 @@ def _cosines(loaded: LoadedModel, corpus: Corpus, rows: NDArray[np.int64], row: 
 
 
 def _near(corpus: Corpus, row: int, similarity: float) -> NearRow:
-    return NearRow(row=row, similarity=similarity, labels=corpus.names(row), **datasets.shortened(corpus, row))
+    return NearRow(row=row, similarity=similarity, labels=corpus.names(row), **datasets.content(corpus, row))

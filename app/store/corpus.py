@@ -78,24 +78,24 @@ class Corpus:
         end = end if limit is None else min(end, begin + limit)
         return [self.labels[label] for label in self.y[begin:end].tolist()]
 
-    def features(self, row: int, limit: int) -> list[tuple[int, float]]:
-        """The first ``limit`` (index, value) pairs of a row."""
+    def features(self, row: int, limit: int | None = None) -> list[tuple[int, float]]:
+        """The (index, value) pairs of a row, or the first ``limit`` of them."""
         for segment in self.segments:
             if row < segment.shape[0]:
                 break
             row -= segment.shape[0]
         begin, end = (int(offset) for offset in segment.indptr[row : row + 2])
-        end = min(end, begin + limit)
+        end = end if limit is None else min(end, begin + limit)
         pairs = zip(segment.indices[begin:end].tolist(), segment.data[begin:end].tolist(), strict=True)
         return [(int(index), float(value)) for index, value in pairs]
 
-    def record(self, row: int, limit: int) -> dict[str, float | str | None]:
-        """The first ``limit`` numbers and categories of a table's row; None for what is missing."""
+    def record(self, row: int, limit: int | None = None) -> dict[str, float | str | None]:
+        """The numbers and categories of a table's row, or the first ``limit`` of them; None for what is missing."""
         assert self.columns is not None
         assert self.feature_names is not None
         numbers = self.columns.numbers
         reported: dict[str, float | str | None] = dict.fromkeys(numbers, 0.0)
-        for index, value in self.features(row, self.segments[0].shape[1]):
+        for index, value in self.features(row):
             if index < len(numbers):
                 reported[numbers[index]] = None if np.isnan(value) else value
             else:

@@ -523,3 +523,13 @@ def test_a_shell_completes_commands(
     with pytest.raises(SystemExit):
         main()
     assert "hierarchies" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(75.4, "about 75 s"), (600, "about 10 min"), (10_595, "about 2 h 57 min")]
+)
+def test_the_time_left_is_told_in_words(seconds: float, shown: str, run: Run, canned: Canned) -> None:
+    progress = {"phase": "training", "epoch": 3, "fraction": 0.5, "eta_seconds": seconds}
+    canned.answers["GET /jobs/j1"].clear()
+    canned.answer("GET /jobs/j1", JOB | {"state": "running", "progress": progress})
+    assert f"{shown} left" in run("jobs", "show", "j1")[1]

@@ -24,7 +24,7 @@ def test_nothing_is_scrolled_sideways(opened: Callable[..., Any], client: Polyma
     paths = (
         "/", "/datasets", "/datasets/foods", "/hierarchies", "/hierarchies/things", "/train", "/tune", "/jobs",
         "/models", "/models/foods", "/models/foods/versions/2", "/models/sure-foods/versions/1",
-        "/models/foods/compare?a=1&b=2", "/playground", "/keys", "/audit",
+        "/models/foods/compare?a=1&b=2", "/playground", "/keys", "/audit", "/docs",
         *(f"/jobs/{id}" for id in jobs.values()),
     )  # fmt: skip
     for path in paths:
@@ -32,6 +32,21 @@ def test_nothing_is_scrolled_sideways(opened: Callable[..., Any], client: Polyma
         page.wait_for_load_state("networkidle" if path != "/" else "load")
         page.evaluate(OPEN)
         assert page.evaluate(SIDEWAYS) == [], path
+
+
+def test_a_formula_breaks_into_lines(opened: Callable[..., Any], service: Service) -> None:
+    page = signed_in(opened(390, refused=True), service.url, service.key)  # the method asks for a label tree
+    page.goto(f"{service.url}/train")
+    page.wait_for_load_state("networkidle")
+    page.evaluate(OPEN)
+    page.get_by_label("Method", exact=True).select_option("orthogonal_transfer")
+    formula = page.get_by_role("group", name="What is minimised")
+    lines = formula.locator("math")
+    lines.nth(4).wait_for()
+    right = formula.evaluate("each => each.getBoundingClientRect().right")
+    boxes = [each.bounding_box() for each in lines.all()]
+    assert max(box["x"] + box["width"] for box in boxes) <= right
+    assert len({round(box["y"] + box["height"]) for box in boxes}) > 1
 
 
 def test_cells_below_each_other_tell_their_column_and_are_still_cells_of_a_table(

@@ -60,10 +60,20 @@ addEventListener("unhandledrejection", (event) => {
   if (event.reason instanceof Refusal) say([event.reason.message, ...event.reason.lines].join(" "));
 });
 
+// a choice that loads the page anew is still in focus then, or the keyboard's next arrow would be lost
+export function stay(field) {
+  sessionStorage.setItem("focus", field.id);
+}
+
 // forms that only choose what the page shows
 document.addEventListener("change", (event) => {
-  if (event.target.matches("select[data-go]")) event.target.form.requestSubmit();
+  if (!event.target.matches("select[data-go]")) return;
+  stay(event.target);
+  event.target.form.requestSubmit();
 });
+
+document.getElementById(sessionStorage.getItem("focus"))?.focus();
+sessionStorage.removeItem("focus");
 
 // where the pages' names stand in one line that is longer than the window, that of the page is in sight
 const here = document.querySelector(".side [aria-current]");

@@ -2,6 +2,7 @@
 
 import { call, get } from "./api.js";
 import { correction } from "./correct.js";
+import { stay } from "./page.js";
 import { why } from "./why.js";
 import { element, faults, number, percent } from "./words.js";
 
@@ -68,7 +69,7 @@ async function ask() {
 
 async function example(dataset) {
   const { n_rows: n } = await get(`/datasets/${dataset}/rows?limit=1`);
-  const { rows: [row] } = await get(`/datasets/${dataset}/rows?limit=1&offset=${Math.floor(Math.random() * n)}`);
+  const { rows: [row] } = await get(`/datasets/${dataset}/rows?limit=1&whole=true&offset=${Math.floor(Math.random() * n)}`);
   const features = { indices: (row.features ?? []).map(([index]) => index), values: (row.features ?? []).map(([, value]) => value) };
   const isText = row.text !== null && row.record === null;
   let note = "";
@@ -93,4 +94,7 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   ask();
 });
-form.elements.model.addEventListener("change", () => location.assign(`/playground?model=${encodeURIComponent(form.elements.model.value)}`));
+form.elements.model.addEventListener("change", () => {
+  stay(form.elements.model);
+  location.assign(`/playground?model=${encodeURIComponent(form.elements.model.value)}`);
+});

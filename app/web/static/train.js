@@ -48,10 +48,28 @@ function input(name, schema) {
   return element("input", { ...more, placeholder, type: "number", step: schema.type === "integer" ? "1" : "any", min, max: max >= 1e9 ? null : max, list, autocomplete: "off" });
 }
 
+// between these a line may break; none of them stands first, or behind another operator, where it is a sign
+const breaks = (node, before) => node.localName === "mspace" || (node.localName === "mo" && "+−=".includes(node.textContent) && before && (before.localName !== "mo" || ")|‖".includes(before.textContent)));
+
+// browsers do not break a formula into lines, but they do between several
 function formula(solver) {
   if (!solver.mathml) return null;
   const math = document.importNode(new DOMParser().parseFromString(solver.mathml, "application/xml").documentElement, true);
-  return element("div", { class: "scroll formula", tabindex: "0", role: "group", "aria-label": "What is minimised" }, element("span", { class: "muted" }, "minimise "), math);
+  const pieces = [[]];
+  for (const node of [...math.firstElementChild.childNodes]) {
+    if (breaks(node, pieces.at(-1).at(-1))) {
+      pieces.push([]);
+      if (node.localName === "mo") node.setAttribute("form", "infix");
+    }
+    pieces.at(-1).push(node);
+  }
+  const lines = pieces.filter((each) => each.length).map((nodes) => {
+    const piece = document.createElementNS(math.namespaceURI, "math");
+    piece.setAttribute("displaystyle", "true");
+    piece.append(...nodes);
+    return piece;
+  });
+  return element("p", { class: "formula", role: "group", "aria-label": "What is minimised" }, element("span", { class: "muted" }, "minimise "), ...lines);
 }
 
 function fields(solver) {

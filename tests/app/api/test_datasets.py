@@ -65,6 +65,34 @@ def test_a_ready_dataset_shows_its_counts_and_rows(client: TestClient) -> None:
     assert beyond == {"rows": [], "n_rows": 24}
 
 
+def test_rows_are_shortened_unless_they_are_asked_for_whole(client: TestClient) -> None:
+    text, wide = 400 * "long ", {f"f{i:02}": 1.0 for i in range(70)}
+    upload(
+        client,
+        "texts",
+        b"".join(b'{"text": "%s", "label": "%s"}\n' % (text.encode(), y) for y in (b"a", b"b")),
+        "jsonl",
+    )
+    numbers = b"label," + ",".join(wide).encode() + b"\n" + b"".join(y + b",1" * 70 + b"\n" for y in (b"a", b"b"))
+    upload(client, "numbers", numbers, "csv")
+    found = {
+        (name, whole): client.get(f"/api/v1/datasets/{name}/rows", params={"limit": 2, "whole": whole}).json()["rows"][
+            0
+        ]
+        for name in ("texts", "numbers")
+        for whole in (False, True)
+    }
+    assert [len(found["texts", whole]["text"]) for whole in (False, True)] == [500, len(text)]
+    assert [len(found["numbers", whole]["features"]) for whole in (False, True)] == [50, 70]
+    problem(client.get("/api/v1/datasets/texts/rows", params={"limit": 21, "whole": True}), 422)
+
+
+def test_a_name_that_a_failed_import_holds_is_said_to_be_so(client: TestClient) -> None:
+    upload(client, "wrong", b"x,y\n1,2\n", "csv")
+    taken = problem(client.post("/api/v1/datasets?name=wrong&format=csv", content=b"label,x\na,1\n"), 409, "conflict")
+    assert "its import has failed: delete it" in taken["detail"]
+
+
 def test_datasets_come_in_pages_newest_first(client: TestClient) -> None:
     for name in ("a", "b", "c"):
         client.post("/api/v1/datasets", params={"name": name, "format": "svmlight"}, content=SPARSE)

@@ -84,6 +84,12 @@ def test_what_users_have_named_is_text(models: TestClient) -> None:
     assert EVIL not in models.get(f"/jobs?page_token={quote(EVIL)}").text
 
 
+def test_a_row_of_a_table_is_shown_once(client: TestClient) -> None:
+    upload(client, "table", b"label,note,price\n" + b"a,red and round,1\nb,green,2\n" * 3, "csv", text_columns="note",
+           number_columns="price")  # fmt: skip
+    assert client.get("/datasets/table").text.count("red and round") == 3
+
+
 def test_no_page_has_a_script_or_a_style_written_into_it(models: TestClient) -> None:
     for path in ("/", "/datasets/foods", "/models/foods/versions/1", "/train", "/keys", "/docs", "/sign-in"):
         text = models.get(path).text
