@@ -31,7 +31,7 @@ class Groups(NamedTuple):
     curvature: Floats
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def blank_groups(m: int) -> Groups:
     """Room for the groups of m nodes."""
     return Groups(
@@ -39,7 +39,7 @@ def blank_groups(m: int) -> Groups:
     )
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def losses_of_sets(tree: MarkovTree, sets: Sets, i: int, example: Example) -> None:
     """The flags of the true set, and lam: the loss of a closed set u is ``sum_j lam_j (u_j - y_j)``.
 
@@ -62,7 +62,7 @@ def losses_of_sets(tree: MarkovTree, sets: Sets, i: int, example: Example) -> No
                 lam[child] = worth[child]
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def gradient_on_sets(tree: MarkovTree, example: Example) -> None:
     """The gradient in the masses from the scores s = A' x_i: ``loss - K mu`` of Rousu et al. 2005, section 3."""
     parent, degree, g, s, lam = tree.parent, tree.degree, example.gradient, example.scores, example.loss
@@ -74,7 +74,7 @@ def gradient_on_sets(tree: MarkovTree, example: Example) -> None:
             g[parent[j]] -= s[j]
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def best_set(tree: MarkovTree, example: Example) -> float:
     """The closed set u with the largest sum of the gradient, and that sum (Rousu et al. 2005, Algorithm 2, line 4)."""
     parent, g, value, u, total = tree.parent, example.gradient, example.direction, example.best, 0.0
@@ -90,7 +90,7 @@ def best_set(tree: MarkovTree, example: Example) -> float:
     return total
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def ascend_on_sets(tree: MarkovTree, bound: float, K: float, gap: float, example: Example, groups: Groups) -> None:
     """Exact steps of the masses: towards the best set, of single nodes, and of groups of equal masses."""
     _towards_best(tree, bound, K, gap, example)
@@ -105,7 +105,7 @@ def ascend_on_sets(tree: MarkovTree, bound: float, K: float, gap: float, example
             _move_group(parent, first_child, degree, bound, K, j, p, g, head, following, curvature)
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def _towards_best(tree: MarkovTree, bound: float, K: float, gap: float, example: Example) -> None:
     """Conditional gradient: the exact step towards all mass on the best set (Algorithm 2, lines 5 to 12)."""
     parent, degree = tree.parent, tree.degree
@@ -167,7 +167,7 @@ def _append_children(first_child: Ints32, j: int, reach: Ints32, n: int) -> Any:
     return n
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def _move_down(tree: MarkovTree, bound: float, K: float, example: Example, reach: Ints32) -> Any:
     """Steps of single masses, parents first; ``reach`` becomes the nodes under one with mass, the only ones to move.
 
@@ -184,7 +184,7 @@ def _move_down(tree: MarkovTree, bound: float, K: float, example: Example, reach
     return n
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def _make_groups(tree: MarkovTree, example: Example, n: int, groups: Groups) -> None:
     """Group the first n nodes of ``reach``: a node joins its parent's group where their masses are equal."""
     parent, degree, p = tree.parent, tree.degree, example.mass
@@ -207,7 +207,7 @@ def _make_groups(tree: MarkovTree, example: Example, n: int, groups: Groups) -> 
         last[first], following[j] = j, -1
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def _move_group(
     parent: Ints32, first_child: Ints32, degree: Floats, bound: float, K: float, first: int, p: Floats, g: Floats,
     head: Ints32, following: Ints32, curvature: Floats

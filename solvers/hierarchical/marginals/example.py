@@ -52,7 +52,7 @@ class Example(NamedTuple):
     best: Bools
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def blank_example(tree: MarkovTree, sets: Sets, width: int) -> Example:
     """Room for one example; ``width`` is that of A, padding included."""
     m = tree.parent.shape[0]
@@ -63,7 +63,7 @@ def blank_example(tree: MarkovTree, sets: Sets, width: int) -> Example:
     )  # fmt: skip
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def load_masses(sets: Sets, pool: Coefficients, i: int, example: Example) -> None:
     """The masses of example i: those of the pool, else all on the true set."""
     # numba counts references to an array each time a field is read: fields are read once before inner loops

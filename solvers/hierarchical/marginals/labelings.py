@@ -28,13 +28,13 @@ class Edges(NamedTuple):
     along: Bools
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def blank_edges(m: int) -> Edges:
     """Room for the edges of m nodes."""
     return Edges(np.empty(2 * m), np.zeros(m, np.bool_))
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def losses_of_labelings(tree: MarkovTree, sets: Sets, i: int, example: Example) -> None:
     """The flags of the true set, and lam: a labeling u loses ``sum lam_j (u_j - y_j)``, and the same of its edges."""
     parent, y, lam, worth, nodes = tree.parent, example.is_true, example.loss, sets.worth, sets.nodes
@@ -60,7 +60,7 @@ def losses_of_labelings(tree: MarkovTree, sets: Sets, i: int, example: Example) 
             lam[m + j] = -count
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def gradient_on_labelings(tree: MarkovTree, example: Example) -> None:
     """The gradient in the masses from the scores s = A' x_i: ``loss - K mu`` of Rousu et al. 2005, section 3."""
     copy(example.loss, example.gradient)
@@ -82,7 +82,7 @@ def _add_product(parent: Ints32, s: Floats, g: Floats) -> None:
             g[m + j] += 4.0 * c - 2.0 * a - 2.0 * b
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def best_labeling(tree: MarkovTree, example: Example) -> float:
     """The labeling u with the largest sum of the gradient, and that sum (Rousu et al. 2005, Algorithm 2, line 4)."""
     parent, g, u = tree.parent, example.gradient, example.best
@@ -103,7 +103,7 @@ def best_labeling(tree: MarkovTree, example: Example) -> float:
     return total
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def ascend_on_labelings(tree: MarkovTree, bound: float, K: float, gap: float, example: Example, edges: Edges) -> None:
     """Exact steps of the masses: towards the best labeling, then of single ones, up and down the tree."""
     _towards_best(tree, bound, K, gap, example, edges.product)
@@ -117,7 +117,7 @@ def ascend_on_labelings(tree: MarkovTree, bound: float, K: float, gap: float, ex
             _move(parent, first_child, degree, bound, K, j, p, g, along)
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def _towards_best(tree: MarkovTree, bound: float, K: float, gap: float, example: Example, z: Floats) -> None:
     """Conditional gradient: the exact step towards all mass on the best labeling (Algorithm 2, lines 5 to 12)."""
     parent, p, q, g, u = tree.parent, example.mass, example.direction, example.gradient, example.best

@@ -45,7 +45,7 @@ class Sums(NamedTuple):
     violation: float
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def look(rows: Rows, tree: MarkovTree, sets: Sets, i: int, A: Floats, pool: Coefficients, example: Example) -> float:
     """Example i at the vectors A: scores, losses, masses, gradient, the best set; returns what that is worth."""
     sum_rows(A, rows.indices, rows.data, rows.indptr[i], rows.indptr[i + 1], example.scores)
