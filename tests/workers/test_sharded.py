@@ -354,7 +354,7 @@ def test_a_job_is_cancelled_in_the_middle(
 ) -> None:
     configure(checkpoint_seconds=1000)
     with pools(database, 2):
-        id = submit(C=100.0, tol=1e-9, max_epochs=10**6)
+        id = submit(C=100.0, tol=1e-9, max_epochs=10**6, dtype="float32")
         thread = threading.Thread(target=run, args=(id,))
         thread.start()
         while (job := shown(database, id)).progress is None or job.progress.epoch == 0:
