@@ -7,8 +7,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 INPUTS := pyproject.toml constraints.txt
 # The tests start processes by the hundred, which keep the bytecode of the modules also where that is switched off.
 export PYTHONDONTWRITEBYTECODE :=
-# One arena for all threads of a process, and large arrays given back at once: a process of tests stays smaller by a fifth.
-ALLOCATOR := MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=4194304 MALLOC_TRIM_THRESHOLD_=4194304
+# One arena for all threads of a process, Arrow in it, and large arrays given back at once: a process of tests stays smaller.
+ALLOCATOR := ARROW_DEFAULT_MEMORY_POOL=system MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=4194304 MALLOC_TRIM_THRESHOLD_=4194304
 PYTEST := $(ALLOCATOR) $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
