@@ -46,6 +46,8 @@ class TextFeatures:
     kind: ClassVar[str] = "text"
 
     def __init__(self, params: TextRecipe, vocabulary: list[str] | None, weights: TermWeights) -> None:
+        if vocabulary is not None and len(vocabulary) != len(weights):
+            raise ValueError(f"{len(vocabulary)} terms for {len(weights)} weights")
         self.params = params
         self._vocabulary = vocabulary
         self._weights = weights

@@ -184,6 +184,8 @@ def _require_whole(work: Path, contents: ArchiveContents) -> None:
         came.pop(f"{part}/{MANIFEST}")
         if named != came:
             raise _refused("the arrays that it names are not those that came", f"{part}/{MANIFEST}")
+        for name in came:
+            _require_native(work / name, name)
     try:
         model, features, _, _ = load_folder(work)
     except PolymarginError as error:
@@ -196,6 +198,16 @@ def _require_whole(work: Path, contents: ArchiveContents) -> None:
         raise _refused("model, features and version do not agree on the number of features or classes")
     if not all(_finite(array) for array in model.arrays().values()):
         raise _refused("an array of the model has values that are not finite")
+
+
+def _require_native(path: Path, name: str) -> None:
+    """The bytes of numbers are in this machine's order: compiled loops take no others."""
+    try:
+        native = np.load(path, mmap_mode="r", allow_pickle=False).dtype.isnative
+    except (ValueError, EOFError, OSError) as error:
+        raise _refused("it is no array", name) from error
+    if not native:
+        raise _refused("its numbers are in another order of bytes", name)
 
 
 def _manifest(path: Path) -> dict[str, Any]:

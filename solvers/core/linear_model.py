@@ -124,6 +124,6 @@ def stored_weights(
     else:
         W = stored_arrays.sparse(arrays, len(features), n_classes).toarray().astype(arrays["data"].dtype, copy=False)
     stored_arrays.require_ascending("features", features, n_features)
-    stored_arrays.require_floats("W", W, len(features), n_classes)
+    stored_arrays.require_floats("W", W, len(features), n_classes, half=True)
     stored_arrays.require_floats("intercept", intercept, n_classes)
     return features, W, intercept

@@ -129,7 +129,7 @@ class ShardedLinearModel(Model):
         stored_arrays.require_within("owner", owner, 0, n_blocks)
         stored_arrays.require_shape("owner", owner, len(classes))
         for rank, (block, n_own) in enumerate(zip(blocks, np.bincount(owner, minlength=n_blocks), strict=True)):
-            stored_arrays.require_floats(block_name(rank), block, len(features), n_own)
+            stored_arrays.require_floats(block_name(rank), block, len(features), n_own, half=True)
         return cls(classes, n_features, features, owner, blocks, bias)
 
 

@@ -19,12 +19,22 @@ def require_shape(name: str, array: Array, *shape: int) -> None:
         raise ArrayFault(f"the array {name} has the shape {array.shape}; {shape} was expected")
 
 
-def require_floats(name: str, array: Array | None, *shape: int) -> None:
-    """Raise ArrayFault unless ``array`` is None, or has floating-point numbers in that shape."""
+def require_floats(name: str, array: Array | None, *shape: int, half: bool = False) -> None:
+    """Raise ArrayFault unless ``array`` is None, or has floating-point numbers in that shape.
+
+    Those of half precision are allowed with ``half``: few loops read them.
+    """
     if array is None:
         return
-    if array.dtype.kind != "f":
+    if array.dtype.kind != "f" or (array.dtype == np.float16 and not half):
         raise ArrayFault(f"the array {name} has the type {array.dtype}; floating-point numbers were expected")
+    require_shape(name, array, *shape)
+
+
+def require_numbers(name: str, array: Array, *shape: int) -> None:
+    """Raise ArrayFault unless ``array`` has signed integers or floating-point numbers in that shape."""
+    if array.dtype.kind != "i":
+        require_floats(name, array, *shape)
     require_shape(name, array, *shape)
 
 
@@ -57,7 +67,7 @@ def sparse(arrays: Mapping[str, Array], n_rows: int, n_columns: int) -> sp.csr_m
     Raises ArrayFault.
     """
     data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
-    require_floats("data", data, len(indices))
+    require_floats("data", data, len(indices), half=True)
     require_within("indices", indices, 0, n_columns)
     require_starts("indptr", indptr, n_rows, len(indices))
     data = data.astype(np.float32) if data.dtype == np.float16 else data

@@ -94,7 +94,7 @@ class CodeModel(Model):
     @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "CodeModel":
         columns = ColumnModels.from_arrays(n_features, arrays)
-        stored_arrays.require_shape("code", arrays["code"], len(classes), columns.n_columns)
+        stored_arrays.require_numbers("code", arrays["code"], len(classes), columns.n_columns)
         stored_arrays.require_floats("scale", arrays["scale"], 1)
         decoding, loss = (str(word) for word in arrays["decoding"])
         head = None

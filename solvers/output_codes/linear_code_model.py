@@ -51,5 +51,5 @@ class LinearCodeModel(LinearModel):
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "LinearCodeModel":
         features, W, intercept = stored_weights(len(classes), n_features, arrays)
         code = arrays["code"]
-        stored_arrays.require_shape("code", code, len(classes), *code.shape[1:2])
+        stored_arrays.require_numbers("code", code, len(classes), *code.shape[1:2])
         return cls(classes, n_features, features, W, code, intercept)

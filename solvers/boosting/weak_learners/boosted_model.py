@@ -37,7 +37,7 @@ class Ensemble:
         """What :meth:`arrays` gave; raises ArrayFault."""
         code = arrays.get("code")
         if code is not None:
-            stored_arrays.require_shape("code", code, len(classes), *code.shape[1:2])
+            stored_arrays.require_numbers("code", code, len(classes), *code.shape[1:2])
         return cls(classes, n_features, Votes.of_arrays(arrays), code)
 
     def require_learners(self, n_learners: int) -> None:

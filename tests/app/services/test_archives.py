@@ -196,22 +196,27 @@ def _flipped_and_listed(members: Members) -> bytes:
     return _zipped(_listed(_members(_flipped(members))))
 
 
-def _with_features_out_of_range(members: Members) -> bytes:
-    """An archive made by hand: every hash is right, and one number leads out of the weights."""
-    features = np.load(io.BytesIO(members["model/features.npy"]))
+def _with_array(name: str, change: Callable[[Any], Any]) -> Callable[[Members], bytes]:
+    """An archive made by hand: every hash is right, and one array is another."""
+    part, _, array = name.partition("/")
+    fact = {"model": "sha256", "features": "features_sha256"}[part]
+
+    def changed(members: Members) -> bytes:
+        out = io.BytesIO()
+        np.save(out, change(np.load(io.BytesIO(members[f"{name}.npy"]))))
+        manifest, contents = orjson.loads(members[f"{part}/manifest.json"]), orjson.loads(members["archive.json"])
+        manifest["arrays"][array] = hashlib.sha256(out.getvalue()).hexdigest()
+        text = orjson.dumps(manifest)
+        contents["version"][fact] = hashlib.sha256(text).hexdigest()
+        anew = {f"{name}.npy": out.getvalue(), f"{part}/manifest.json": text, "archive.json": orjson.dumps(contents)}
+        return _zipped(_listed({**members, **anew}))
+
+    return changed
+
+
+def _out_of_range(features: Any) -> Any:
     features[-1] = 1 << 30
-    out = io.BytesIO()
-    np.save(out, features)
-    manifest, contents = orjson.loads(members["model/manifest.json"]), orjson.loads(members["archive.json"])
-    manifest["arrays"]["features"] = hashlib.sha256(out.getvalue()).hexdigest()
-    text = orjson.dumps(manifest)
-    contents["version"]["sha256"] = hashlib.sha256(text).hexdigest()
-    changed = {
-        "model/features.npy": out.getvalue(),
-        "model/manifest.json": text,
-        "archive.json": orjson.dumps(contents),
-    }
-    return _zipped(_listed({**members, **changed}))
+    return features
 
 
 def _with_shared_bytes(members: Members) -> bytes:
@@ -253,7 +258,8 @@ WRONG: dict[str, Callable[[Members], bytes]] = {
     "another bit": _flipped,
     "another bit and its hash": _flipped_and_listed,
     "array that no manifest names": _relisted("model/more.npy", b"x"),
-    "index out of range": _with_features_out_of_range,
+    "index out of range": _with_array("model/features", _out_of_range),
+    "another order of bytes": _with_array("model/W", lambda W: W.astype(W.dtype.newbyteorder())),
     "shared bytes": _with_shared_bytes,
     "contents that are no JSON": _with("archive.json", b"{"),
     "another format": _contents(lambda contents: contents.update(format=2)),
@@ -284,6 +290,16 @@ def test_a_refusal_names_what_is_wrong(wrong: str, reported: str, session: Sessi
     with pytest.raises(InvalidInput) as caught:
         _import(session, WRONG[wrong](_members(_exported(session))))
     assert reported in caught.value.errors[0].detail
+
+
+def test_an_archive_of_texts_with_fewer_terms_than_weights_is_refused(
+    session: Session, database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset(TEXTS, "texts", "jsonl")
+    _train(database, "texts")
+    fewer = _with_array("features/names_offsets", lambda offsets: offsets[:-1])(_members(_exported(session)))
+    with pytest.raises(InvalidInput):
+        _import(session, fewer)
 
 
 def test_an_archive_that_a_workspace_has_no_room_for_is_not_unpacked(
