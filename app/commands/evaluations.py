@@ -199,6 +199,8 @@ def _show(evaluation: Evaluation, json: bool) -> None:
     facts = evaluation.model_dump(
         mode="json", exclude={"measures", "unknown_named", "propensities", "reliability"}, exclude_none=True
     )
+    if evaluation.microseconds_per_row is not None:
+        facts["microseconds_per_row"] = number(evaluation.microseconds_per_row)
     if evaluation.unknown_named:
         facts["unknown_labels"] = f"{evaluation.unknown_labels}, as {', '.join(evaluation.unknown_named)}"
     out.print(table(["evaluation", evaluation.id], facts.items()))

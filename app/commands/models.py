@@ -7,7 +7,7 @@ import typer
 from app.client import Polymargin
 from app.commands.copies import copy_facts
 from app.commands.output import Json, console, number, print_json, table
-from app.remote.errors import ClientError
+from app.remote.errors import ClientError, PreconditionFailedError
 
 models = typer.Typer(help="Look at models and their versions.", no_args_is_help=True)
 
@@ -116,13 +116,19 @@ def alias(
     alias: Annotated[str, typer.Argument(help="As production.")],
     version: Annotated[int, typer.Argument(help="The number of the version that it shall name.")],
     revision: Annotated[
-        int | None, typer.Option(help="The revision that the alias has now; not given: it is new.")
+        int | None, typer.Option(help="Refuse if the alias has another revision now; 0: if it is there.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Let an alias name a version: promote, or roll back."""
     with Polymargin() as client:
-        found = client.models.set_alias(model, alias, version, revision)
+        try:
+            found = client.models.set_alias(model, alias, version, revision or None)
+        except PreconditionFailedError:
+            if revision is not None:
+                raise
+            known = {each.name: each.revision for each in client.models.get(model).aliases}
+            found = client.models.set_alias(model, alias, version, known.get(alias))
     if json:
         print_json(found)
         return

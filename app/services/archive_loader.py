@@ -1,7 +1,7 @@
 """Predicts from an archive of Polymargin with numpy and scipy alone: ``python load.py model.npz "some text"``.
 
 An archive is a zip file of arrays, which numpy.load reads: ``Classifier("model.npz").predict(["some text"])``. Linear
-machines are known here, pools of them, and linear machines along a label tree; numbers come as a matrix with the
+machines are known here, pools of them, and linear machines along a tree, given or learnt; numbers come as a matrix with the
 columns that the training data had, rows of tables as dicts by column. Other kinds are imported into a service:
 ``polymargin models import model.npz``.
 """
@@ -191,6 +191,17 @@ def _scores(kind: str, X: Any, arrays: dict[str, Any], n_classes: int) -> Any:
             shape = (len(arrays["features"]), n_classes)
             arrays["W"] = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape).toarray()
         return X[:, arrays["features"]] @ arrays["W"] + arrays.get("intercept", 0)
+    if kind == "label_trees":
+        parent, label = arrays["parent"], arrays["label"]
+        shape = (X.shape[1], len(parent))
+        weights = sp.csr_matrix((arrays["data"].astype(np.float32), arrays["indices"], arrays["indptr"]), shape=shape)
+        losses = np.maximum(0, 1 - ((X @ weights).toarray() + arrays["intercept"])) ** 2
+        likely = np.zeros((X.shape[0], n_classes))
+        for node, above in enumerate(parent):  # which stands before it
+            losses[:, node] = 0 if above < 0 else losses[:, node] + losses[:, above]
+            if label[node] >= 0:
+                likely[:, label[node]] += np.exp(-losses[:, node])
+        return np.log(np.maximum(likely / np.sum(parent < 0), 1e-30))
     raise ValueError(f"this script reads linear machines; a model of the kind {kind!r} is imported into Polymargin")
 
 

@@ -533,3 +533,16 @@ def test_the_time_left_is_told_in_words(seconds: float, shown: str, run: Run, ca
     canned.answers["GET /jobs/j1"].clear()
     canned.answer("GET /jobs/j1", JOB | {"state": "running", "progress": progress})
     assert f"{shown} left" in run("jobs", "show", "j1")[1]
+
+
+def test_an_alias_is_moved_unless_a_revision_is_given_that_it_has_no_more(run: Run, canned: Canned) -> None:
+    moved = {"name": "production", "version": 2, "revision": 2}
+    for answer in (
+        (problem(412, "precondition_failed"), 412),
+        (moved, 200),
+        (problem(412, "precondition_failed"), 412),
+    ):
+        canned.answer("PUT /models/topics/aliases/production", *answer)
+    assert run("models", "alias", "topics", "production", "2")[0] == 0
+    assert [each.headers.get("if-match") for each in canned.asked if each.method == "PUT"] == [None, '"1"']
+    assert run("models", "alias", "topics", "production", "2", "--revision", "7")[0] == 1

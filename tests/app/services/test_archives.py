@@ -399,6 +399,15 @@ def test_the_script_knows_pools(
     _compare(session, load, texts, [{"text": text} for text in texts])
 
 
+def test_the_script_goes_down_learnt_trees(
+    database: sessionmaker[Session], session: Session, dataset: Callable[..., str], load: Callable[..., Any]
+) -> None:
+    dataset(TEXTS, "texts", "jsonl")
+    _train(database, "texts", solver="label_trees")
+    texts = ["a red apple in the deep Sea sea", "Green leek", "nothing of it"]
+    _compare(session, load, texts, [{"text": text} for text in texts])
+
+
 def test_the_script_knows_the_temperatures_of_rows() -> None:
     rng = np.random.default_rng(0)
     W = rng.standard_normal((2, 4, 3)).astype(np.float32)
