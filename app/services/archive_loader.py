@@ -1,9 +1,9 @@
 """Predicts from an archive of Polymargin with numpy and scipy alone: ``python load.py model.npz "some text"``.
 
 An archive is a zip file of arrays, which numpy.load reads: ``Classifier("model.npz").predict(["some text"])``. Linear
-machines are known here, pools of them, and linear machines along a tree, given or learnt; numbers come as a matrix with the
-columns that the training data had, rows of tables as dicts by column. Other kinds are imported into a service:
-``polymargin models import model.npz``.
+machines are known here, pools of them, and linear machines along a tree, given or learnt; numbers come as a matrix
+with the columns that the training data had, rows of tables as dicts by column. Other kinds are imported into a
+service: ``polymargin models import model.npz``.
 """
 
 import json

@@ -303,3 +303,17 @@ def test_many_texts_at_once_have_the_terms_that_each_has(recipe: TextRecipe, tex
     assert counts.shape[0] == len(texts)
     for text, row in zip(texts, counts, strict=True):
         assert Counter(columns.of(text)) == {at: n for at, n in enumerate(row.tolist()) if n}
+
+
+def test_wide_hashing_takes_one_array_of_that_width() -> None:
+    width = 1 << 22
+    texts = ["red apple", "green leek", "apple and leek"] * 2
+    TextFeatures.fit(texts, TextRecipe(hash_features=16))
+    tracemalloc.start()
+    try:
+        features, _ = TextFeatures.fit(texts, TextRecipe(hash_features=width))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(features.arrays()["idf"]) == width
+    assert peak < 1.5 * 8 * width
