@@ -56,7 +56,7 @@ class TermWeights:
         return cls(recipe, idf, np.array([counts.data.sum() / n_texts]))
 
     def placed(self, columns: npt.NDArray[np.int64], n_terms: int) -> TermWeights:
-        """The weights of so many terms: those of all but the last at their columns, and the last one everywhere else."""
+        """The weights of so many terms: those of all but the last at their columns, the last one everywhere else."""
         idf = np.full(n_terms, self._idf[-1])
         idf[columns] = self._idf[:-1]
         return TermWeights(self._recipe, idf, self._mean_length)

@@ -1,7 +1,7 @@
 """Predicts from an archive of Polymargin with numpy and scipy alone: ``python load.py model.npz "some text"``.
 
 An archive is a zip file of arrays, which numpy.load reads: ``Classifier("model.npz").predict(["some text"])``. Linear
-machines are known here, pools of them, and linear machines along a tree, given or learnt; numbers come as a matrix
+machines are known here, along a tree, given or learnt, as well, centroids, and pools of them; numbers come as a matrix
 with the columns that the training data had, rows of tables as dicts by column. Other kinds are imported into a
 service: ``polymargin models import model.npz``.
 """
@@ -179,6 +179,11 @@ def _scores(kind: str, X: Any, arrays: dict[str, Any], n_classes: int) -> Any:
     if kind == "sparse_linear":
         weights = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(X.shape[1], n_classes))
         return (X @ weights).toarray() + arrays.get("intercept", 0)
+    if kind == "centroids":
+        lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)))
+        products = _scores("sparse_linear", X, arrays, n_classes)
+        cosines = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+        return np.log(np.maximum(cosines, 0) + arrays["smoothing"])
     if kind == "sharded_linear":
         blocks = [arrays[f"W-{rank}"] for rank in range(int(arrays["owner"].max()) + 1)]
         W = np.empty((len(arrays["features"]), n_classes))

@@ -399,11 +399,16 @@ def test_the_script_knows_pools(
     _compare(session, load, texts, [{"text": text} for text in texts])
 
 
-def test_the_script_goes_down_learnt_trees(
-    database: sessionmaker[Session], session: Session, dataset: Callable[..., str], load: Callable[..., Any]
+@pytest.mark.parametrize("solver", ["label_trees", "centroids", "complement_naive_bayes"])
+def test_the_script_knows_what_auto_pools_of_texts(
+    solver: str,
+    database: sessionmaker[Session],
+    session: Session,
+    dataset: Callable[..., str],
+    load: Callable[..., Any],
 ) -> None:
     dataset(TEXTS, "texts", "jsonl")
-    _train(database, "texts", solver="label_trees")
+    _train(database, "texts", solver=solver)
     texts = ["a red apple in the deep Sea sea", "Green leek", "nothing of it"]
     _compare(session, load, texts, [{"text": text} for text in texts])
 
