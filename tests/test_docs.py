@@ -43,6 +43,13 @@ def test_every_setting_says_what_it_means_and_what_it_is_by_default(name: str, f
         assert float(default.split()[0]) == value
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_that_examples_name_exist(page: Path) -> None:
+    examples = re.findall(r"^```.*?^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    named = {path for each in examples for path in re.findall(r"\bdocs/[\w/.-]+\.md\b", each)}
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
 def test_every_documented_variable_is_known() -> None:
     known = {f"POLYMARGIN_{name.upper()}" for name in Settings.model_fields} | OTHERS
     for field in Settings.model_fields.values():
