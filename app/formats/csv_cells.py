@@ -75,8 +75,8 @@ def split_records(data, at_end, n_columns, first_line, delimiter, quote):  # typ
     """
     end = len(data)
     n_marks = 2
-    for p in range(end):
-        n_marks += data[p] == delimiter or data[p] == 10
+    for at in range(end):
+        n_marks += data[at] == delimiter or data[at] == 10
     # A block of blank lines makes many records of one empty cell, but none of them is stored.
     n_most = n_marks // n_columns + 1
     cells = np.empty((n_most * n_columns, 2), dtype=np.int64)
@@ -84,7 +84,8 @@ def split_records(data, at_end, n_columns, first_line, delimiter, quote):  # typ
     lines = np.empty(n_most, dtype=np.int64)
     errors = np.empty((MAX_ERRORS, 3), dtype=np.int64)
     n_records, n_errors, consumed, line_consumed = 0, 0, 0, first_line
-    p, line = 0, first_line
+    # not a plain zero: what is called with it in the first round would be compiled for that number, and once more
+    p, line = np.int64(0), first_line
     while p < end:
         first, record_line = p, line
         n_cells, code = 0, EXACT

@@ -27,6 +27,8 @@ def read_decimals(
     codes : int8 array, shape (len(starts),)
         EXACT, or what is wrong: EMPTY, NOT_A_NUMBER or NOT_FINITE.
     """
+    if len(starts) == 0:  # which needs nothing compiled
+        return np.empty(0), np.empty(0, dtype=np.int8)
     values, codes, places = _read_decimals(data, starts, ends)
     late = np.flatnonzero(codes == LONG)
     values[late] = long_decimals(data, places[late, 0], places[late, 1])
@@ -46,23 +48,20 @@ def long_decimals(
     """
     if len(starts) == 0:
         return np.empty(0)
-    blob, offsets = gather(data, starts + (data[starts] == ord("+")), ends)
-    cells = pa.Array.from_buffers(pa.large_utf8(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(blob)])
+    cells = pieces(data, starts + (data[starts] == ord("+")), ends, pa.large_utf8())
     values: npt.NDArray[np.float64] = cells.cast(pa.float64()).to_numpy()
     return values
 
 
-@njit(cache=True, nogil=True)
-def gather(data, starts, ends):  # type: ignore[no-untyped-def]
-    """Copy the pieces data[starts[k]:ends[k]] one after another: bytes and offsets (n + 1)."""
-    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
-    for k in range(len(starts)):
-        offsets[k + 1] = offsets[k] + ends[k] - starts[k]
-    blob = np.empty(offsets[-1], dtype=np.uint8)
-    for k in range(len(starts)):
-        for at in range(ends[k] - starts[k]):
-            blob[offsets[k] + at] = data[starts[k] + at]
-    return blob, offsets
+def pieces(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], kind: pa.DataType
+) -> pa.Array:
+    """The pieces data[starts[k]:ends[k]], of which none begins before the last one ends, as large strings or bytes."""
+    n = len(starts)
+    # Arrow's strings have no gaps between them: those that are here are strings of their own, each after a piece
+    offsets = np.column_stack([starts, ends]).ravel()
+    every = pa.Array.from_buffers(kind, max(0, 2 * n - 1), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return every.take(pa.array(np.arange(0, 2 * n, 2)))
 
 
 _POWERS = np.array([10.0**k for k in range(23)])

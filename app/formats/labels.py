@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.formats.decimals import gather
+from app.formats.decimals import pieces
 from app.formats.growing import Growing
 from app.formats.table import Problems, shorten
 
@@ -101,16 +101,14 @@ class Splits:
 def distinct(
     data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], list[bytes]]:
-    """Distinct pieces data[starts[k]:ends[k]] and the index of each piece among them.
+    """Distinct pieces data[starts[k]:ends[k]], in their order there, and the index of each piece among them.
 
     Returns
     -------
     codes : int64 array, shape (len(starts),)
     names : list of bytes
     """
-    blob, offsets = gather(data, starts, ends)
-    cells = pa.Array.from_buffers(pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(blob)])
-    encoded = cells.dictionary_encode()
+    encoded = pieces(data, starts, ends, pa.large_binary()).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
 

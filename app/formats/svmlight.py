@@ -81,7 +81,7 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
         while unread := window.fill(line):
             end = len(unread) if window.at_end else unread.rfind(b"\n") + 1
             data = as_array(unread)
-            block = _Block(*_scan(data, end, line, sets))
+            block = _read_block(data[:end], line, sets)
             _add_values(data, block, rows, problems)
             unweighted = block.costs[:, 0] == 0
             weights.add_decimals(data, block.costs[:, 0], block.costs[:, 1], block.lines, problems, unweighted)
@@ -124,16 +124,51 @@ class _Columns(NamedTuple):
     indices: npt.NDArray[np.int32]
     values: npt.NDArray[np.float64]
     longs: npt.NDArray[np.int64]
+    errors: npt.NDArray[np.int64]
+
+
+def _room(data: npt.NDArray[np.uint8]) -> _Columns:
+    """Columns for as many rows as there are lines, and as many pairs as there are colons."""
+    n_lines, n_pairs = 1 + int(np.count_nonzero(data == 10)), int(np.count_nonzero(data == 58))
+    return _Columns(
+        labels=np.empty((n_lines, 2), dtype=np.int64),
+        lines=np.empty(n_lines, dtype=np.int64),
+        n_features=np.empty(n_lines, dtype=np.int64),
+        costs=np.zeros((n_lines, 2), dtype=np.int64),
+        indices=np.empty(n_pairs, dtype=np.int32),
+        values=np.empty(n_pairs, dtype=np.float64),
+        longs=np.empty((n_pairs, 4), dtype=np.int64),
+        errors=np.empty((min(n_lines, _MAX_ERRORS), 4), dtype=np.int64),
+    )
+
+
+def _read_block(data: npt.NDArray[np.uint8], first_line: int, sets: bool) -> _Block:
+    """The lines of data."""
+    room = _room(data)
+    n_lines, n_rows, nnz, n_longs, n_errors = _scan(data, len(data), first_line, sets, room)
+    return _Block(
+        n_lines=n_lines,
+        labels=room.labels[:n_rows],
+        lines=room.lines[:n_rows],
+        n_features=room.n_features[:n_rows],
+        costs=room.costs[:n_rows],
+        indices=room.indices[:nnz],
+        values=room.values[:nnz],
+        longs=room.longs[:n_longs],
+        errors=room.errors[:n_errors],
+        n_errors=n_errors,
+    )
 
 
 @njit(cache=True, nogil=True)
-def _scan(data, end, first_line, sets):  # type: ignore[no-untyped-def]
-    """Read the lines of data[:end] into the fields of _Block; a line with an error is counted and left."""
-    columns = _room(data, end)
-    errors = np.empty((_MAX_ERRORS, 4), dtype=np.int64)
-    n_rows, nnz, n_longs, n_errors = 0, 0, 0, 0
+def _scan(data, end, first_line, sets, columns):  # type: ignore[no-untyped-def]
+    """Read lines into the columns; a line with an error is counted and left.
+
+    Returns how many lines, rows, pairs, long numbers and errors there are.
+    """
+    # not plain zeros: what is called with one in the first round would be compiled for that number, and once more
+    n_rows, nnz, n_longs, n_errors, p = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     line = first_line
-    p = 0
     while p < end:
         p = _blank(data, p, end)
         if p < end and data[p] != 10 and data[p] != 35:
@@ -141,7 +176,7 @@ def _scan(data, end, first_line, sets):  # type: ignore[no-untyped-def]
             p, code = _read_labels(data, p, end, sets)
             columns.labels[n_rows, 0] = start
             columns.labels[n_rows, 1] = p
-            columns.costs[n_rows] = 0
+            columns.costs[n_rows, 0] = columns.costs[n_rows, 1] = 0
             row_nnz, row_longs = nnz, n_longs
             if code == EXACT:
                 p, start, code, nnz, n_longs = _read_features(data, p, end, line, n_rows, nnz, n_longs, columns)
@@ -150,11 +185,11 @@ def _scan(data, end, first_line, sets):  # type: ignore[no-untyped-def]
                 columns.n_features[n_rows] = nnz - row_nnz
                 n_rows += 1
             else:
-                if n_errors < _MAX_ERRORS:
-                    errors[n_errors, 0] = line
-                    errors[n_errors, 1] = code
-                    errors[n_errors, 2] = start
-                    errors[n_errors, 3] = p
+                if n_errors < columns.errors.shape[0]:
+                    columns.errors[n_errors, 0] = line
+                    columns.errors[n_errors, 1] = code
+                    columns.errors[n_errors, 2] = start
+                    columns.errors[n_errors, 3] = p
                 n_errors += 1
                 nnz, n_longs = row_nnz, row_longs
         while p < end and data[p] != 10:
@@ -162,36 +197,7 @@ def _scan(data, end, first_line, sets):  # type: ignore[no-untyped-def]
         if p < end:
             line += 1
             p += 1
-    return (
-        line - first_line,
-        columns.labels[:n_rows],
-        columns.lines[:n_rows],
-        columns.n_features[:n_rows],
-        columns.costs[:n_rows],
-        columns.indices[:nnz],
-        columns.values[:nnz],
-        columns.longs[:n_longs],
-        errors[: min(n_errors, _MAX_ERRORS)],
-        n_errors,
-    )
-
-
-@njit(cache=True, nogil=True)
-def _room(data, end):  # type: ignore[no-untyped-def]
-    """Columns for as many rows as there are lines, and as many pairs as there are colons."""
-    n_lines, n_pairs = 1, 0
-    for p in range(end):
-        n_lines += data[p] == 10
-        n_pairs += data[p] == 58
-    return _Columns(
-        np.empty((n_lines, 2), dtype=np.int64),
-        np.empty(n_lines, dtype=np.int64),
-        np.empty(n_lines, dtype=np.int64),
-        np.zeros((n_lines, 2), dtype=np.int64),
-        np.empty(n_pairs, dtype=np.int32),
-        np.empty(n_pairs, dtype=np.float64),
-        np.empty((n_pairs, 4), dtype=np.int64),
-    )
+    return line - first_line, n_rows, nnz, n_longs, n_errors
 
 
 @njit(cache=True, nogil=True)
