@@ -83,9 +83,10 @@ def split_records(data, at_end, n_columns, first_line, delimiter, quote):  # typ
     doubled = np.zeros(n_most * n_columns, dtype=np.uint8)
     lines = np.empty(n_most, dtype=np.int64)
     errors = np.empty((MAX_ERRORS, 3), dtype=np.int64)
-    n_records, n_errors, consumed, line_consumed = 0, 0, 0, first_line
+    n_records, n_errors = 0, 0
     # not a plain zero: what is called with it in the first round would be compiled for that number, and once more
     p, line = np.int64(0), first_line
+    consumed, line_consumed = p, line
     while p < end:
         first, record_line = p, line
         n_cells, code = 0, EXACT
