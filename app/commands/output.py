@@ -1,6 +1,7 @@
 """What commands share: options, and what they print, for people or with ``--json`` one JSON document for programs."""
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Annotated, Any, TypeVar
@@ -16,6 +17,8 @@ from rich.text import Text
 from app.remote.errors import ClientError
 
 C = TypeVar("C", bound=Callable[..., None])
+
+_UNBROKEN = 1000
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, on the last line of stdout.")]
 
@@ -58,8 +61,11 @@ def _kind(info: FieldInfo) -> Any:
 
 
 def console(json: bool) -> Console:
-    """Where people read: stdout, or stderr where stdout belongs to a program."""
-    return Console(stderr=json, highlight=False, soft_wrap=True)
+    """Where people read: stdout, or stderr where stdout belongs to a program; no line of a pipe or file is broken."""
+    out = Console(stderr=json, highlight=False, soft_wrap=True)
+    if not out.is_terminal and "COLUMNS" not in os.environ:
+        out.width = _UNBROKEN
+    return out
 
 
 def print_json(document: BaseModel | dict[str, Any] | Sequence[BaseModel]) -> None:
@@ -68,10 +74,10 @@ def print_json(document: BaseModel | dict[str, Any] | Sequence[BaseModel]) -> No
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[object]], whole: Collection[str] = ()) -> Table:
-    """Rows under titles, an absent value as a dash; columns called as in ``whole`` are never broken."""
+    """Rows under titles, an absent value as a dash; ids, and columns called as in ``whole``, are never broken."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for title in titles:
-        drawn.add_column(title, overflow="fold", no_wrap=title in whole)
+        drawn.add_column(title, overflow="fold", no_wrap=title == "id" or title in whole)
     for row in rows:
         drawn.add_row(*(Text("-" if value is None else str(value)) for value in row))
     return drawn

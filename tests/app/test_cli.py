@@ -546,3 +546,18 @@ def test_an_alias_is_moved_unless_a_revision_is_given_that_it_has_no_more(run: R
     assert run("models", "alias", "topics", "production", "2")[0] == 0
     assert [each.headers.get("if-match") for each in canned.asked if each.method == "PUT"] == [None, '"1"']
     assert run("models", "alias", "topics", "production", "2", "--revision", "7")[0] == 1
+
+
+@pytest.mark.parametrize("columns", [None, "80"])
+def test_an_id_is_never_broken_nor_a_line_of_a_pipe(
+    columns: str | None, run: Run, canned: Canned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if columns is None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    else:
+        monkeypatch.setenv("COLUMNS", columns)
+    canned.answers["GET /jobs"].clear()
+    canned.answer("GET /jobs", {"items": [SUCCEEDED | {"id": 32 * "f", "result": {"model": 90 * "m", "version": 1}}]})
+    out = run("jobs", "list")[1]
+    assert 32 * "f" in out
+    assert (len(out.splitlines()) == 2) is (columns is None)
