@@ -1,10 +1,12 @@
 """Fixtures that all tests share: a home, a database of each kind, a private Redis."""
 
+import functools
 import gc
 import os
 import secrets
 import shutil
 import signal
+import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +18,7 @@ import numpy as np
 import psycopg
 import pytest
 import redis
+import typer.main
 from compiling import compile_in_children
 from drivers import mark_slow
 from sqlalchemy import delete, make_url
@@ -37,6 +40,10 @@ POSTGRES = "POLYMARGIN_TEST_POSTGRES_URL"
 compile_in_children()
 # what is imported and collected stays to the end: to look through it again and again takes a fifth of all
 gc.disable()
+# A program does both once: to read whom the machine trusts, and to make the command line of its functions. They take
+# 30 ms each, and the tests open clients and call commands by the hundred.
+ssl.create_default_context = functools.cache(ssl.create_default_context)
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 # how long an example takes says nothing on a busy machine, or where code is compiled for the first one
 hypothesis.settings.register_profile(

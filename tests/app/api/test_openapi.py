@@ -2,7 +2,6 @@ import json
 from pathlib import Path
 
 import orjson
-import pytest
 from fastapi import FastAPI
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "openapi.json"
@@ -26,12 +25,10 @@ def test_every_route_is_described_with_its_errors_and_its_key(app: FastAPI) -> N
     assert len(names) == sum(len(methods) for methods in described["paths"].values())
 
 
-@pytest.mark.parametrize("name", ["TrainRequest", "KeyRequest", "AliasTarget", "PredictRequest", "ProblemDocument"])
-def test_every_reference_leads_somewhere(app: FastAPI, name: str) -> None:
+def test_every_reference_leads_somewhere(app: FastAPI) -> None:
     described = app.openapi()
     schemas = described["components"]["schemas"]
-    assert name in schemas
     text = orjson.dumps(described).decode()
     references = {part.split('"')[0] for part in text.split('"#/components/schemas/')[1:]}
     assert references <= schemas.keys()
-    assert name in references
+    assert {"TrainRequest", "KeyRequest", "AliasTarget", "PredictRequest", "ProblemDocument"} <= references
