@@ -183,9 +183,20 @@ def test_steps_report_what_was_exchanged(database: Database, submit: Callable[..
     assert steps[-1].gap <= 1e-3
 
 
+def interrupt_behind(monkeypatch: pytest.MonkeyPatch, database: Database, job: str, step: int) -> None:
+    """The worker is asked to end as soon as the job has a checkpoint of this step or a later one."""
+
+    def reached() -> bool:
+        with database() as session:
+            kept = session.get(tables.Checkpoint, job)
+            return kept is not None and kept.step >= step
+
+    monkeypatch.setattr(draining, "requested", reached)
+
+
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_job_goes_on_from_the_last_checkpoint_of_all_shards_in_as_many_pools_as_there_are(
-    database: Database, submit: Callable[..., str], interrupt: Any, monkeypatch: Any, configure: Any, size: int
+    database: Database, submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch, configure: Any, size: int
 ) -> None:
     configure(checkpoint_seconds=0)
     with pools(database, 2):
@@ -193,7 +204,7 @@ def test_a_job_goes_on_from_the_last_checkpoint_of_all_shards_in_as_many_pools_a
         run(id)
         version, whole = trained(database, id)
         other = submit(C=10.0, tol=1e-4, max_epochs=40)
-        interrupt(60)
+        interrupt_behind(monkeypatch, database, other, 3)
         run(other)
         monkeypatch.setattr(draining, "requested", lambda: False)
     job = shown(database, other)
@@ -213,14 +224,14 @@ def test_a_job_goes_on_from_the_last_checkpoint_of_all_shards_in_as_many_pools_a
 
 @pytest.mark.slow
 def test_shards_do_not_resume_a_checkpoint_of_another_state_format_and_start_afresh(
-    database: Database, submit: Callable[..., str], interrupt: Any, monkeypatch: Any, configure: Any
+    database: Database, submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch, configure: Any
 ) -> None:
     configure(checkpoint_seconds=0)
     with pools(database, 2):
         id = submit(C=10.0, tol=1e-4, max_epochs=40)
         with monkeypatch.context() as patch:
             patch.setattr(driving, "VERSIONS", driving.VERSIONS | {"state_format": STATE_FORMAT - 1})
-            interrupt(60)
+            interrupt_behind(patch, database, id, 1)
             run(id)
         monkeypatch.setattr(draining, "requested", lambda: False)
         with database() as session:
@@ -235,7 +246,7 @@ def test_shards_do_not_resume_a_checkpoint_of_another_state_format_and_start_afr
 
 @pytest.mark.slow
 def test_columns_of_an_output_code_make_the_same_model_in_any_pools_and_after_an_interruption(
-    database: Database, submit: Callable[..., str], redis_server: Any, interrupt: Any, monkeypatch: Any, configure: Any
+    database: Database, submit: Callable[..., str], redis_server: Any, monkeypatch: pytest.MonkeyPatch, configure: Any
 ) -> None:
     monkeypatch.setattr(one_by_one, "SLICE_CELLS", 1 << 16)
     configure(checkpoint_seconds=0)
@@ -245,7 +256,7 @@ def test_columns_of_an_output_code_make_the_same_model_in_any_pools_and_after_an
     version, whole, _ = published(database, alone)
     with pools(database, 2):
         id = submit(**chosen)
-        interrupt(60)
+        interrupt_behind(monkeypatch, database, id, 2)
         run(id)
         monkeypatch.setattr(draining, "requested", lambda: False)
     assert (shown(database, id).state, shown(database, id).attempt) == ("queued", 1)
