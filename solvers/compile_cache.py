@@ -4,8 +4,12 @@ Compiled functions inline those of other files. Numba knows a compiled function 
 so that after a change elsewhere the old code would still be run, and a type that is gone would break the reading of the
 index. Here the digest is of the file and of all files of this package that it imports, directly or not: whatever may be
 in the compiled code is in the digest, and a change of any other file leaves the compiled code in use.
+
+Several processes compile at a time, and numba lets two of them give one file to two signatures of a function: the index
+then names one and the file has the other, which is called with arrays of other types. Here one saves at a time.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -15,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import config
-from numba.core.caching import CacheImpl, UserWideCacheLocator, _CacheLocator
+from numba.core.caching import CacheImpl, IndexDataCacheFile, UserWideCacheLocator, _CacheLocator
 
 _IMPORTS = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([\w.]+))", re.MULTILINE)
 
@@ -94,6 +98,17 @@ class ImportedFilesLocator(_CacheLocator):  # type: ignore[misc]
 
 
 def install() -> None:
-    """Let numba keep this package's compiled functions so."""
+    """Let numba keep this package's compiled functions so, and let one process at a time save to a folder."""
     if ImportedFilesLocator not in CacheImpl._locator_classes:
         CacheImpl._locator_classes.insert(0, ImportedFilesLocator)
+        IndexDataCacheFile.save = _save_alone
+
+
+_save = IndexDataCacheFile.save
+
+
+def _save_alone(self: Any, key: Any, data: Any) -> None:
+    """Name a file in the index and write it while nobody else does; whoever reads meanwhile compiles anew."""
+    with Path(self._cache_path, ".saving").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _save(self, key, data)

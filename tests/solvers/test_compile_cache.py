@@ -4,9 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
 import solvers
 from solvers import compile_cache
@@ -69,3 +73,36 @@ def test_every_compiled_function_of_the_package_is_kept_so():
     root = Path(solvers.__file__).parent
     names = {file.name for file in compile_cache.imported_files(Path(joint.__file__), root)}
     assert {"block_step.py", "class_lists.py", "coefficients.py"} <= names
+
+
+def test_two_that_save_at_once_leave_each_signature_its_own_code(tmp_path: Path) -> None:
+    first, second = (IndexDataCacheFile(str(tmp_path), "function", "stamp") for _ in range(2))
+    read, named, written = (threading.Event() for _ in range(3))
+
+    def before(event: threading.Event, wait: threading.Event, save: Callable[..., None]) -> Callable[..., None]:
+        def save_later(*args: Any) -> None:
+            event.set()
+            wait.wait(0.5)  # who holds the lock waits in vain
+            save(*args)
+
+        return save_later
+
+    # both have read the index before either writes it, and the file of the first comes last
+    second._save_index = before(read, named, second._save_index)
+    first._save_index = before(threading.Event(), read, first._save_index)
+    first._save_data = before(named, written, first._save_data)
+
+    def save_second() -> None:
+        second.save("int64", "code for int64")
+        written.set()
+
+    threads = [
+        threading.Thread(target=first.save, args=("int32", "code for int32")),
+        threading.Thread(target=save_second),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    fresh = IndexDataCacheFile(str(tmp_path), "function", "stamp")
+    assert [fresh.load("int32"), fresh.load("int64")] == ["code for int32", "code for int64"]
