@@ -146,7 +146,7 @@ def get_rows(
     offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
     limit: Annotated[int, Query(ge=1, le=datasets.MAX_ROWS)] = 20,
     whole: Annotated[
-        bool, Query(description=f"Nothing is shortened; of at most {datasets.MAX_WHOLE_ROWS} rows.")
+        bool, Query(description=f"Nothing is shortened; {datasets.MAX_WHOLE_ROWS} rows at the most are given then.")
     ] = False,
 ) -> DatasetRows:
     """Rows of an imported dataset, shortened for reading."""

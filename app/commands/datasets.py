@@ -169,7 +169,9 @@ def rows(
     dataset: Ref,
     offset: Annotated[int, typer.Option(help="The first row to show, from 0.")] = 0,
     limit: Annotated[int, typer.Option(help="How many to show.")] = 20,
-    whole: Annotated[bool, typer.Option("--whole", help="Shorten nothing; of at most 20 rows.")] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Shorten nothing; 20 rows at the most are given then.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Rows of a dataset as the service has read them, shortened."""

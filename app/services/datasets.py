@@ -148,13 +148,15 @@ def class_counts(row: tables.DatasetVersion) -> ClassCounts:
 
 
 def rows(session: Session, ref: str, offset: int = 0, limit: int = 20, whole: bool = False) -> DatasetRows:
-    """Rows ``offset`` to ``offset + limit``, shortened or whole; raises NotFound, Conflict and InvalidInput."""
-    most = MAX_WHOLE_ROWS if whole else MAX_ROWS
-    if offset < 0 or not 1 <= limit <= most:
-        kind = "whole rows" if whole else "rows"
+    """Rows ``offset`` to ``offset + limit``, shortened, or the first of them whole.
+
+    Raises NotFound, Conflict and InvalidInput.
+    """
+    if offset < 0 or not 1 <= limit <= MAX_ROWS:
         raise InvalidInput(
-            f"offset {offset} and limit {limit} of {kind} are given; 0 or more, and 1 to {most}, were expected"
+            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_ROWS}, were expected"
         )
+    limit = min(limit, MAX_WHOLE_ROWS) if whole else limit
     corpus = corpus_of(session, ref)
     return DatasetRows(
         rows=[
