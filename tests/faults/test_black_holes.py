@@ -83,22 +83,38 @@ def behind_a_hole(database: sessionmaker[Session], holes: Callable[..., BlackHol
     return hole, {"database_url": through}
 
 
-@on_postgresql
-def test_a_job_whose_connections_to_its_database_swallow_all_for_longer_than_its_lease_ends_once(
+@pytest.fixture
+def working_behind_a_hole(
     behind_a_hole: tuple[BlackHole, dict[str, str]],
     workers: Any,
     configure: Callable[..., None],
+    long_job: Callable[..., str],
+    until: Until,
+) -> Callable[..., tuple[BlackHole, str]]:
+    """``working_behind_a_hole(lease_seconds=60)`` starts a worker with settings, and returns its way and its job."""
+
+    def start(**values: object) -> tuple[BlackHole, str]:
+        hole, through = behind_a_hole
+        direct = settings().database_url
+        configure(**through, **values)
+        workers.start()
+        configure(database_url=direct)
+        job_id = long_job()
+        until(job_id, _at_work)
+        return hole, job_id
+
+    return start
+
+
+@on_postgresql
+def test_a_job_whose_connections_to_its_database_swallow_all_for_longer_than_its_lease_ends_once(
+    working_behind_a_hole: Callable[..., tuple[BlackHole, str]],
+    workers: Any,
     database: sessionmaker[Session],
     long_job: Callable[..., str],
     until: Until,
 ) -> None:
-    hole, through = behind_a_hole
-    direct = settings().database_url
-    configure(**through)
-    workers.start()
-    configure(database_url=direct)
-    job_id = long_job()
-    until(job_id, _at_work)
+    hole, job_id = working_behind_a_hole()
     hole.swallow()
     # a second worker, whose own way is good, sees the lease run out, and takes the job
     workers.start()
@@ -117,23 +133,16 @@ def test_a_job_whose_connections_to_its_database_swallow_all_for_longer_than_its
 
 @on_postgresql
 def test_a_worker_whose_connections_to_its_database_are_dead_without_a_word_makes_new_ones(
-    behind_a_hole: tuple[BlackHole, dict[str, str]],
-    workers: Any,
-    configure: Callable[..., None],
+    working_behind_a_hole: Callable[..., tuple[BlackHole, str]],
     database: sessionmaker[Session],
     long_job: Callable[..., str],
     until: Until,
 ) -> None:
-    hole, through = behind_a_hole
-    direct = settings().database_url
-    configure(**through, statement_seconds=5)
-    workers.start()
-    configure(database_url=direct)
-    job_id = long_job()
-    until(job_id, _at_work)
+    # a lease that outlasts the connections, and that no busy machine lets run out
+    hole, job_id = working_behind_a_hole(statement_seconds=5, lease_seconds=60)
     hole.swallow()
     hole.heal()
-    until(job_id, lambda job: job.state == "succeeded")
+    assert until(job_id, lambda job: job.state == "succeeded").attempt == 1
     next_id = long_job("next", max_epochs=3)
     until(next_id, lambda job: job.state == "succeeded")
     assert broken(database, [job_id, next_id]) == []
