@@ -101,7 +101,7 @@ class Splits:
 def distinct(
     data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], list[bytes]]:
-    """Distinct pieces data[starts[k]:ends[k]], in their order there, and the index of each piece among them.
+    """Distinct pieces data[starts[k]:ends[k]], which do not overlap and stand in this order, and the index of each.
 
     Returns
     -------

@@ -39,8 +39,9 @@ _DETAILS = {
 }
 
 
-class _Block(NamedTuple):
-    n_lines: int
+class _Columns(NamedTuple):
+    """What is in the lines of a block: a row of each array for each row, pair, long number or error."""
+
     labels: npt.NDArray[np.int64]
     lines: npt.NDArray[np.int64]
     n_features: npt.NDArray[np.int64]
@@ -49,7 +50,6 @@ class _Block(NamedTuple):
     values: npt.NDArray[np.float64]
     longs: npt.NDArray[np.int64]
     errors: npt.NDArray[np.int64]
-    n_errors: int
 
 
 def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
@@ -81,15 +81,16 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
         while unread := window.fill(line):
             end = len(unread) if window.at_end else unread.rfind(b"\n") + 1
             data = as_array(unread)
-            block = _read_block(data[:end], line, sets)
+            block, n_lines, n_errors = _read_block(data[:end], line, sets)
             _add_values(data, block, rows, problems)
             unweighted = block.costs[:, 0] == 0
             weights.add_decimals(data, block.costs[:, 0], block.costs[:, 1], block.lines, problems, unweighted)
             weighted |= not unweighted.all()
             codes, names = distinct(data, block.labels[:, 0], block.labels[:, 1])
             labels.add(codes, names, block.lines, problems)
-            _note_errors(unread, block, problems)
-            line += block.n_lines
+            _note_errors(unread, block.errors, problems)
+            problems.uncounted(n_errors - len(block.errors))
+            line += n_lines
             window.consume(end)
     problems.raise_if_any()
     if len(rows) == 0:
@@ -99,7 +100,7 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
     return Parsed("sparse", label_names, y, X=rows.take(), weights=given, label_indptr=indptr)
 
 
-def _add_values(data: npt.NDArray[np.uint8], block: _Block, rows: Rows, problems: Problems) -> None:
+def _add_values(data: npt.NDArray[np.uint8], block: _Columns, rows: Rows, problems: Problems) -> None:
     values = long_decimals(data, block.longs[:, 1], block.longs[:, 2])
     for k in np.flatnonzero(~np.isfinite(values)):
         _, start, end, line = block.longs[k]
@@ -108,23 +109,9 @@ def _add_values(data: npt.NDArray[np.uint8], block: _Block, rows: Rows, problems
     rows.add(block.n_features, block.indices, block.values)
 
 
-def _note_errors(unread: bytes, block: _Block, problems: Problems) -> None:
-    for line, code, start, end in block.errors.tolist():
+def _note_errors(unread: bytes, errors: npt.NDArray[np.int64], problems: Problems) -> None:
+    for line, code, start, end in errors.tolist():
         problems.add(line, _DETAILS[code].format(shorten(unread[start:end])))
-    problems.uncounted(block.n_errors - len(block.errors))
-
-
-class _Columns(NamedTuple):
-    """Room for all rows of a block: fields as those of _Block, longer than they will be filled."""
-
-    labels: npt.NDArray[np.int64]
-    lines: npt.NDArray[np.int64]
-    n_features: npt.NDArray[np.int64]
-    costs: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int32]
-    values: npt.NDArray[np.float64]
-    longs: npt.NDArray[np.int64]
-    errors: npt.NDArray[np.int64]
 
 
 def _room(data: npt.NDArray[np.uint8]) -> _Columns:
@@ -142,12 +129,11 @@ def _room(data: npt.NDArray[np.uint8]) -> _Columns:
     )
 
 
-def _read_block(data: npt.NDArray[np.uint8], first_line: int, sets: bool) -> _Block:
-    """The lines of data."""
+def _read_block(data: npt.NDArray[np.uint8], first_line: int, sets: bool) -> tuple[_Columns, int, int]:
+    """What is in the lines of data, how many they are, and how many of them have errors."""
     room = _room(data)
     n_lines, n_rows, nnz, n_longs, n_errors = _scan(data, len(data), first_line, sets, room)
-    return _Block(
-        n_lines=n_lines,
+    columns = _Columns(
         labels=room.labels[:n_rows],
         lines=room.lines[:n_rows],
         n_features=room.n_features[:n_rows],
@@ -156,8 +142,8 @@ def _read_block(data: npt.NDArray[np.uint8], first_line: int, sets: bool) -> _Bl
         values=room.values[:nnz],
         longs=room.longs[:n_longs],
         errors=room.errors[:n_errors],
-        n_errors=n_errors,
     )
+    return columns, n_lines, n_errors
 
 
 @njit(cache=True, nogil=True)
