@@ -18,7 +18,8 @@ from app.remote.errors import ClientError
 
 C = TypeVar("C", bound=Callable[..., None])
 
-_UNBROKEN = 1000
+# wider than any line
+_UNBROKEN = 1_000_000
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, on the last line of stdout.")]
 
