@@ -74,27 +74,42 @@ class AnswerCounts:
     def __init__(self, sessions: sessionmaker[Session]) -> None:
         self._sessions = sessions
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._versions: dict[str, VersionCounts] = {}
+        self._let_go: set[str] = set()
 
     def of(self, version_id: str, edges: Sequence[float] | None) -> VersionCounts:
         """Where the answers of a version are counted."""
         with self._lock:
+            self._let_go.discard(version_id)
             return self._versions.setdefault(version_id, VersionCounts(edges))
+
+    def let_go(self, version_id: str) -> None:
+        """A version is no longer in memory: it is forgotten once nothing is left of it to write."""
+        with self._lock:
+            self._let_go.add(version_id)
 
     def write(self) -> None:
         """Add what was counted to the database; what it does not take now is kept for the next time."""
+        with self._writing:
+            taken = self._take()
+            if not taken:
+                return
+            try:
+                with self._sessions() as session:
+                    add(session, taken)
+            except SQLAlchemyError as error:
+                log.warning("answers.not_written", error=type(error).__name__)
+                for id, counts in taken.items():
+                    self._versions[id].put_back(counts)
+
+    def _take(self) -> dict[str, Counts]:
         with self._lock:
-            versions = list(self._versions.items())
-        taken = {id: counts for id, version in versions if (counts := version.take())}
-        if not taken:
-            return
-        try:
-            with self._sessions() as session:
-                add(session, taken)
-        except SQLAlchemyError as error:
-            log.warning("answers.not_written", error=type(error).__name__)
-            for id, counts in taken.items():
-                self._versions[id].put_back(counts)
+            taken = {id: version.take() for id, version in self._versions.items()}
+            for id in [id for id in self._let_go if not taken.get(id)]:
+                self._let_go.discard(id)
+                self._versions.pop(id, None)
+        return {id: counts for id, counts in taken.items() if counts}
 
 
 def add(session: Session, taken: Mapping[str, Counts]) -> None:

@@ -179,6 +179,7 @@ class ModelCache:
         if loaded is not None:
             self._nbytes -= loaded.nbytes
             self._loading.pop(id, None)
+            self.counts.let_go(id)
 
     def _load_ahead(self, id: str) -> None:
         with contextlib.suppress(PolymarginError, *FAILURES):  # the next request tries itself, and is told why

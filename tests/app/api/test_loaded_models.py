@@ -1,6 +1,9 @@
+import gc
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from asking import TestClient, problem
 from working import train
@@ -93,6 +96,22 @@ def test_a_promoted_version_is_loaded_while_the_one_before_answers(
     cache.resolved.refresh()  # what no name means any more is let go
     assert cache.loaded() == [loaded]
     assert cache.nbytes == loaded.nbytes
+
+
+def test_what_a_version_that_is_let_go_has_counted_is_written_and_then_forgotten(models: TestClient) -> None:
+    cache, letters, foods = ModelCache(sessions(), 1), *(("default", name, None, None) for name in NAMES[:2])
+    loaded = cache.get(letters)
+    assert loaded.counts is not None
+    loaded.counts.add([(np.array([0]), np.array([1.0]))])
+    counts = weakref.ref(loaded.counts)
+    del loaded
+    cache.get(foods)  # there is room for one
+    assert counts() is not None
+    cache.counts.write()
+    assert models.get("/api/v1/models/letters/versions/1/drift").json()["n_answers"] == 1
+    cache.counts.write()
+    gc.collect()
+    assert counts() is None
 
 
 def test_a_model_that_is_being_loaded_holds_up_no_other(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
