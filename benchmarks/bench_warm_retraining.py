@@ -20,7 +20,7 @@ from solvers.core.dual_variables import DualShares
 from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
-SETS = ("naics", "20news", "debian-section")
+SETS = ("naics", "20news", "debian-section", "letter", "satimage", "usps")
 MACHINES = ("weston_watkins", "crammer_singer")
 GAPS, NEW, RUNS = (1e-2, 1e-3), 1.0 / 11.0, 3  # a tenth of the former rows is an eleventh of all
 
