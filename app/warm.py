@@ -1,4 +1,4 @@
-"""``python -m app.warm``: compile the loops of every solver and of answers into numba's cache, on tiny problems."""
+"""``python -m app.warm``: compile the loops of files, solvers and answers into numba's cache, on tiny ones of them."""
 
 import argparse
 import tempfile
@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from app.formats.registry import parse
+from app.schemas.datasets import ImportOptions
 from app.services.first_answers import load_loops, load_loops_of
 from solvers.core.model import Model
 from solvers.core.problem import Problem
@@ -14,11 +16,17 @@ from solvers.core.stored_models import load_model
 from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS
 
+FILES = (
+    ("svmlight", b"a qid:1 cost:2 1:1\nb 1:12345678901234567890 2:3 # said\n", ImportOptions()),
+    ("csv", b'label,x,y\na,1,2\nb,3,"4"\n', ImportOptions()),
+    ("csv", b'label,text\na,"one ""two"""\nb,three\n', ImportOptions()),
+    ("csv", b"label,x\na,1\nb,\n", ImportOptions(number_columns=("x",), missing="keep")),
+)
 FIRST = "auto"  # what is taken where no method is named; it tries several others
 
 
 def main(note: Path | None = None, identity: str = "") -> None:
-    """Train each solver on sparse and on dense rows, go on to another C, and answer with its stored model.
+    """Read files, train each solver on sparse and on dense rows, go on to another C, answer with its stored model.
 
     Parameters
     ----------
@@ -27,6 +35,7 @@ def main(note: Path | None = None, identity: str = "") -> None:
     identity : str
     """
     load_loops()
+    read()
     for name, kind in sorted(SOLVERS.items(), key=lambda item: item[0] != FIRST):
         for problem in problems():
             solver = kind(kind.Params())
@@ -38,6 +47,15 @@ def main(note: Path | None = None, identity: str = "") -> None:
         print(f"compiled {name}", flush=True)
     if note is not None:
         note.write_text(identity)
+
+
+def read() -> None:
+    """Read a file of each kind whose rows have compiled loops."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows"
+        for format, content, options in FILES:
+            path.write_bytes(content)
+            parse(path, format, options)
 
 
 def problems() -> list[Problem]:

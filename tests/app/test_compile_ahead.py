@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from app import compile_ahead, warm
+from app.formats import csv_cells, decimals, svmlight_lines
 from solvers.registry import SOLVERS
 
 
@@ -36,3 +37,9 @@ def test_the_default_of_a_training_is_compiled_first(
     with pytest.raises(Asked):
         warm.main()
     assert warm.FIRST in SOLVERS
+
+
+def test_the_loops_that_read_files_are_compiled_with_the_others() -> None:
+    warm.read()
+    loops = (csv_cells.split_records, csv_cells.read_numbers, csv_cells.read_texts, svmlight_lines._scan)
+    assert all(loop.signatures for loop in (*loops, decimals._read_decimals))

@@ -1,4 +1,3 @@
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from app.formats import svmlight
 from app.formats.svmlight import parse_svmlight
 from app.formats.table import FormatError, Parsed, RowError
-from app.formats.window import Window
 from app.schemas.datasets import ImportOptions
 
 
@@ -158,7 +156,7 @@ def test_a_file_without_rows_is_refused(path: Path, content: str, detail: str) -
 def test_blocks_do_not_show_in_what_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = "".join(f"c{i % 7} {i % 5 + 1}:{i / 7!r} 9:{i}\n" for i in range(500))
     whole = parse(path, content)
-    monkeypatch.setattr(svmlight, "Window", partial(Window, block_bytes=64))
+    monkeypatch.setattr(svmlight, "BLOCK_BYTES", 64)
     pieces = parse(path, content)
     assert whole.X is not None
     assert pieces.X is not None
@@ -177,7 +175,7 @@ def test_a_cost_is_the_weight_of_its_row_wherever_it_stands(path: Path) -> None:
 
 
 def test_a_weight_in_a_later_block_gives_the_earlier_rows_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(svmlight, "Window", partial(Window, block_bytes=16))
+    monkeypatch.setattr(svmlight, "BLOCK_BYTES", 16)
     content = "".join(f"{'ab'[i % 2]} 1:{i + 1}\n" for i in range(40)) + "a 1:1 cost:3\n"
     weights = parse(path, content).weights
     assert weights is not None

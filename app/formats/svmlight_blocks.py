@@ -1,0 +1,142 @@
+"""Plain blocks of svmlight files by numpy and Arrow, which need nothing compiled.
+
+A block is plain where each line is a label and then pairs `index:value`, with blanks between them. It is cut at its
+separators all at once, and Arrow reads the indices and the values where they stand. Whatever is not plain is told from
+what is, and no more: other lines, and all errors, are for :mod:`app.formats.svmlight_lines`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from app.formats.window import as_array
+
+_BLANKS = b" \t\v\f\r"
+_NEWLINE, _COLON = ord("\n"), ord(":")
+
+
+class PlainBlock(NamedTuple):
+    """The rows of a plain block, one a line.
+
+    Attributes
+    ----------
+    codes : int64 array, shape (n_rows,)
+        Index into `names` of each row's label.
+    names : list of bytes
+        The distinct labels.
+    n_features : int64 array, shape (n_rows,)
+    indices : int32 array, shape (n_pairs,)
+        From 0, increasing within a row.
+    values : float64 array, shape (n_pairs,)
+        Finite.
+    """
+
+    codes: npt.NDArray[np.int64]
+    names: list[bytes]
+    n_features: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float64]
+
+
+class _Tokens(NamedTuple):
+    """Token k is `text[offsets[k]:offsets[k + 1]]`, and `marks[k]` is the separator after it; none is empty."""
+
+    text: bytes
+    offsets: npt.NDArray[np.int32]
+    marks: npt.NDArray[np.uint8]
+
+    def array(self, kind: pa.DataType, chosen: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+        """All tokens as strings or bytes; those that are not chosen are null, and a cast passes them over."""
+        valid = None if chosen is None else pa.py_buffer(np.packbits(chosen, bitorder="little"))
+        return pa.Array.from_buffers(
+            kind, len(self.marks), [valid, pa.py_buffer(self.offsets), pa.py_buffer(self.text)]
+        )
+
+
+def plain_block(block: bytes, sets: bool) -> PlainBlock | None:
+    """The rows of whole lines; None where these are not plain.
+
+    Parameters
+    ----------
+    block : bytes
+        Not empty.
+    sets : bool
+        Whether a label may have commas.
+    """
+    tokens = _tokens(block if block.endswith(b"\n") else block + b"\n")
+    if tokens is None:
+        return None
+    is_index = tokens.marks == _COLON
+    is_newline = tokens.marks == _NEWLINE
+    # after a blank, and nowhere else, an index follows
+    if is_index[0] or not np.array_equal(is_index[1:], ~(is_index | is_newline)[:-1]):
+        return None
+    n_tokens = np.diff(np.flatnonzero(is_newline), prepend=-1)
+    first = np.cumsum(n_tokens) - n_tokens
+    labels = tokens.array(pa.binary()).take(pa.array(first)).dictionary_encode()
+    names: list[bytes] = labels.dictionary.to_pylist()
+    if not sets and any(b"," in name for name in names):
+        return None
+    n_features = (n_tokens - 1) // 2
+    pairs = _pairs(tokens, is_index, np.cumsum(n_features) - n_features)
+    if pairs is None:
+        return None
+    return PlainBlock(labels.indices.to_numpy().astype(np.int64), names, n_features, *pairs)
+
+
+def _tokens(block: bytes) -> _Tokens | None:
+    """What stands between the separators of a block that ends with one; None where something else is in it."""
+    data = as_array(block)
+    places = np.flatnonzero((data <= ord(" ")) | (data == _COLON))
+    text = block.translate(None, _BLANKS + b":\n")
+    if len(text) + len(places) != len(block) or b"#" in text:
+        return None  # a control character, or a comment
+    offsets = np.zeros(len(places) + 1, dtype=np.int32)
+    np.subtract(places, np.arange(len(places)), out=offsets[1:], casting="unsafe")
+    tokens = _Tokens(text, offsets, data[places])
+    is_empty = offsets[1:] == offsets[:-1]
+    return _without_further_blanks(tokens, is_empty) if is_empty.any() else tokens
+
+
+def _without_further_blanks(tokens: _Tokens, is_empty: npt.NDArray[np.bool_]) -> _Tokens | None:
+    """Several blanks are one, and those at either end of a line none; None where a token is empty all the same."""
+    text, offsets, marks = tokens
+    if (is_empty[1:] & (marks[:-1] == _COLON)).any():
+        return None
+    kept = ~is_empty | (marks == _NEWLINE) | (marks == _COLON)
+    ends, marks = offsets[1:][kept], marks[kept]
+    # where a line ends after a blank, its last token ends there
+    kept = np.ones(len(marks), dtype=np.bool_)
+    kept[:-1] = (ends[1:] > ends[:-1]) | (marks[1:] != _NEWLINE) | (marks[:-1] == _NEWLINE)
+    offsets, marks = np.concatenate([offsets[:1], ends[kept]]), marks[kept]
+    return _Tokens(text, offsets, marks) if (offsets[1:] > offsets[:-1]).all() else None
+
+
+def _pairs(
+    tokens: _Tokens, is_index: npt.NDArray[np.bool_], first: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]] | None:
+    """Indices from 0 and values of all rows, of which each begins with its `first` pair; None where one is wrong."""
+    at = np.flatnonzero(is_index)
+    if len(at) == 0:
+        return np.empty(0, dtype=np.int32), np.empty(0)
+    if as_array(tokens.text)[tokens.offsets[at]].min() < ord("1"):
+        return None  # a sign, or what Arrow takes for a number of another base
+    is_value = np.zeros_like(is_index)
+    is_value[1:] = is_index[:-1]
+    try:
+        all_indices = tokens.array(pa.utf8(), is_index).cast(pa.int32())
+        all_values = tokens.array(pa.utf8(), is_value).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    indices = np.frombuffer(all_indices.buffers()[1], dtype=np.int32)[at]
+    values = np.frombuffer(all_values.buffers()[1], dtype=np.float64)[at + 1]
+    rises = np.ones(len(at) + 1, dtype=np.bool_)
+    np.greater(indices[1:], indices[:-1], out=rises[1:-1])
+    rises[first] = True
+    if not rises.all() or not np.isfinite(values).all():
+        return None
+    return indices - np.int32(1), values
