@@ -49,7 +49,8 @@ def weigh_counts(
         Sorted; a column for each time that its term is there.
     of_count : float64 array
         What a term weighs that is there so many times, before its idf.
-    idf : float64 array, shape (n_features,)
+    idf : float64 array, shape (k,)
+        Of each column's term.
     indices : int32 array, shape (k,)
         Where the distinct columns go.
     weights : float64 array, shape (k,)
@@ -60,7 +61,7 @@ def weigh_counts(
         if end < len(columns) and columns[end] == columns[begin]:
             continue
         indices[n] = columns[begin]
-        weights[n] = of_count[end - begin] * idf[columns[begin]]
+        weights[n] = of_count[end - begin] * idf[begin]
         squares += weights[n] * weights[n]
         n, begin = n + 1, end
     length = np.sqrt(squares) if squares > 0.0 else 1.0

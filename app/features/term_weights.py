@@ -33,45 +33,71 @@ class TermWeights:
     Parameters
     ----------
     recipe : TextRecipe
-    idf : float64 array, shape (n_terms,)
+    idf : float64 array, shape (n_terms,) or, with `found`, (n_found + 1,)
     mean_length : float64 array, shape (1,), optional
         Of the texts that BM25 was fitted on; other weights need none.
+    found : int32 array, shape (n_found,), optional
+        Of hashed terms: the columns that some text has, sorted, one at least. They have the first idfs, in this order,
+        and all other columns the last one.
     """
 
     def __init__(
-        self, recipe: TextRecipe, idf: npt.NDArray[np.float64], mean_length: npt.NDArray[np.float64] | None = None
+        self,
+        recipe: TextRecipe,
+        idf: npt.NDArray[np.float64],
+        mean_length: npt.NDArray[np.float64] | None = None,
+        found: npt.NDArray[np.int32] | None = None,
     ) -> None:
-        self._recipe, self._idf, self._mean_length = recipe, idf, mean_length
+        if found is not None and not 0 < len(found) == len(idf) - 1:
+            raise ValueError(f"{len(idf)} weights for {len(found)} columns and the others")
+        self._recipe, self._idf, self._mean_length, self._found = recipe, idf, mean_length, found
         self._usual = np.empty(0)
         if mean_length is None:
             self._usual = self._of_count(_USUAL)
 
     @classmethod
-    def fit(cls, recipe: TextRecipe, counts: csr_matrix[np.float64], in_texts: npt.NDArray[np.int64]) -> TermWeights:
-        """Learn the weights from counts, shape (n_texts, n_terms), and in how many texts each is, shape (n_terms,)."""
-        n_texts = counts.shape[0]
-        if recipe.weighting == "tfidf":
-            return cls(recipe, np.log((1 + n_texts) / (1 + in_texts)) + 1.0)
-        idf = np.log1p((n_texts - in_texts + 0.5) / (in_texts + 0.5))
-        return cls(recipe, idf, np.array([counts.data.sum() / n_texts]))
+    def fit(
+        cls,
+        recipe: TextRecipe,
+        counts: csr_matrix[np.float64],
+        in_texts: npt.NDArray[np.int64],
+        found: npt.NDArray[np.int32] | None = None,
+    ) -> TermWeights:
+        """Learn the weights from counts.
 
-    def placed(self, columns: npt.NDArray[np.int64], n_terms: int) -> TermWeights:
-        """The weights of so many terms: those of all but the last at their columns, the last one everywhere else."""
-        idf = np.full(n_terms, self._idf[-1])
-        idf[columns] = self._idf[:-1]
-        return TermWeights(self._recipe, idf, self._mean_length)
+        Parameters
+        ----------
+        recipe : TextRecipe
+        counts : csr_matrix, shape (n_texts, n_terms)
+        in_texts : int64 array, shape (n_terms,) or (n_found,)
+            In how many texts each term is.
+        found : int32 array, shape (n_found,), optional
+            The columns of these terms, if they are not all.
+        """
+        n_texts = counts.shape[0]
+        if found is not None:
+            in_texts = np.append(in_texts, 0)
+        if recipe.weighting == "tfidf":
+            return cls(recipe, np.log((1 + n_texts) / (1 + in_texts)) + 1.0, found=found)
+        idf = np.log1p((n_texts - in_texts + 0.5) / (in_texts + 0.5))
+        return cls(recipe, idf, np.array([counts.data.sum() / n_texts]), found)
 
     @classmethod
     def from_arrays(cls, recipe: TextRecipe, arrays: Mapping[str, npt.NDArray[Any]]) -> TermWeights:
         """The weights whose `arrays` these are."""
-        return cls(recipe, np.asarray(arrays["idf"], dtype=np.float64), arrays.get("mean_length"))
+        idf = np.asarray(arrays["idf"], dtype=np.float64)
+        return cls(recipe, idf, arrays.get("mean_length"), arrays.get("idf_columns"))
 
     def __len__(self) -> int:
-        return len(self._idf)
+        return len(self._idf) if self._found is None else self._recipe.hash_features or 0
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """`idf` (float64, n_terms), and of BM25 `mean_length` (float64, 1)."""
-        return {"idf": self._idf} if self._mean_length is None else {"idf": self._idf, "mean_length": self._mean_length}
+        """`idf` (float64); of BM25 `mean_length` (float64, 1), of hashed terms `idf_columns` (int32, n_found).
+
+        Earlier versions have an idf for every hashed column, and no `idf_columns`.
+        """
+        arrays = {"idf": self._idf, "mean_length": self._mean_length, "idf_columns": self._found}
+        return {name: array for name, array in arrays.items() if array is not None}
 
     def weigh(self, counts: csr_matrix[np.float64]) -> csr_matrix[np.float64]:
         """Counts become weights, in place."""
@@ -90,8 +116,15 @@ class TermWeights:
         placed = np.array(columns, dtype=np.int32)
         placed.sort()
         indices, weights = np.empty_like(placed), np.empty(len(placed))
-        n = weigh_counts(placed, self._of_count(len(placed)), self._idf, indices, weights)
+        n = weigh_counts(placed, self._of_count(len(placed)), self._idf_of(placed), indices, weights)
         return indices[:n], weights[:n]
+
+    def _idf_of(self, columns: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+        if self._found is None:
+            return self._idf[columns]
+        place = np.searchsorted(self._found, columns)
+        known = self._found.take(place, mode="clip") == columns
+        return self._idf[np.where(known, place, len(self._found))]
 
     def _of_count(self, n_terms: int) -> npt.NDArray[np.float64]:
         """What 0, 1, 2, ..., `n_terms` of the same term weigh in a text of so many, before their idf."""
@@ -106,7 +139,7 @@ class TermWeights:
     ) -> None:
         """Not yet of length one; `total` is how many terms the text of each count has."""
         self._scale(counts, total)
-        counts *= self._idf[indices]
+        counts *= self._idf_of(indices)
 
     def _scale(self, counts: npt.NDArray[np.float64], total: npt.NDArray[np.float64] | None) -> None:
         if self._mean_length is not None and total is not None:

@@ -111,10 +111,8 @@ class TextFeatures:
         if counts.nnz == 0:
             raise FitError(f"no term is in {counts.shape[0]} texts")
         wide = widened(counts, n_features)
-        in_texts = np.bincount(wide.indices)
-        found = np.flatnonzero(in_texts)
-        in_texts = np.append(in_texts[found], 0)  # all features but these weigh as one that is in no text
-        weights = TermWeights.fit(params, wide, in_texts).placed(found, n_features)
+        found, in_texts = np.unique(wide.indices, return_counts=True)
+        weights = TermWeights.fit(params, wide, in_texts, found)
         return cls(params, None, weights), weights.weigh(wide)
 
     @classmethod

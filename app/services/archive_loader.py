@@ -61,14 +61,21 @@ class Classifier:
             found = [Counter(ids[term] for term in terms(text, recipe) if term in ids) for text in texts]
         indices = [index for row in found for index in row]
         counts = np.array([count for row in found for count in row.values()], float)
-        X = sp.csr_matrix((counts, indices, np.cumsum([0, *map(len, found)])), shape=(len(found), len(idf)))
+        X: Any = sp.csr_matrix(
+            (counts, indices, np.cumsum([0, *map(len, found)])), shape=(len(found), size or len(idf))
+        )
         if recipe.get("weighting") == "bm25":
             k1, b, mean = recipe["bm25_k1"], recipe["bm25_b"], self.archive[f"{part}mean_length"][0]
             total = np.repeat(X.sum(axis=1).A1, np.diff(X.indptr))
             X.data *= (k1 + 1) / (X.data + k1 * (1 - b + b * total / mean))
         elif recipe["sublinear_tf"]:
             X.data = np.log(X.data) + 1
-        X = X @ sp.diags(idf)
+        place: Any = X.indices
+        if f"{part}idf_columns" in self.archive:  # all other columns have the last idf
+            columns = self.archive[f"{part}idf_columns"]
+            place = np.searchsorted(columns, X.indices)
+            place = np.where(columns.take(place, mode="clip") == X.indices, place, -1)
+        X.data *= idf[place]
         lengths = np.sqrt(X.multiply(X).sum(axis=1)).A1
         return (sp.diags(1 / np.where(lengths > 0, lengths, 1)) @ X).tocsr()
 

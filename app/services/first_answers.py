@@ -18,9 +18,7 @@ def load_loops() -> None:
     """Load the compiled loops of most predictions; the first of a process takes a seventh of a second."""
     load_loops_of(LinearModel(["a", "b"], 1, np.arange(1), np.ones((1, 2), np.float32)))
     SparseFeatures(1).row({"indices": [0], "values": [1.0]})
-    idf = np.ones(1)
-    idf.flags.writeable = False  # as arrays of files are
-    TermWeights(TextRecipe(), idf).row([0])
+    TermWeights(TextRecipe(), np.ones(1)).row([0])
 
 
 def load_loops_of(model: Model) -> None:

@@ -305,7 +305,7 @@ def test_many_texts_at_once_have_the_terms_that_each_has(recipe: TextRecipe, tex
         assert Counter(columns.of(text)) == {at: n for at, n in enumerate(row.tolist()) if n}
 
 
-def test_wide_hashing_takes_one_array_of_that_width() -> None:
+def test_wide_hashing_takes_no_array_of_that_width() -> None:
     width = 1 << 22
     texts = ["red apple", "green leek", "apple and leek"] * 2
     TextFeatures.fit(texts, TextRecipe(hash_features=16))
@@ -315,5 +315,31 @@ def test_wide_hashing_takes_one_array_of_that_width() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert len(features.arrays()["idf"]) == width
-    assert peak < 1.5 * 8 * width
+    assert features.n_features == width
+    assert len(features.arrays()["idf"]) == 6  # of five words, and of what no text has
+    assert peak < width  # less than a byte a feature
+
+
+@pytest.mark.parametrize("weighting", ["tfidf", "bm25"])
+def test_hashed_terms_of_earlier_versions_have_a_weight_for_every_column(
+    weighting: Literal["tfidf", "bm25"],
+) -> None:
+    features, X = TextFeatures.fit(TEXTS, TextRecipe(hash_features=64, weighting=weighting))
+    arrays = features.arrays()
+    columns, idf = arrays.pop("idf_columns"), arrays["idf"]
+    arrays["idf"] = np.full(64, idf[-1])
+    arrays["idf"][columns] = idf[:-1]
+    earlier = load_features("text", features.params_json(), arrays)
+    assert earlier.n_features == 64
+    for text in (*TEXTS, "words that no text has had"):
+        for found, expected in zip(earlier.row({"text": text}), features.row({"text": text}), strict=True):
+            np.testing.assert_array_equal(found, expected)
+    assert_same(stack([earlier.row({"text": text}) for text in TEXTS], 64), X)
+
+
+def test_weights_and_columns_of_hashed_terms_belong_together() -> None:
+    features, _ = TextFeatures.fit(TEXTS, TextRecipe(hash_features=64))
+    arrays = features.arrays()
+    for idf in (arrays["idf"][:-1], arrays["idf"][:1]):
+        with pytest.raises(ValueError, match="columns and the others"):
+            load_features("text", features.params_json(), arrays | {"idf": idf})
