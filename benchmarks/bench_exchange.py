@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,6 +85,8 @@ def _over_redis(size: int, arrays: Arrays, n_rounds: int, client: redis.Redis, u
     open_gang(url, "rounds")
     ends = [RedisExchange(url, "rounds", rank, size) for rank in range(size)]
     try:
+        with ThreadPoolExecutor(size) as pool:  # what is posted before all have joined is held back by its end
+            list(pool.map(RedisExchange.barrier, ends))
 
         def turn() -> None:
             tickets = [end.post(arrays) for end in ends]
