@@ -17,11 +17,13 @@ from benchmarks.quality_programs import (
     Setting,
     fasttext_model,
     from_texts,
+    hiclass_model,
     lightgbm_model,
     omikuji_model,
     polymargin,
     scikit_learn,
     texts_only,
+    trees_only,
 )
 from benchmarks.sets import Rows
 
@@ -40,8 +42,8 @@ def _few_classes(rows: Rows, n_classes: int) -> str:
     return "" if n_classes <= MOST_CLASSES_OF_LOGISTIC else f"more than {MOST_CLASSES_OF_LOGISTIC} classes"
 
 
-def _own(name: str, grid: list[Setting], method: str) -> Program:
-    return Program(name, grid, partial(polymargin, method), ours=True)
+def _own(name: str, grid: list[Setting], method: str, *refused: Any) -> Program:
+    return Program(name, grid, partial(polymargin, method), *refused, ours=True)
 
 
 def _peer(name: str, grid: list[Setting], make: Callable[..., Any], *refused: Any, dense: bool = False) -> Program:
@@ -58,6 +60,10 @@ PROGRAMS = [
     _own("crammer_singer", _grid("C", 1.0, 0.3, 3.0, 0.1, 10.0, bias=1.0), "crammer_singer"),
     _own("one_vs_rest, squared hinge", _grid("C", 0.3, 1.0, 0.1, 3.0, 0.03, **SQUARED), "one_vs_rest"),
     _own("label_trees", _grid("C", 1.0, 0.3, 3.0), "label_trees"),
+    *(
+        _own(method, _grid("C", 10.0, 3.0, 30.0, 1.0, bias=1.0), method, trees_only)
+        for method in ("hierarchical_multiclass", "transfer", "tree_loss", "orthogonal_transfer")
+    ),
     _peer("LinearSVC", _grid("C", 0.3, 1.0, 0.1, 3.0, 0.03), partial(LinearSVC, random_state=0)),
     from_texts(_peer("LinearSVC", _grid("C", 1.0, 3.0, 0.3), partial(LinearSVC, random_state=0))),
     _peer(
@@ -65,6 +71,12 @@ PROGRAMS = [
         _grid("C", 10.0, 100.0, 1.0),
         partial(LogisticRegression, max_iter=300),
         _few_classes,
+    ),
+    Program(
+        "HiClass, a LogisticRegression at each inner node",
+        _grid("C", 100.0, 10.0, 1000.0),
+        partial(hiclass_model, partial(LogisticRegression, max_iter=300)),
+        trees_only,
     ),
     _peer("SGD, log loss", _grid("alpha", 1e-5, 1e-6, 1e-4), partial(SGDClassifier, loss="log_loss", random_state=0)),
     _peer("SGD, hinge", _grid("alpha", 1e-5, 1e-6, 1e-4), partial(SGDClassifier, loss="hinge", random_state=0)),

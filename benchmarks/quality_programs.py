@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,12 +76,20 @@ def _timed() -> Iterator[_Clock]:
 
 
 def polymargin(method: str, setting: Setting, rows: Rows, n_classes: int) -> Fitted:
+    tree = rows.tree
+    hierarchy, y = (None, rows.y) if tree is None else (tree.edges, tree.names[rows.y])
     with _timed() as clock:
-        classifier = PolymarginClassifier(method, **setting).fit(rows.X, rows.y)
+        classifier = PolymarginClassifier(method, hierarchy=hierarchy, **setting).fit(rows.X, y)
     model = classifier.model_
 
     def scores(asked: Rows) -> Scores:
-        return _spread(np.asarray(model.scores(asked.X)), classifier.classes_, n_classes, -np.inf)
+        # of machines over a label tree: what leaves are ordered by
+        found = np.asarray(model.ranking(asked.X).values)
+        if tree is None:
+            return _spread(found, classifier.classes_, n_classes, -np.inf)
+        place = {name: column for column, name in enumerate(classifier.classes_.tolist())}
+        columns = [column for column, name in enumerate(tree.names.tolist()) if name in place]
+        return _spread(found[:, [place[tree.names[column]] for column in columns]], columns, n_classes, -np.inf)
 
     chosen = method == "auto"
     said = " + ".join(_described(member) for member in model.record["members"]) if chosen else ""
@@ -211,13 +219,36 @@ def _words(rows: Rows) -> list[str]:
     return [" ".join(re.findall(r"\b\w\w+\b", text.lower())) for text in rows.texts]
 
 
-def _spread(found: Scores, classes: NDArray[Any], n_classes: int, otherwise: float) -> Scores:
+def _spread(found: Scores, classes: Sequence[int] | NDArray[Any], n_classes: int, otherwise: float) -> Scores:
     """Columns of all classes, where some had no row."""
     if len(classes) == n_classes:
         return found
     scores = np.full((found.shape[0], n_classes), otherwise, found.dtype)
     scores[:, np.asarray(classes, int)] = found
     return scores
+
+
+def hiclass_model(make: Callable[..., Any], setting: Setting, rows: Rows, n_classes: int) -> Fitted:
+    """A classifier for each inner node; the probabilities along a path are multiplied."""
+    from hiclass import LocalClassifierPerParentNode
+
+    tree = rows.tree
+    assert tree is not None
+    model = LocalClassifierPerParentNode(make(**setting))
+    with _timed() as clock:
+        model.fit(rows.X, tree.paths[rows.y])
+    place = {name: column for column, name in enumerate(tree.names.tolist())}
+    # it names a node by its path, and puts a separator between its parts
+    known = [place[name.rpartition("::HiClass::Separator::")[2]] for name in model.global_classes_[-1]]
+
+    def scores(asked: Rows) -> Scores:
+        return _spread(model.predict_proba(asked.X), known, n_classes, 0.0)
+
+    def size() -> int:
+        local = [data["classifier"] for _, data in model.hierarchy_.nodes(data=True) if "classifier" in data]
+        return sum(_sklearn_bytes(each) for each in local)
+
+    return Fitted(clock.seconds, scores, size, True)
 
 
 def lightgbm_model(**setting: Any) -> Any:
@@ -242,6 +273,11 @@ def from_texts(program: Program) -> Program:
         return fitted._replace(seconds=clock.seconds + fitted.seconds, scores=scores)
 
     return program._replace(name=f"{program.name}, from texts", fit=fit, refused=texts_only)
+
+
+def trees_only(rows: Rows, n_classes: int) -> str:
+    """Why a program is left out that takes a label tree."""
+    return "" if rows.tree is not None else "of label trees only"
 
 
 def texts_only(rows: Rows, n_classes: int) -> str:

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +35,26 @@ TREE = ["imclef07a", "20news", "naics"]
 MULTILABEL = ["enron", "cellcycle_fun", "seq_fun", "debian-tags"]
 
 
+class Tree(NamedTuple):
+    """The label tree of a set whose rows have one label.
+
+    Attributes
+    ----------
+    edges : list of (str, str)
+        Parents and children.
+    paths : array of str, shape (n_classes, depth)
+        The nodes from below the root to each class, which are leaves of one level.
+    """
+
+    edges: list[tuple[str, str]]
+    paths: NDArray[np.str_]
+
+    @property
+    def names(self) -> NDArray[np.str_]:
+        """Of the classes, shape (n_classes,)."""
+        return self.paths[:, -1]
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows of a set.
@@ -46,15 +66,17 @@ class Rows:
         Class indices.
     texts : object array of str, shape (n_samples,), or None
         What the features of a set of texts were made of.
+    tree : Tree or None
     """
 
     X: sp.csr_matrix
     y: NDArray[np.int32]
     texts: NDArray[np.object_] | None = None
+    tree: Tree | None = None
 
     def chosen(self, mask: NDArray[np.bool_]) -> "Rows":
         """Some of the rows."""
-        return Rows(self.X[mask], self.y[mask], None if self.texts is None else self.texts[mask])
+        return Rows(self.X[mask], self.y[mask], None if self.texts is None else self.texts[mask], self.tree)
 
 
 def available() -> list[str]:
@@ -83,9 +105,14 @@ def load_test(name: str) -> tuple[sp.csr_matrix, NDArray[np.int32]]:
 
 
 def load_rows(name: str) -> tuple[Rows, Rows]:
-    """The parts for training and testing, with the texts of sets of texts; docstrings as the demo divides them."""
+    """The parts for training and testing, with texts or a label tree of sets that have them.
+
+    Docstrings are divided as the demo divides them.
+    """
     if name in DENSE:
         return Rows(*load(name)), Rows(*load_test(name))
+    if name == "imclef07a":
+        return _rows_of_tree(name)
     if name != "docstrings":
         parts = _text_parts(name)
         return Rows(*load(name), parts["train"]), Rows(*load_test(name), parts["test"])
@@ -122,6 +149,18 @@ def load_tree(name: str) -> tuple[Problem, sp.csr_matrix, NDArray[np.int32]]:
     classes, index = np.unique(y.astype(str), return_inverse=True)
     problem = Problem.check(normalize(X), index, classes.tolist(), taxonomy=tree)
     return problem, sp.csr_matrix(normalize(X_test)), tree.find(y_test.astype(str).tolist())
+
+
+def _rows_of_tree(name: str) -> tuple[Rows, Rows]:
+    """The rows of :func:`load_tree` by classes, where these are leaves of one level."""
+    problem, X_test, nodes = load_tree(name)
+    taxonomy = problem.taxonomy
+    assert taxonomy is not None
+    at = taxonomy.find(list(problem.classes))
+    tree = Tree(_loader().edges(name), np.array([[taxonomy.names[i] for i in taxonomy.path(int(node))] for node in at]))
+    of_node = np.full(taxonomy.n_nodes, -1, np.int32)
+    of_node[at] = np.arange(len(at))
+    return Rows(problem.X, problem.y, tree=tree), Rows(X_test, of_node[nodes], tree=tree)
 
 
 def load_sets(name: str) -> tuple[Problem, sp.csr_matrix, sp.csr_matrix]:

@@ -177,12 +177,20 @@ def _scores(kind: str, X: Any, arrays: dict[str, Any], n_classes: int) -> Any:
         parts = [_scores(of, X, member, n_classes) for of, member in zip(kinds, members, strict=True)]
         scores = sum(b * part for b, part in zip(arrays["coefficients"], parts, strict=True))
         said = _log_softmax(scores)
-        if "tempering.values" not in arrays:
-            return said
-        # each row's scores times a factor, which follows from the entropy of their softmax
-        scale, power = arrays["tempering.values"]
-        entropy = -(np.exp(said) * said).sum(axis=1, keepdims=True)
-        return _log_softmax(np.exp(scale + power * np.log(np.maximum(entropy, 1e-6))) * scores)
+        if "tempering.values" in arrays:
+            # each row's scores times a factor, which follows from the entropy of their softmax
+            scale, power = arrays["tempering.values"]
+            entropy = -(np.exp(said) * said).sum(axis=1, keepdims=True)
+            said = _log_softmax(np.exp(scale + power * np.log(np.maximum(entropy, 1e-6))) * scores)
+        if "later_places.coefficients" in arrays:
+            # the classes but the likeliest share what it leaves, by coefficients of their own
+            first = np.arange(n_classes) == said.argmax(axis=1)[:, None]
+            others = sum(b * part for b, part in zip(arrays["later_places.coefficients"], parts, strict=True))
+            others = _log_softmax(np.where(first, -np.inf, others))
+            rest = np.logaddexp.reduce(np.where(first, -np.inf, said), axis=1)
+            most = said.max(axis=1) - 1e-4 - others.max(axis=1)
+            said = _log_softmax(np.where(first, said, others + np.minimum(rest, most)[:, None]))
+        return said
     if kind == "sparse_linear":
         weights = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(X.shape[1], n_classes))
         return (X @ weights).toarray() + arrays.get("intercept", 0)

@@ -13,6 +13,7 @@ from solvers.metrics.confidence.back_off import BackOff
 from solvers.metrics.confidence.reliability import Reliability
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Floats32, Ints32
 from solvers.numerics.lazy_arrays import Parts, part_of
+from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pooling import log_softmax, pooled
 from solvers.selection.tempering import Tempering
 
@@ -32,6 +33,8 @@ class PoolModel(Model):
         The same at each level of the label tree.
     tempering : Tempering, optional
         The factor t of each row; 1 where there is none.
+    later : LaterPlaces, optional
+        How the classes but the likeliest share what it leaves to them; in proportion to p(c) where there is none.
     """
 
     kind = "pool"
@@ -43,43 +46,57 @@ class PoolModel(Model):
         reliability: Reliability | None = None,
         back_off: BackOff | None = None,
         tempering: Tempering | None = None,
+        later: LaterPlaces | None = None,
     ) -> None:
         self.members = tuple(members)
         self.coefficients = coefficients
         self.reliability = reliability
         self.back_off = back_off
         self.tempering = tempering
+        self.later = later
         self.classes = self.members[0].classes
         self.n_features = self.members[0].n_features
         self.scores_rows_alone = all(member.scores_rows_alone for member in self.members)
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
-        return self._said(pooled([member.scores(X) for member in self.members], self.coefficients))
+        return self._said([member.scores(X) for member in self.members])
 
     def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
-        return np.asarray(self._said(self._pooled_one(indices, values))[0])
+        return np.asarray(self._said(self._members_one(indices, values))[0])
 
-    def _pooled_one(self, indices: Ints32, values: Floats) -> Floats32:
-        return pooled([member.score_one(indices, values)[None] for member in self.members], self.coefficients)
+    def _members_one(self, indices: Ints32, values: Floats) -> list[AnyFloats]:
+        return [member.score_one(indices, values)[None] for member in self.members]
 
-    def _said(self, scores: Floats32) -> Floats32:
-        return log_softmax(scores if self.tempering is None else self.tempering.apply(scores))
+    def _said(self, members: Sequence[AnyFloats]) -> Floats32:
+        """Of the members' scores, each of shape (n_rows, n_classes)."""
+        scores = pooled(members, self.coefficients)
+        said = log_softmax(scores if self.tempering is None else self.tempering.apply(scores))
+        return said if self.later is None else self.later.apply(said, members)
 
     def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
-        """Of its members; what all scores are lessened by cancels against a rival, and counts without."""
-        parts, intercept, additive = np.zeros(len(indices)), 0.0, self.tempering is None
-        for member, coefficient in zip(self.members, self.coefficients.tolist(), strict=True):
+        """Of its members; what all scores are lessened by cancels against a rival, and counts without.
+
+        Between the likeliest class and another, the members count as they do for the first place, and between others as
+        for the later ones; what these two add to the lead is no feature's.
+        """
+        members = self._members_one(indices, values)
+        whole = pooled(members, self.coefficients)
+        coefficients, factor = self.coefficients, 1.0
+        if self.later is not None and int(whole.argmax()) not in (best, rival):
+            coefficients = self.later.coefficients
+        elif self.tempering is not None:
+            factor = float(self.tempering.factors(whole)[0, 0])
+        parts, intercept, additive = np.zeros(len(indices)), 0.0, self.tempering is None and self.later is None
+        for member, coefficient in zip(self.members, (factor * coefficients).tolist(), strict=True):
             found = member.contributions(indices, values, best, rival)
             if found is None:
                 return None
             parts += coefficient * found.parts
             intercept += coefficient * found.intercept
             additive = additive and found.additive
-        if self.tempering is not None:
-            factor = float(self.tempering.factors(self._pooled_one(indices, values))[0, 0])
-            parts, intercept = factor * parts, factor * intercept
-        if rival is None:
-            intercept += float(self.score_one(indices, values)[best]) - intercept - parts.sum()
+        if rival is None or self.later is not None:
+            said = self._said(members)[0].astype(np.float64)
+            intercept = float(said[best] - (0.0 if rival is None else said[rival]) - parts.sum())
         return Contributions(parts, intercept, additive)
 
     def linear_weights(self) -> LinearWeights | None:
@@ -87,7 +104,7 @@ class PoolModel(Model):
 
     def smaller(self, prune: Prune, half: bool) -> "PoolModel":
         members = [member.smaller(prune, half) for member in self.members]
-        return PoolModel(members, self.coefficients, self.reliability, self.back_off, self.tempering)
+        return PoolModel(members, self.coefficients, self.reliability, self.back_off, self.tempering, self.later)
 
     def arrays(self) -> dict[str, Array]:
         kinds = json.dumps([member.kind for member in self.members]).encode()
@@ -98,6 +115,8 @@ class PoolModel(Model):
             parts["back_off"] = self.back_off.arrays()
         if self.tempering is not None:
             parts["tempering"] = self.tempering.arrays()
+        if self.later is not None:
+            parts["later_places"] = self.later.arrays()
         arrays: dict[str, Array] = dict(Parts(parts))
         return arrays | {"kinds": np.frombuffer(kinds, np.uint8), "coefficients": self.coefficients}
 
@@ -110,7 +129,8 @@ class PoolModel(Model):
                 raise ValueError(f"models of the kind {name} are not known to this version")
             members.append(kind.from_arrays(classes, n_features, part_of(arrays, f"member{place}")))
         stored_arrays.require_floats("coefficients", arrays["coefficients"], max(1, len(members)))
-        held_out, levels, tempering = (part_of(arrays, name) for name in ("reliability", "back_off", "tempering"))
+        kept = ("reliability", "back_off", "tempering", "later_places")
+        held_out, levels, tempering, later = (part_of(arrays, name) for name in kept)
         if levels:
             stored_arrays.require_shape("back_off.nodes", levels["nodes"], len(classes))
         return cls(
@@ -119,4 +139,5 @@ class PoolModel(Model):
             Reliability.from_arrays(held_out) if held_out else None,
             BackOff.from_arrays(levels) if levels else None,
             Tempering.from_arrays(tempering) if tempering else None,
+            LaterPlaces.from_arrays(later, len(members)) if later else None,
         )

@@ -23,8 +23,6 @@ CHOICE_CLASSES, CHOICE_ENTRIES = 100, 1 << 21
 # scores by which the one coefficient of a single model is fitted
 TEMPERATURE_ENTRIES = 1 << 19
 FEWEST_ROWS = 1000
-# how often rows whose first class is wrong count again without it, where later places matter
-REPEATS = 10
 
 
 class Pool(NamedTuple):
@@ -42,13 +40,6 @@ class Pool(NamedTuple):
     members: tuple[int, ...]
     coefficients: Floats
     log_loss: float
-
-
-class Again(NamedTuple):
-    """Rows that count ``REPEATS`` times: each member's scores, and the labels."""
-
-    stack: tuple[Floats32, ...]
-    y: Ints32
 
 
 def choose_pool(scores: Sequence[Floats32], y: Ints32, most: int) -> Pool:
@@ -105,12 +96,10 @@ def fit_pool(
     y: Ints32,
     members: tuple[int, ...],
     start: Sequence[float] | Floats = (),
-    again: "Again | None" = None,
 ) -> Pool:
     """The coefficients of the least mean log loss, by Newton's method on those that are not at 0.
 
-    ``start`` has those of the first members, to begin with; without it all members begin with the same share. The log
-    loss of rows ``again`` counts ``REPEATS`` times.
+    ``start`` has those of the first members, to begin with; without it all members begin with the same share.
     """
     stack = tuple(scores[member] for member in members)
     if len(start):
@@ -118,7 +107,7 @@ def fit_pool(
         b[: len(start)] = start
     else:
         b = np.array([1.0 / (len(stack) * max(float(np.std(each)), 1e-12)) for each in stack])
-    value, gradient, hessian = _measure(stack, y, b, again)
+    value, gradient, hessian = _measure(stack, y, b)
     for _ in range(NEWTON_STEPS):
         free = (b > 0) | (gradient < 0)
         scale = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
@@ -130,7 +119,7 @@ def fit_pool(
         step = 1.0
         while step > 1e-6:
             moved = np.maximum(b + step * direction, 0.0)
-            trial = _measure(stack, y, moved, again)
+            trial = _measure(stack, y, moved)
             if trial[0] <= value + 1e-4 * float(gradient @ (moved - b)):
                 break
             step *= 0.5
@@ -138,35 +127,6 @@ def fit_pool(
             break
         b, (value, gradient, hessian) = moved, trial
     return Pool(members, b, value)
-
-
-def count_later_places(pool: Pool, scores: Sequence[Floats32], y: Ints32) -> Pool:
-    """The same members by coefficients for which the places after the first count.
-
-    Rows whose first class by the pool is wrong count ``REPEATS`` times more, without that class: as if it had been
-    refused, and the next one was asked for. The coefficients are then multiplied by the number of the least log loss.
-
-    Parameters
-    ----------
-    pool : Pool
-        As :func:`fit_pool` has fitted it to the scores and labels.
-    scores, y
-        As for :func:`fit_pool`.
-    """
-    stack, places = [scores[member] for member in pool.members], tuple(range(len(pool.members)))
-    first = pooled(stack, pool.coefficients).argmax(axis=1)
-    wrong = np.flatnonzero(first != y)
-    if len(wrong) == 0:
-        return pool
-    left = []
-    for each in stack:
-        part = each[wrong]
-        # far enough below that the class has no probability
-        part[np.arange(len(wrong)), first[wrong]] = part.min(axis=1) - 1e3 * max(float(np.std(each)), 1e-12)
-        left.append(part)
-    b = fit_pool(stack, y, places, pool.coefficients, Again(tuple(left), y[wrong])).coefficients
-    scale = fit_pool([pooled(stack, b)], y, (0,))
-    return Pool(pool.members, b * scale.coefficients[0], scale.log_loss)
 
 
 def cautious(pool: Pool, scores: Sequence[Floats32], y: Ints32) -> Pool:
@@ -218,15 +178,8 @@ def log_softmax(scores: Floats32) -> Floats32:
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
-def _measure(
-    stack: tuple[Floats32, ...], y: Ints32, b: Floats, again: Again | None = None
-) -> tuple[float, Floats, Floats]:
+def _measure(stack: tuple[Floats32, ...], y: Ints32, b: Floats) -> tuple[float, Floats, Floats]:
     """Mean log loss, its gradient and its Hessian, rows taken by chunks that stay in cache."""
-    if again is not None:
-        share = len(y) / (len(y) + REPEATS * len(again.y))
-        (value, gradient, hessian), more = _measure(stack, y, b), _measure(again.stack, again.y, b)
-        rest = 1.0 - share
-        return share * value + rest * more[0], share * gradient + rest * more[1], share * hessian + rest * more[2]
     n, k, m = len(y), stack[0].shape[1], len(stack)
     value, gradient, hessian = 0.0, np.zeros(m), np.zeros((m, m))
     rows = max(1, (1 << 18) // k)

@@ -13,7 +13,7 @@ from solvers.selection.pooling import Pool
 from solvers.selection.tasks import Scores
 
 # what a model needs besides its members
-KEPT = ("reliability", "back_off", "tempering", "calibration", "set_reliability")
+KEPT = ("reliability", "back_off", "tempering", "later_places", "calibration", "set_reliability")
 
 
 class Outcome(NamedTuple):

@@ -15,9 +15,10 @@ from solvers.metrics.confidence.set_reliability import SetReliability
 from solvers.metrics.multilabel import table
 from solvers.numerics.array_types import AnyFloats, Floats32, Ints
 from solvers.selection.held_out import MEASURES, SET_MEASURES, Fold, Measure, measured
+from solvers.selection.later_places import LaterPlaces
 from solvers.selection.node_calibration import Curve, NodeCalibration, log_loss
 from solvers.selection.pool_model import PoolModel
-from solvers.selection.pooling import Pool, cautious, choose_pool, count_later_places, fit_pool, log_softmax, pooled
+from solvers.selection.pooling import Pool, cautious, choose_pool, fit_pool, log_softmax, pooled
 from solvers.selection.set_model import SetPoolModel, node_scores
 from solvers.selection.set_thresholds import SetThresholds
 from solvers.selection.tempering import Tempering
@@ -73,6 +74,15 @@ def task_of(problem: Problem, folds: Sequence[Fold], thresholds: SetThresholds) 
     return SingleLabels(problem, rows) if problem.labels is None else LabelSets(problem, rows, thresholds)
 
 
+class Calibrated(NamedTuple):
+    """A pool, what follows on its scores, and the logarithms of the probabilities that it has on the rows held out."""
+
+    pool: Pool
+    tempering: Tempering | None
+    later: LaterPlaces | None
+    said: Floats32
+
+
 class SingleLabels:
     """One label an example: a log-linear pool."""
 
@@ -92,60 +102,57 @@ class SingleLabels:
         """The pool of the least log loss; a single model instead if it is better by more than two standard errors."""
         numbers = sorted(scores)
         stack = [scores[number] for number in numbers]
-        pool, tempering, whole = self._calibrated(self._pool(stack, measure, most), stack)
-        values = measured(whole, self._y, pool.log_loss)
-        single, _, alone_said = self._calibrated(fit_pool(stack, self._y, (numbers.index(best),)), stack)
-        alone = measured(scores[best], self._y, single.log_loss)
+        chosen = self._calibrated(choose_pool(stack, self._y, most), stack)
+        values = measured(chosen.said, self._y, chosen.pool.log_loss)
+        single = self._calibrated(fit_pool(stack, self._y, (numbers.index(best),)), stack)
+        alone = measured(scores[best], self._y, single.pool.log_loss)
         noise = 2.0 * self._noise(alone[measure])
         if most == 1 or alone[measure] > values[measure] + noise:
-            pool, values, tempering, whole = single, alone, None, alone_said
-        pool = pool._replace(members=tuple(numbers[member] for member in pool.members))
-        said, tree = log_softmax(whole), self._problem.taxonomy
-        reliability = Reliability.of(said, self._y)
+            chosen, values = single, alone
+        pool = chosen.pool._replace(members=tuple(numbers[member] for member in chosen.pool.members))
+        tree, reliability = self._problem.taxonomy, Reliability.of(chosen.said, self._y)
         kept: dict[str, State] = {"reliability": reliability.arrays()}
-        if tempering is not None:
-            kept["tempering"] = tempering.arrays()
+        if chosen.tempering is not None:
+            kept["tempering"] = chosen.tempering.arrays()
+        if chosen.later is not None:
+            kept["later_places"] = chosen.later.arrays()
         if tree is not None:
-            kept["back_off"] = BackOff.of(tree, self._problem.classes, said, self._y).arrays()
+            kept["back_off"] = BackOff.of(tree, self._problem.classes, chosen.said, self._y).arrays()
         found = {f"held_out_{name}": value for name, value in values.items()} | {"held_out_log_loss": pool.log_loss}
         found["held_out_calibration_error"] = reliability.calibration_error()
         return Choice(pool, found, kept)
 
     def model(self, members: Sequence[Model], pool: Pool, kept: Mapping[str, State]) -> Model:
         held_out, levels, tempering = (kept.get(name) for name in ("reliability", "back_off", "tempering"))
+        later = kept.get("later_places")
         return PoolModel(
             members,
             pool.coefficients,
             Reliability.from_arrays(held_out) if held_out else None,
             BackOff.from_arrays(levels) if levels else None,
             Tempering.from_arrays(tempering) if tempering else None,
+            LaterPlaces.from_arrays(later, len(members)) if later else None,
         )
 
-    def _pool(self, stack: Sequence[Scores], measure: Measure, most: int) -> Pool:
-        """The pool of the least log loss; by top-5 accuracy one for which later places count, if that is better."""
-        pool = choose_pool(stack, self._y, most)
-        if measure != "top_5" or len(pool.members) == 1:
-            return pool
-        other = count_later_places(pool, stack, self._y)
-        members = [stack[member] for member in pool.members]
-        found = [
-            measured(pooled(members, each.coefficients), self._y, each.log_loss)[measure] for each in (pool, other)
-        ]
-        return other if found[1] > found[0] else pool
-
-    def _calibrated(self, pool: Pool, stack: Sequence[Scores]) -> tuple[Pool, Tempering | None, Scores]:
-        """A pool that is not too sure, its tempering, and what it says of the rows held out.
+    def _calibrated(self, pool: Pool, stack: Sequence[Scores]) -> Calibrated:
+        """A pool that is not too sure.
 
         One model has one temperature, so that what its features bring to a score is the same in each row.
         """
-        whole = pooled([stack[member] for member in pool.members], pool.coefficients)
-        tempering = Tempering.fit(whole, self._y) if len(pool.members) > 1 else None
+        members = [stack[member] for member in pool.members]
+        whole = pooled(members, pool.coefficients)
+        tempering = Tempering.fit(whole, self._y) if len(members) > 1 else None
         if tempering is None:
             pool = cautious(pool, stack, self._y)
-            return pool, None, pooled([stack[member] for member in pool.members], pool.coefficients)
-        whole = tempering.apply(whole)
-        loss = -float(log_softmax(whole)[np.arange(len(self._y)), self._y].mean(dtype=np.float64))
-        return pool._replace(log_loss=loss), tempering, whole
+            said = log_softmax(pooled(members, pool.coefficients))
+        else:
+            said = log_softmax(tempering.apply(whole))
+        later = LaterPlaces.fit(said, members, self._y) if len(members) > 1 else None
+        if later is not None:
+            said = later.apply(said, members)
+        if tempering is not None or later is not None:
+            pool = pool._replace(log_loss=-float(said[np.arange(len(self._y)), self._y].mean(dtype=np.float64)))
+        return Calibrated(pool, tempering, later, said)
 
     def _noise(self, value: float) -> float:
         """The standard error of a mean of numbers from 0 to 1; of a log loss, nothing."""

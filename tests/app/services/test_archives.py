@@ -40,6 +40,7 @@ from app.store import db, tables
 from app.store.files import files
 from app.store.scope import DEFAULT, Scope, confine
 from solvers.core.linear_model import LinearModel
+from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pool_model import PoolModel
 from solvers.selection.tempering import Tempering
 from workers.tasks import run
@@ -413,15 +414,21 @@ def test_the_script_knows_what_auto_pools_of_texts(
     _compare(session, load, texts, [{"text": text} for text in texts])
 
 
-def test_the_script_knows_the_temperatures_of_rows() -> None:
+@pytest.mark.parametrize("later", [None, LaterPlaces(np.array([3.0, 0.1]))], ids=["alone", "and of later places"])
+@pytest.mark.parametrize("tempering", [None, Tempering(-0.3, 0.2)], ids=["pool", "tempered"])
+def test_the_script_knows_the_temperatures_of_rows_and_later_places(
+    tempering: Tempering | None, later: LaterPlaces | None
+) -> None:
     rng = np.random.default_rng(0)
     W = rng.standard_normal((2, 4, 3)).astype(np.float32)
     members = [LinearModel(("a", "b", "c"), 4, np.arange(4), each) for each in W]
-    model = PoolModel(members, np.array([0.5, 2.0]), tempering=Tempering(-0.3, 0.2))
+    model = PoolModel(members, np.array([0.5, 2.0]), tempering=tempering, later=later)
     X = sp.csr_matrix(3.0 * rng.standard_normal((20, 4)))
     found = archive_loader._scores("pool", X, dict(model.arrays()), 3)
     np.testing.assert_allclose(found, model.scores(X), rtol=1e-4, atol=1e-5)
-    assert not np.allclose(found, PoolModel(members, model.coefficients).scores(X), atol=0.01)
+    plain = PoolModel(members, model.coefficients).scores(X)
+    assert np.allclose(found, plain, atol=0.01) == (tempering is None and later is None)
+    assert (found.argmax(axis=1) == plain.argmax(axis=1)).all()
 
 
 def test_the_script_goes_down_a_tree(

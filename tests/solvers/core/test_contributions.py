@@ -18,6 +18,7 @@ from solvers.kernel_svm.kernel_function import KernelFunction
 from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.labels.taxonomy import Taxonomy
 from solvers.output_codes.linear_code_model import LinearCodeModel
+from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pool_model import PoolModel
 from solvers.selection.tempering import Tempering
 
@@ -43,7 +44,10 @@ def models(seed: int) -> list[Model]:
     trees = label_trees(rng)
     curved = PoolModel([trees, centroids, dense], np.array([1.5, 0.5, 1.0]))
     tempered = PoolModel(curved.members, curved.coefficients, tempering=Tempering(-0.2, 0.1))
-    return [dense, few, sparse, sharded, code, pool, flat, centroids, trees, curved, tempered]
+    later = LaterPlaces(np.array([0.2, 2.0, 0.7]))
+    both = PoolModel(curved.members, curved.coefficients, tempering=tempered.tempering, later=later)
+    alone = PoolModel(pool.members, pool.coefficients, later=later)
+    return [dense, few, sparse, sharded, code, pool, flat, centroids, trees, curved, tempered, both, alone]
 
 
 def label_trees(rng: np.random.Generator) -> LabelTreeModel:
@@ -113,7 +117,7 @@ def test_secants_of_a_mean_of_exponentials_add_up_to_its_difference(
 def test_only_what_a_feature_brings_to_every_row_alike_counts_as_its_weight() -> None:
     indices, values = np.arange(N, dtype=np.int32), np.ones(N)
     said = [model.contributions(indices, values, 0, None).additive for model in models(0)]
-    assert said == [True] * 7 + [False] * 4
+    assert said == [True] * 7 + [False] * 6
 
 
 def test_a_model_without_weights_of_features_says_so() -> None:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from solvers.core.linear_model import LinearModel
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.core.stored_models import ModelError, load_model
+from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pool_model import PoolModel
 
 
@@ -78,7 +79,8 @@ def pool(*members):
 def test_many_rows_have_the_bits_of_one(model, k):
     X = sp.random(40, 9, density=0.5, random_state=2, format="csr")
     sparse = SparseLinearModel(model.classes, sp.csr_matrix(model.coef.T))
-    for each in (model, sparse, pool(model), pool(model, sparse)):
+    later = PoolModel([model, sparse], np.array([0.5, 1.5]), later=LaterPlaces(np.array([2.0, 0.1])))
+    for each in (model, sparse, pool(model), pool(model, sparse), later):
         for row, (best, scores) in zip(X, each.top_rows(X, k), strict=True):
             alone = each.top(row.indices, row.data, k)
             np.testing.assert_array_equal(best, alone[0])

@@ -8,10 +8,8 @@ from scipy.stats import binom
 
 from solvers.metrics.confidence.reliability import Reliability
 from solvers.selection.pooling import (
-    REPEATS,
     cautious,
     choose_pool,
-    count_later_places,
     fit_pool,
     fit_temperature,
     likeliest,
@@ -43,32 +41,6 @@ def test_the_coefficients_are_those_of_a_general_minimiser(members):
     assert pool.log_loss == pytest.approx(found.fun, abs=1e-5)
     np.testing.assert_allclose(pool.coefficients, found.x, atol=2e-3)
     assert pool.log_loss == pytest.approx(loss(pool.coefficients, stack, y), abs=1e-5)
-
-
-def test_where_later_places_count_rows_that_are_wrong_count_again_without_their_first_class():
-    scores, y = scored()
-    pool = fit_pool(scores, y, (0, 1, 2))
-    first = pooled(scores[:3], pool.coefficients).argmax(axis=1)
-    wrong = np.flatnonzero(first != y)
-    stack = scores[:3]
-    left = [each[wrong].astype(float) for each in stack]
-    for each in left:
-        each[np.arange(len(wrong)), first[wrong]] = -1e6
-
-    def repeated(b):
-        return len(y) * loss(b, stack, y) + REPEATS * len(wrong) * loss(b, left, y[wrong])
-
-    bounds = [(1e-6, None)] * 3
-    b = minimize(lambda b: repeated(b) / len(y), np.full(3, 0.1), bounds=bounds).x
-    scale = minimize(lambda t: loss(t * b, stack, y), [1.0]).x
-    found = count_later_places(pool, scores, y)
-    assert found.members == (0, 1, 2)
-    np.testing.assert_allclose(found.coefficients, scale * b, atol=5e-3)
-    assert found.log_loss == pytest.approx(loss(found.coefficients, stack, y), abs=1e-5)
-    assert found.log_loss > pool.log_loss
-    right = [np.eye(7, dtype=np.float32)[y]]
-    sure = fit_pool(right, y, (0,))
-    assert count_later_places(sure, right, y) is sure
 
 
 def test_the_temperature_of_many_scores_is_fitted_on_some_of_the_rows_and_measured_on_all(monkeypatch):
