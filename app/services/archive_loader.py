@@ -187,7 +187,7 @@ def _scores(kind: str, X: Any, arrays: dict[str, Any], n_classes: int) -> Any:
             first = np.arange(n_classes) == said.argmax(axis=1)[:, None]
             others = sum(b * part for b, part in zip(arrays["later_places.coefficients"], parts, strict=True))
             others = _log_softmax(np.where(first, -np.inf, others))
-            rest = np.logaddexp.reduce(np.where(first, -np.inf, said), axis=1)
+            rest = np.log(np.maximum(np.where(first, 0, np.exp(said)).sum(axis=1), 1e-30))
             most = said.max(axis=1) - 1e-4 - others.max(axis=1)
             said = _log_softmax(np.where(first, said, others + np.minimum(rest, most)[:, None]))
         return said

@@ -21,6 +21,8 @@ from solvers.selection.tempering import LEAST_GAIN
 
 # of logarithms of probabilities: by how much the second place stays below the first
 MARGIN = np.float32(1e-4)
+# probability that is left to all others at least
+LEAST = np.float32(1e-30)
 
 
 class LaterPlaces(NamedTuple):
@@ -57,14 +59,15 @@ class LaterPlaces(NamedTuple):
         """Logarithms of probabilities, shape (n_rows, n_classes), of the pool's and of the models' scores."""
         rows, first = np.arange(len(said)), said.argmax(axis=1)
         sure = said[rows, first]
-        others = said.copy()
-        others[rows, first] = -np.inf
-        likeliest = others.max(axis=1)
-        rest = likeliest + np.log(np.exp(others - likeliest[:, None]).sum(axis=1))
-        found = _without(pooled(members, self.coefficients), first)
-        found += np.minimum(rest, sure - MARGIN - found.max(axis=1))[:, None]
-        found[rows, first] = sure
-        return log_softmax(found)
+        left = np.exp(said)
+        left[rows, first] = 0.0
+        rest = np.log(np.maximum(left.sum(axis=1), LEAST))
+        others = _without(pooled(members, self.coefficients), first)
+        share = np.minimum(rest, sure - MARGIN - others.max(axis=1))
+        whole = np.logaddexp(sure, share)
+        others += (share - whole)[:, None]
+        others[rows, first] = sure - whole
+        return others
 
     def arrays(self) -> dict[str, Array]:
         return {"coefficients": self.coefficients}
@@ -77,10 +80,9 @@ class LaterPlaces(NamedTuple):
 
 
 def _without(scores: Floats32, first: Ints) -> Floats32:
-    """The log softmax of each row without one of its classes, whose own is minus infinity."""
-    left = scores.copy()
-    left[np.arange(len(left)), first] = -np.inf
-    return log_softmax(left)
+    """The log softmax of each row without one of its classes, whose own becomes minus infinity, in place."""
+    scores[np.arange(len(scores)), first] = -np.inf
+    return log_softmax(scores)
 
 
 def _lowered(scores: Floats32, first: Ints) -> Floats32:
