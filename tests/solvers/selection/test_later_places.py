@@ -2,12 +2,17 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
+from solvers.core.linear_model import LinearModel
+from solvers.core.problem import Problem
 from solvers.labels.stored_arrays import ArrayFault
 from solvers.selection.later_places import LaterPlaces
+from solvers.selection.pool_model import PoolModel
 from solvers.selection.pooling import fit_pool, pooled
+from solvers.selection.tasks import SingleLabels
 
 
 def scored(n=2000, k=7, seed=0):
@@ -98,3 +103,27 @@ def test_arrays_are_read_back_and_checked():
     np.testing.assert_array_equal(LaterPlaces.from_arrays(later.arrays(), 2).coefficients, later.coefficients)
     with pytest.raises(ArrayFault, match="later_places"):
         LaterPlaces.from_arrays(later.arrays(), 3)
+
+
+def test_a_chosen_pool_says_of_rows_what_was_measured_on_them_and_is_read_back():
+    scores, y = scored()
+    X, k = sp.csr_matrix(np.hstack(scores)), 7
+    problem = Problem.check(X, y)
+    task = SingleLabels(problem, np.arange(len(y)))
+    choice = task.choose(dict(enumerate(scores)), 0, "accuracy", 4)
+    assert "later_places" in choice.kept
+    weights = [np.eye(2 * k)[:, member * k : (member + 1) * k] for member in choice.pool.members]
+    members = [LinearModel(problem.classes, 2 * k, np.arange(2 * k), each) for each in weights]
+    model = task.model(members, choice.pool, choice.kept)
+    said = model.scores(X)
+    assert -said[np.arange(len(y)), y].mean() == pytest.approx(choice.found["held_out_log_loss"], abs=1e-5)
+    assert (said.argmax(axis=1) == y).mean() == choice.found["held_out_accuracy"]
+    read = PoolModel.from_arrays(problem.classes, 2 * k, model.arrays())
+    np.testing.assert_array_equal(read.scores(X), said)
+    smaller = model.smaller(lambda W: W, half=False)
+    np.testing.assert_allclose(smaller.scores(X), said, atol=1e-5)
+    # arrays of before there were coefficients of later places
+    old = {name: array for name, array in model.arrays().items() if not name.startswith("later_places")}
+    before = PoolModel.from_arrays(problem.classes, 2 * k, old).scores(X)
+    assert (before.argmax(axis=1) == said.argmax(axis=1)).all()
+    assert not np.allclose(before, said, atol=0.01)
