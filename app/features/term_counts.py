@@ -71,9 +71,20 @@ def _counted(texts: Sequence[str], columns: TermColumns) -> csr_matrix[np.float6
         all_rows.append(np.full(len(of_text), other))
         all_found.append(of_text)
     row, column = np.concatenate(all_rows), np.concatenate(all_found)
-    shape = (len(texts), int(column.max()) + 1 if len(column) else 0)
-    # scipy sums what is there twice
-    return csr_matrix((np.ones(len(column)), (row.astype(np.int32), column.astype(np.int32))), shape=shape)
+    return _summed(row, column, len(texts))
+
+
+def _summed(row: Indices, column: Indices, n_rows: int) -> csr_matrix[np.float64]:
+    """How often each pair is there, shape (n_rows, largest column + 1): scipy's way to it takes twice as long."""
+    pairs = (row << 32) | column
+    pairs.sort()
+    first = np.flatnonzero(np.diff(pairs, prepend=-1))
+    pairs, times = pairs[first], np.diff(first, append=len(pairs))
+    indptr = np.searchsorted(pairs, np.arange(n_rows + 1, dtype=np.int64) << 32)
+    shape = (n_rows, int(column.max()) + 1 if len(column) else 0)
+    summed = csr_matrix((times.astype(np.float64), (pairs & 0xFFFFFFFF).astype(np.int32), indptr), shape=shape)
+    summed.has_canonical_format = True
+    return summed
 
 
 def _of_ascii(texts: Sequence[str], columns: TermColumns) -> tuple[Indices, Indices]:
@@ -113,8 +124,10 @@ def _of_ascii(texts: Sequence[str], columns: TermColumns) -> tuple[Indices, Indi
 
 def _found(terms: Sequence[str | None], columns: TermColumns) -> Indices:
     """The column of each term, -1 where it has none."""
-    find = columns.find
-    return np.array([-1 if term is None or (at := find(term)) is None else at for term in terms], dtype=np.int64)
+    there = np.array([term is not None for term in terms], dtype=bool)
+    found = np.full(len(terms), -1, dtype=np.int64)
+    found[there] = [-1 if at is None else at for at in map(columns.find, (term for term in terms if term is not None))]
+    return found
 
 
 def _expanded(row: Indices, codes: Indices, of_each: Sequence[Sequence[int]]) -> tuple[Indices, Indices]:

@@ -96,9 +96,12 @@ class TermColumns:
         """One for each time that a term is there."""
         params, find, of_word = self._params, self.find, self._of_word.get
         words = self.words.of(text)
-        known = list(map(of_word, words))
-        of_each = list(map(self.of_word, words)) if None in known else cast(list[list[int]], known)
-        columns = list(chain.from_iterable(of_each))
+        if self.one_each and params.hash_features is None:
+            columns = [column for column in map(find, words) if column is not None]
+        else:
+            known = list(map(of_word, words))
+            of_each = list(map(self.of_word, words)) if None in known else cast(list[list[int]], known)
+            columns = list(chain.from_iterable(of_each))
         if params.ngram_max > 1:
             columns += [column for run in _word_runs(words, params) if (column := find(run)) is not None]
         return columns

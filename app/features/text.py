@@ -87,7 +87,7 @@ class TextFeatures:
         ids.default_factory = ids.__len__
         counts = count_terms(texts, TermColumns(params, ids.__getitem__))
         terms = sorted(ids)
-        order = np.fromiter((ids[term] for term in terms), dtype=np.int64, count=len(terms))
+        order = np.fromiter(map(ids.__getitem__, terms), dtype=np.int64, count=len(terms))
         in_texts = np.bincount(counts.indices, minlength=len(ids))[order]
         n_texts = counts.shape[0]
         kept = np.flatnonzero((in_texts >= params.min_df) & (in_texts <= params.max_df * n_texts))

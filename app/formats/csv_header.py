@@ -50,6 +50,8 @@ def read_header(window: Window, options: ImportOptions, default: str | None) -> 
     names, dialect, line, given = _read_names(window, options, default)
     other = next((name for name, mark in DELIMITERS.items() if len(names) == 1 and mark in names[0]), None)
     hint = "" if other is None else f"; cells are separated by a {given}, or is it a {other}? (delimiter={other})"
+    if len(names) == 2 and names[1].startswith("<") and names[1].endswith(">"):
+        hint = "; or is it one of Annif's corpora, which have no header? (format=annif)"
     return find_columns(names, options, hint), dialect, line
 
 

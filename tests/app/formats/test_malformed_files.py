@@ -69,6 +69,7 @@ MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
     ("csv", b"\xff\xfel\0a\0b\0e\0l\0", 1, None, "say encoding=utf-16"),
     ("csv", b"PAR1....", 1, None, "begins as parquet does, and not as csv"),
     ("tsv", b"label,text\na,b\n", 1, None, "is it a comma? (delimiter=comma)"),
+    ("tsv", b"fish\t<http://a> <http://b>\n", 1, None, "or is it one of Annif's corpora, which have no header?"),
     ("tsv", b"label\tx\na\t1,5\n", 2, "x", "'1,5' is not a number"),
     ("tsv", b"label\tx\na\n", 2, None, "1 cells, expected 2"),
     ("jsonl", b"\n \n", 1, None, "only blank lines"),
