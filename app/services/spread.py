@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Spread = Literal["lengths", "labels", "features", "overlap"]
 _LENGTHS = {"text": "bytes of a text", "sparse": "features of a row", "table": "bytes and features of a row"}
 _MOST_TICKS = 16
+_LACKING = {"lengths": "nothing was counted", "labels": "each row has one", "features": "texts have them in a training"}
 
 
 def spread(name: str, kind: str | None, statistics: DatasetStatistics, of: Spread) -> Draw:
@@ -31,7 +32,7 @@ def spread(name: str, kind: str | None, statistics: DatasetStatistics, of: Sprea
     for found, title, histogram, x, y in spreads(kind, statistics):
         if found == of:
             return _bars(f"{name}: {title.lower()}", histogram, x, y)
-    raise Conflict(f"nothing is known of the {of} of this dataset: it has none, or an earlier version imported it")
+    raise Conflict(f"nothing is known of the {of} of this dataset: {_LACKING[of]}, or an earlier version imported it")
 
 
 def spreads(kind: str | None, statistics: DatasetStatistics) -> list[tuple[Spread, str, Histogram, str, str]]:
