@@ -345,7 +345,7 @@ MUTANTS = (
     mutant(
         "an index of another base is plain",
         "app/formats/svmlight_blocks.py",
-        'if as_array(tokens.text)[tokens.offsets[at]].min() < ord("1"):',
+        'if as_array(tokens.text).take(tokens.offsets.take(at)).min() < ord("1"):',
         "if False:",
         "app/formats/test_svmlight_blocks.py",
     ),

@@ -26,7 +26,7 @@ from app.formats.window import Window, as_array
 from app.schemas.datasets import ImportOptions
 
 # what the processor's caches hold along with what is made of it
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 19
 
 
 def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:

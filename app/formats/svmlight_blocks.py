@@ -96,8 +96,9 @@ def _tokens(block: bytes) -> _Tokens | None:
     if len(text) + len(places) != len(block) or b"#" in text:
         return None  # a control character, or a comment
     offsets = np.zeros(len(places) + 1, dtype=np.int32)
-    np.subtract(places, np.arange(len(places)), out=offsets[1:], casting="unsafe")
-    tokens = _Tokens(text, offsets, data[places])
+    offsets[1:] = places
+    offsets[1:] -= np.arange(len(places), dtype=np.int32)
+    tokens = _Tokens(text, offsets, data.take(places))
     is_empty = offsets[1:] == offsets[:-1]
     return _without_further_blanks(tokens, is_empty) if is_empty.any() else tokens
 
@@ -123,7 +124,7 @@ def _pairs(
     at = np.flatnonzero(is_index)
     if len(at) == 0:
         return np.empty(0, dtype=np.int32), np.empty(0)
-    if as_array(tokens.text)[tokens.offsets[at]].min() < ord("1"):
+    if as_array(tokens.text).take(tokens.offsets.take(at)).min() < ord("1"):
         return None  # a sign, or what Arrow takes for a number of another base
     is_value = np.zeros_like(is_index)
     is_value[1:] = is_index[:-1]
@@ -132,8 +133,8 @@ def _pairs(
         all_values = tokens.array(pa.utf8(), is_value).cast(pa.float64())
     except pa.ArrowInvalid:
         return None
-    indices = np.frombuffer(all_indices.buffers()[1], dtype=np.int32)[at]
-    values = np.frombuffer(all_values.buffers()[1], dtype=np.float64)[at + 1]
+    indices = np.frombuffer(all_indices.buffers()[1], dtype=np.int32).take(at)
+    values = np.frombuffer(all_values.buffers()[1], dtype=np.float64)[1:].take(at)
     rises = np.ones(len(at) + 1, dtype=np.bool_)
     np.greater(indices[1:], indices[:-1], out=rises[1:-1])
     rises[first] = True
