@@ -2,6 +2,7 @@
 
 import os
 import random
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -44,7 +45,7 @@ class Transport:
         self.attempts = attempts
         key = api_key or os.environ.get("POLYMARGIN_API_KEY") or _key_from_home()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._http = self._opened(base_url=self.url + PREFIX, headers=headers, timeout=timeout)
+        self._http = self._opened(base_url=self.url + PREFIX, headers=headers, timeout=timeout, verify=self._trusted())
 
     def close(self) -> None:
         self._http.close()
@@ -142,6 +143,10 @@ class Transport:
                 yield from response.iter_bytes()
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
+
+    def _trusted(self) -> ssl.SSLContext | bool:
+        """By which certificates the service is trusted; by none where its address needs none: reading all takes 40 ms."""
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if self.url.startswith("http://") else True
 
     def _opened(self, **settings: Any) -> httpx.Client:
         return httpx.Client(**settings)

@@ -1,7 +1,9 @@
+import ssl
 import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,3 +232,18 @@ def test_an_alias_moves_only_from_the_revision_that_was_seen(canned: Canned) -> 
     with Polymargin() as client:
         assert client.models.set_alias("m", "production", 2, revision=7).revision == 8
     assert canned.asked[0].headers["if-match"] == '"7"'
+
+
+@pytest.mark.parametrize(("url", "read"), [("http://127.0.0.1:1", 0), ("https://127.0.0.1:1", 1)])
+def test_certificates_are_read_for_https_alone(monkeypatch: pytest.MonkeyPatch, url: str, read: int) -> None:
+    made, default = [], ssl.create_default_context
+
+    def counted(**given: Any) -> ssl.SSLContext:
+        made.append(default(**given))
+        return made[-1]
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    with Polymargin(url) as client:
+        assert len(made) == read
+        trusted = client._transport._trusted()
+    assert trusted is True or trusted.verify_mode == ssl.CERT_REQUIRED

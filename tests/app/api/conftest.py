@@ -87,7 +87,7 @@ def models(trained_home: Path, config: Settings, client: TestClient) -> TestClie
 def wired(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's service is the application in this process, and its worker each moment of waiting."""
 
-    def http(*, base_url: str, headers: dict[str, str], timeout: float) -> TestClient:
+    def http(*, base_url: str, headers: dict[str, str], timeout: float, verify: object) -> TestClient:
         return TestClient(app, base_url=base_url, headers=headers)
 
     def work(_seconds: float) -> None:

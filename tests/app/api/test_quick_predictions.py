@@ -1,5 +1,6 @@
 """Predictions that are known to be good are answered before the application's layers, and as these would."""
 
+import gc
 import http.client
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from app.api.connections import AT_ONCE
 from app.api.quick_predictions import QuickPredictions
 from app.api.rates import Rates
 from app.config import settings
-from app.server import server_config
+from app.server import application, server_config
 from app.services import remembered
 from app.services.model_cache import ModelCache
 
@@ -167,3 +168,16 @@ def test_a_whole_answer_is_written_at_once_and_the_connection_goes_on_as_asked(
     assert response.getheader("connection") == "close"
     assert response.getheader("date")
     assert seen == [True, True, True]  # and nothing was sent by its parts
+
+
+def test_a_batch_of_instances_is_answered_without_a_collection_of_garbage(
+    models: TestClient, secrets: dict[str, str], request: pytest.FixtureRequest
+) -> None:
+    request.addfinalizer(lambda threshold=gc.get_threshold(): gc.set_threshold(*threshold))
+    content = orjson.dumps({"instances": 256 * orjson.loads(BODY)["instances"]})
+    with TestClient(application(), headers=bearer(secrets["viewer"])) as client:
+        assert client.post(URL, content=content, headers=JSON).status_code == 200
+        gc.collect()
+        before = gc.get_stats()[0]["collections"]
+        assert len(client.post(URL, content=content, headers=JSON).json()["predictions"]) == 256
+        assert gc.get_stats()[0]["collections"] == before
