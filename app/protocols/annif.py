@@ -1,9 +1,10 @@
-"""Annif's REST protocol: projects are models of texts, subjects their labels.
+"""Annif's REST protocol: projects are models of texts, subjects their labels, what is to be learnt is feedback.
 
 Scores are probabilities where the model tells them, else 1 / (1 + exp(-score)), which has the same order.
 """
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import parse_qs
@@ -13,7 +14,19 @@ from fastapi import APIRouter, Query, Request, Response
 from app.api.parameters import Db, Ref
 from app.api.problems import responses
 from app.errors import InvalidInput, Item
-from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, answered, ask, object_of
+from app.protocols.asking import (
+    EDITOR,
+    VIEWER,
+    ProtocolRoute,
+    answer_json,
+    answered,
+    ask,
+    json_of,
+    most_instances,
+    object_of,
+    report_feedback,
+    require_few,
+)
 from app.schemas.models import Model
 from app.services import models
 from app.services.model_cache import LoadedModel
@@ -55,6 +68,36 @@ async def annif_suggest(request: Request, ref: Ref) -> Response:
 async def annif_suggest_batch(request: Request, ref: Ref, limit: _Limit = 10, threshold: _Least = 0.0) -> Response:
     """Subjects for every one of `documents`, each a `text` and, if it likes, a `document_id`."""
     return await answered(request, ref, partial(_of_documents, limit=limit, threshold=threshold))
+
+
+@router.post(
+    "/projects/{ref}/learn",
+    status_code=204,
+    response_class=Response,
+    dependencies=[EDITOR],
+    responses=responses(401, 403, 404, 409, 413, 422, 507),
+)
+async def annif_learn(request: Request, ref: Ref) -> Response:
+    """Keep a list of documents, each a `text` and its `subjects`, as feedback, of which rules make the next version."""
+    return await answered(request, ref, _learnt)
+
+
+def _learnt(request: Request, loaded: LoadedModel, content: bytes) -> Response:
+    documents = json_of(content)
+    if not isinstance(documents, list) or not documents:
+        raise InvalidInput("The body must be a list of documents.")
+    require_few(len(documents), most_instances(request), "")
+    labels = {facts["id"]: label for label, facts in loaded.labels.shown.items() if "id" in facts}
+    kept = [(one.get("text"), _subjects(one, labels)) if isinstance(one, dict) else (None, []) for one in documents]
+    report_feedback(request, loaded, [({"text": text}, subjects, None) for text, subjects in kept])
+    return Response(status_code=204)
+
+
+def _subjects(document: dict[str, Any], labels: Mapping[str, str]) -> list[Any]:
+    """The labels of a document's subjects: of the URI that the vocabulary has, else the label, or the URI as one."""
+    given: Any = document.get("subjects")
+    named = [one if isinstance(one, dict) else {} for one in (given if isinstance(given, list) else [])]
+    return [labels.get(str(one.get("uri")), one.get("label") or one.get("uri")) for one in named]
 
 
 def _of_form(request: Request, loaded: LoadedModel, content: bytes) -> Response:

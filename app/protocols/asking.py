@@ -3,7 +3,7 @@
 import base64
 import binascii
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any
 
 import orjson
@@ -11,13 +11,17 @@ from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from app.api.auth import admit
 from app.api.metrics import Metrics
-from app.api.problems import problem_of, refused_parameters
+from app.api.parameters import opened
+from app.api.problems import items, problem_of, refused_parameters
 from app.errors import InvalidInput, Item, Malformed, PolymarginError
+from app.schemas.feedback import FeedbackRequest
 from app.schemas.keys import Role
+from app.services import feedback
 from app.services.keys import Principal
 from app.services.model_cache import LoadedModel, ModelCache, Reference
 from app.services.predictions import predict
@@ -102,6 +106,37 @@ def ask(request: Request, loaded: LoadedModel, instances: list[Any], **options: 
     answer = predict(loaded, {"instances": instances, **options}, most_instances(request))
     metrics.predicted(len(answer["predictions"]), time.perf_counter() - started)
     return answer
+
+
+def report_feedback(
+    request: Request, loaded: LoadedModel, given: Sequence[tuple[Any, list[Any], str | None]], *, again: bool = False
+) -> None:
+    """Keep instances with their right labels as feedback, all or none.
+
+    Parameters
+    ----------
+    given : sequence of (instance, labels, answer)
+        The answer names what was reported, where the client has a name for it.
+    again : bool
+        The report takes the place of those of the same answer that wait.
+
+    Raises
+    ------
+    InvalidInput
+        An instance or a label is none of the model's.
+    """
+    asked = []
+    for at, (instance, labels, answer) in enumerate(given):
+        try:
+            body = {"instance": instance, "labels": labels, "answer": answer, "version": loaded.version.version}
+            asked.append(FeedbackRequest.model_validate(body))
+        except ValidationError as error:
+            raise InvalidInput("The feedback is not valid.", items(error.errors(), f"/{at}")) from None
+    with opened(request) as session:
+        for each in asked if again else ():
+            if each.answer is not None:
+                feedback.withdraw(session, loaded.version.model, each.answer)
+        feedback.report_all(session, loaded, asked, [f"/{at}" for at in range(len(asked))])
 
 
 def most_instances(request: Request) -> int:

@@ -1,7 +1,8 @@
 """Label Studio's protocol for machine learning backends, a backend a model: ``/label-studio/NAME``.
 
 Label Studio sends the key as the password of HTTP Basic. Answers are pre-annotations of the first Choices or Taxonomy
-of the project's labeling configuration.
+of the project's labeling configuration. Annotations that its webhooks tell of are kept as feedback, of which rules make
+the next version.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from app.api.parameters import Ref
 from app.api.problems import responses
 from app.errors import InvalidInput, Item
 from app.protocols.asking import (
+    EDITOR,
     VIEWER,
     ProtocolRoute,
     answer_json,
@@ -24,6 +26,7 @@ from app.protocols.asking import (
     most_instances,
     object_of,
     reads_texts,
+    report_feedback,
     require_few,
 )
 from app.services.model_cache import LoadedModel
@@ -35,6 +38,7 @@ router = APIRouter(
 _ERRORS = responses(401, 404, 409, 422)
 _ASKING = responses(401, 404, 409, 413, 422)
 _MOST_CONFIG = 256 << 10
+_ANNOTATED = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED")
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,9 @@ async def label_studio_predict(request: Request, ref: Ref) -> Response:
     return await answered(request, ref, _predicted)
 
 
-@router.post("/webhook", responses=_ASKING)
+@router.post("/webhook", dependencies=[EDITOR], responses=_ASKING | responses(403, 507))
 async def label_studio_webhook(request: Request, ref: Ref) -> Response:
-    """Take notice of an event of a project; nothing is learnt from it."""
+    """Keep an annotation that was made or changed as feedback; other events of a project are taken notice of."""
     return await answered(request, ref, _noticed)
 
 
@@ -94,9 +98,51 @@ def _predicted(request: Request, loaded: LoadedModel, content: bytes) -> Respons
     return answer_json({"results": results, "model_version": _version(loaded)})
 
 
-def _noticed(_request: Request, loaded: LoadedModel, content: bytes) -> Response:
-    object_of(content)
+def _noticed(request: Request, loaded: LoadedModel, content: bytes) -> Response:
+    document = object_of(content)
+    if document.get("action") in _ANNOTATED:
+        _annotated(request, loaded, document)
     return answer_json({"status": "ok", "model_version": _version(loaded)})
+
+
+def _annotated(request: Request, loaded: LoadedModel, document: dict[str, Any]) -> None:
+    """Keep what an annotation of one task chooses; one that was skipped, or chooses nothing, says nothing."""
+    annotation, task, project = (_object(document, name) for name in ("annotation", "task", "project"))
+    control = _control(project.get("label_config"), "/project/label_config")
+    labels = _chosen(control, annotation.get("result"))
+    if annotation.get("was_cancelled") or not labels:
+        return
+    data = task.get("data")
+    if not isinstance(data, dict):
+        raise _fault("the data of the task was expected: let the webhook send its payload", "/task/data")
+    (instance,) = _instances(loaded, control, [data])
+    id = annotation.get("id")
+    answer = f"label-studio:{id}" if type(id) is int else None
+    report_feedback(request, loaded, [(instance, labels, answer)], again=True)
+
+
+def _object(document: dict[str, Any], name: str) -> dict[str, Any]:
+    found = document.get(name)
+    if not isinstance(found, dict):
+        raise _fault("an object was expected: let the webhook send its payload", f"/{name}")
+    return found
+
+
+def _chosen(control: _Control, regions: Any) -> list[Any]:
+    """The labels of the control's own region; of a taxonomy the last of each path."""
+    kind = control.tag.lower()
+    for region in regions if isinstance(regions, list) else []:
+        if isinstance(region, dict) and region.get("from_name") == control.name:
+            value = region.get("value")
+            given = value.get(kind) if isinstance(value, dict) else None
+            if not isinstance(given, list) or (kind == "taxonomy" and not all(map(_is_path, given))):
+                raise _fault(f"a list of {kind} was expected", "/annotation/result")
+            return given if kind == "choices" else [path[-1] for path in given]
+    return []
+
+
+def _is_path(given: Any) -> bool:
+    return isinstance(given, list) and bool(given)
 
 
 def _control(config: Any, pointer: str) -> _Control:
@@ -118,8 +164,14 @@ def _control(config: Any, pointer: str) -> _Control:
 
 def _instances(loaded: LoadedModel, control: _Control, tasks: list[dict[str, Any]]) -> list[Any]:
     if not reads_texts(loaded):
-        known = set(loaded.features.names() or ())
-        return [{"features": {name: value for name, value in data.items() if name in known}} for data in tasks]
+        columns = loaded.features.columns
+        form = "features" if columns is None else "record"
+        known = set(
+            (loaded.features.names() or ())
+            if columns is None
+            else (*columns.texts, *columns.numbers, *columns.categories)
+        )
+        return [{form: {name: value for name, value in data.items() if name in known}} for data in tasks]
     for at, data in enumerate(tasks):
         if type(data.get(control.field)) is not str:
             raise _fault(f"a text {control.field!r:.80} was expected", f"/tasks/{at}/data")

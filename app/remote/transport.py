@@ -145,7 +145,7 @@ class Transport:
             raise self._unreachable(error) from error
 
     def _trusted(self) -> ssl.SSLContext | bool:
-        """By which certificates the service is trusted; by none where its address needs none: reading all takes 40 ms."""
+        """By which certificates the service is trusted; by none for http, as reading them takes 40 ms."""
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if self.url.startswith("http://") else True
 
     def _opened(self, **settings: Any) -> httpx.Client:

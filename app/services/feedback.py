@@ -1,12 +1,13 @@
 """Feedback: the right labels of instances, kept until they are rows of a dataset."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, InvalidInput, Item, NotFound
+from app.errors import MAX_ITEMS, Conflict, InvalidInput, Item, NotFound
 from app.features.base import InstanceError
 from app.formats.labels import label_problem
 from app.schemas.feedback import Feedback, FeedbackRequest
@@ -24,42 +25,72 @@ _ENDED = ("failed", "cancelled")
 
 
 def report(session: Session, loaded: LoadedModel, request: FeedbackRequest) -> Feedback:
-    """Keep the right labels of an instance; they are in the database once this returns.
+    """Keep the right labels of an instance; as :func:`report_all` of one."""
+    return report_all(session, loaded, [request])[0]
+
+
+def report_all(
+    session: Session, loaded: LoadedModel, requests: Sequence[FeedbackRequest], pointers: Sequence[str] = ("",)
+) -> list[Feedback]:
+    """Keep the right labels of instances, all or none; they are in the database once this returns.
 
     Parameters
     ----------
     loaded : LoadedModel
         The version that answered, or might have.
+    requests : sequence of FeedbackRequest
+    pointers : sequence of str
+        Where each stands in what was sent, for its faults.
 
     Raises
     ------
     InvalidInput
-        The model cannot take the instance, or no row could have these labels.
+        The model cannot take an instance, or no row could have its labels.
     StorageFull
         The workspace may not store that much more.
     """
-    instance, labels = _checked(loaded, request)
-    size = len(orjson.dumps([instance, labels, request.note]))
+    checked = [_checked(loaded, request, pointer) for request, pointer in zip(requests, pointers, strict=True)]
+    faults = [fault for _, _, found in checked for fault in found]
+    if faults:
+        raise InvalidInput("The feedback does not fit the model.", faults[:MAX_ITEMS])
+    sizes = [
+        len(orjson.dumps([instance, labels, request.note]))
+        for request, (instance, labels, _) in zip(requests, checked, strict=True)
+    ]
     with writing(session):
-        quotas.require_room(session, size)
+        quotas.require_room(session, sum(sizes))
         version = session.get(tables.ModelVersion, loaded.version.id)
         if version is None or version.deleted_at is not None:
             raise NotFound("the version was deleted")
-        row = F(
-            id=new_id(),
-            model_id=version.model_id,
-            number=version.number,
-            answer=request.answer,
-            instance=instance,
-            labels=labels,
-            note=request.note,
-            size_bytes=size,
-            created_at=db_now(),
-        )
-        session.add(row)
+        rows = [
+            F(
+                id=new_id(),
+                model_id=version.model_id,
+                number=version.number,
+                answer=request.answer,
+                instance=instance,
+                labels=labels,
+                note=request.note,
+                size_bytes=size,
+                created_at=db_now(),
+            )
+            for request, (instance, labels, _), size in zip(requests, checked, sizes, strict=True)
+        ]
+        session.add_all(rows)
         session.flush()
-        session.refresh(row)
-        return _show(row, loaded.version.model)
+        for row in rows:
+            session.refresh(row)
+        return [_show(row, loaded.version.model) for row in rows]
+
+
+def withdraw(session: Session, ref: str, answer: str) -> None:
+    """Delete what waits of the reports of one answer that the session's key has told; raises NotFound."""
+    with writing(session):
+        model = model_row(session, ref)
+        rows = session.scalars(select(F).where(F.model_id == model.id, F.answer == answer, waiting())).all()
+        for row in rows:
+            require_owner(session, row)
+            session.execute(delete(F).where(F.id == row.id, waiting()))
 
 
 def get(session: Session, ref: str, id: str) -> Feedback:
@@ -115,26 +146,27 @@ def claim(session: Session, ids: list[str], job_id: str) -> None:
         raise Conflict("another request makes rows of the same feedback")
 
 
-def _checked(loaded: LoadedModel, request: FeedbackRequest) -> tuple[dict[str, Any], list[str]]:
+def _checked(
+    loaded: LoadedModel, request: FeedbackRequest, pointer: str
+) -> tuple[dict[str, Any], list[str], list[Item]]:
+    """The instance as it is kept, the labels, and what is wrong with them."""
     given: Any = request.instance
     faults, instance = [], {}
     try:
         read_row(loaded, given)
         instance = loaded.features.as_given(given)
     except InstanceError as error:
-        faults.append(Item(str(error), "/instance"))
+        faults.append(Item(str(error), f"{pointer}/instance"))
     labels = list(dict.fromkeys(label.strip() for label in request.labels))
     for at, label in enumerate(labels):
         problem = label_problem(label)
         if problem is None and loaded.model.tree is not None and label not in loaded.nodes:
             problem = "the model's label tree has no such label"
         if problem is not None:
-            faults.append(Item(problem, f"/labels/{at}"))
+            faults.append(Item(problem, f"{pointer}/labels/{at}"))
     if len(labels) > 1 and not loaded.model.names_sets:
-        faults.append(Item("the model names one label", "/labels"))
-    if faults:
-        raise InvalidInput("The feedback does not fit the model.", faults)
-    return instance, labels
+        faults.append(Item("the model names one label", f"{pointer}/labels"))
+    return instance, labels, faults
 
 
 def _of_model(session: Session, model: tables.Model, id: str) -> tables.Feedback:

@@ -51,8 +51,20 @@ def parse(method: type[Solver[Any]], params: Mapping[str, Any]) -> Params:
                 path[0] = path[0][:80]
             items.append(("/" + "/".join(path), detail))
         raise ParamsError(items) from None
+    faults = ((f"/{name}", _fault(given, getattr(parsed, name))) for name, given in params.items())
+    items = [(place, fault) for place, fault in faults if fault is not None]
+    if items:
+        raise ParamsError(items)
     method.check_params(parsed)
     return parsed
+
+
+def _fault(given: Any, kept: Any) -> str | None:
+    """What is wrong with a string or a truth value that was read as something else; the description has none so."""
+    if not isinstance(given, str | bool) or isinstance(kept, type(given)):
+        return None
+    expected = "true or false was expected" if isinstance(kept, bool) else "a number was expected, written as 0.5"
+    return f"{expected}, not {'a string' if isinstance(given, str) else 'a truth value'}"
 
 
 def _path(place: Sequence[int | str], params: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """Finding methods and checking their parameters."""
 
 import pkgutil
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,18 @@ def test_faults_are_pointed_at():
     for bad in (float("nan"), float("inf")):
         with pytest.raises(ParamsError):
             parse_params("weston_watkins", {"C": bad})
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [({"C": "1.0"}, "a string"), ({"max_epochs": "5"}, "a string"), ({"C": True}, "a truth value")],
+)
+def test_numbers_that_are_written_as_something_else_are_refused(params: dict[str, Any], words: str):
+    with pytest.raises(ParamsError) as caught:
+        parse_params("weston_watkins", params)
+    ((place, detail),) = caught.value.items
+    assert place == f"/{next(iter(params))}"
+    assert detail.endswith(f"not {words}")
 
 
 def test_a_fault_within_a_parameter_is_pointed_at_by_keys_alone():

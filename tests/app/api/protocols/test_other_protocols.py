@@ -2,6 +2,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from app.config import Settings
 from app.features.columns import SparseFeatures
 from app.main import create_app
 from app.protocols import annif, asking, frames, label_studio, mlflow, open_inference
+from app.schemas.tables import TableColumns
 
 ANNIF = """
 import sys
@@ -29,6 +31,8 @@ assert all(0 <= result["score"] <= 1 for result in results)
 assert annif.suggest("foods", "a green leek", threshold=1.0) == []
 batch = annif.suggest_batch("foods", [{"text": "the sea", "document_id": "7"}, {"text": "leek"}], limit=1)
 assert [(one["document_id"], one["results"][0]["label"]) for one in batch] == [("7", "water"), (None, "vegetable")]
+learnt = [{"text": "a new bird", "subjects": [{"uri": "bird", "label": "bird"}]}]
+annif.learn("foods", learnt)
 try:
     annif.suggest("none", "text")
 except ValueError as error:
@@ -42,7 +46,9 @@ TAXONOMY = CHOICES.replace("Choices", "Taxonomy")
 def test_annifs_own_client_asks_for_everything(models: TestClient, app: FastAPI, secrets: dict[str, str]) -> None:
     pytest.importorskip("annif_client")
     with serving(app) as address:
-        assert "none" in client(ANNIF, address, secrets["viewer"])
+        assert "none" in client(ANNIF, address, secrets["editor"])
+    (learnt,) = models.get("/api/v1/models/foods/feedback").json()["items"]
+    assert (learnt["instance"], learnt["labels"]) == ({"text": "a new bird"}, ["bird"])
 
 
 def basic(secret: str) -> dict[str, str]:
@@ -197,7 +203,7 @@ def test_label_studio_gets_pre_annotations(
     (region,) = result["result"]
     assert region == {"from_name": "c", "to_name": "t", "type": kind, "value": value}
     assert result["model_version"] == "foods/1"
-    event = {"action": "ANNOTATION_CREATED", "project": {}}
+    event = {"action": "START_TRAINING", "project": {}}
     assert models.post("/label-studio/foods/webhook", json=event).status_code == 200
 
 
@@ -222,6 +228,15 @@ def test_label_studio_gets_answers_to_the_fields_that_a_model_knows_and_to_no_ta
     assert result["result"][0]["value"] == {"choices": ["flat"]}
     asked = {"tasks": [], "label_config": CHOICES}
     assert models.post("/label-studio/foods/predict", json=asked).json()["results"] == []
+
+
+def test_label_studio_asks_models_of_tables_by_the_columns_that_they_know() -> None:
+    columns = TableColumns(texts=("note",), numbers=("width",), categories=("kind",))
+    loaded: Any = SimpleNamespace(features=SimpleNamespace(kind="table", columns=columns))
+    control = label_studio._control(CHOICES, "")
+    data = {"note": "x", "width": 9, "kind": "a", "body": "y"}
+    found = label_studio._instances(loaded, control, [data, {"width": 1}])
+    assert found == [{"record": {"note": "x", "width": 9, "kind": "a"}}, {"record": {"width": 1}}]
 
 
 def test_a_body_that_is_not_json_is_refused_by_every_protocol(models: TestClient) -> None:
