@@ -126,21 +126,26 @@ class _Reader:
             _require(schema, columns, columns.split, "split", _is_string)
         if columns.weight is not None:
             _require(schema, columns, columns.weight, "weights", _is_number)
-        type = _plain(schema.types[columns.label])
-        self._listed = any(test(type) for test in _LISTS)
-        _require(schema, columns, columns.label, "labels", lambda type: _is_label(_element(type)))
-        self._class_names = class_names(schema, schema.names[columns.label])
+        self._listed, self._class_names = False, None
+        if columns.label is not None:
+            type = _plain(schema.types[columns.label])
+            self._listed = any(test(type) for test in _LISTS)
+            _require(schema, columns, columns.label, "labels", lambda type: _is_label(_element(type)))
+            self._class_names = class_names(schema, schema.names[columns.label])
         twice = repeated_name(self._class_names or ())
         if twice is not None:
             raise row_error(1, f"two labels are called '{shorten(twice)}' in the schema's metadata", "label")
         self._separator = options.label_separator
-        sets = self._listed or self._separator is not None
+        sets = self._listed or self._separator is not None or columns.label is None
         self._labels: Labels | LabelSets = LabelSets(self._separator or ",") if sets else Labels()
 
     def read(self, batch: pa.RecordBatch, first: int) -> None:
         """Take rows of which the first has that number."""
         columns, rows = self._columns, np.arange(first, first + batch.num_rows, dtype=np.int64)
-        self._add_labels(batch.column(columns.label), rows)
+        if columns.label is None:
+            self._labels.add(np.zeros(len(rows), np.int64), [""], rows, self._problems)
+        else:
+            self._add_labels(batch.column(columns.label), rows)
         if columns.split is not None:
             self._splits.add(*_distinct(batch.column(columns.split)), rows, self._problems)
         if self._weights is not None:

@@ -19,7 +19,8 @@ class Columns:
     ----------
     names : list of str
         Of all columns of the file.
-    label : int
+    label : int or None
+        None of rows without labels.
     split, weight, id : int or None
     texts : list of int
         Joined to the row's text, in this order.
@@ -31,7 +32,7 @@ class Columns:
     """
 
     names: list[str]
-    label: int
+    label: int | None
     split: int | None
     weight: int | None
     id: int | None
@@ -84,7 +85,8 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
             if wanted == ImportOptions.model_fields["label_column"].default and not hint:
                 detail += "; say which one has the labels (label_column)"
             raise row_error(1, detail)
-    label, weight = place[options.label_column], place.get(options.weight_column or "")
+    label = None if options.unlabelled else place[options.label_column]
+    weight = place.get(options.weight_column or "")
     ignored = [place[name] for name in options.ignore_columns]
     numbers = [place[name] for name in options.number_columns]
     categories = [place[name] for name in options.category_columns]
@@ -117,7 +119,8 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
 
 def named_columns(options: ImportOptions) -> list[str]:
     """The columns that options name, each of which must be there."""
-    single = (options.label_column, options.weight_column, options.id_column)
+    label = None if options.unlabelled else options.label_column
+    single = (label, options.weight_column, options.id_column)
     return [
         *(name for name in single if name is not None),
         *options.text_columns,

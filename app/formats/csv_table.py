@@ -84,7 +84,8 @@ def parse_csv(path: Path, options: ImportOptions, delimiter: str | None = None) 
     FormatError
         With the lines, and columns, that break the format.
     """
-    labels: Labels | LabelSets = Labels() if options.label_separator is None else LabelSets(options.label_separator)
+    sets = options.unlabelled or options.label_separator is not None
+    labels: Labels | LabelSets = LabelSets(options.label_separator or ",") if sets else Labels()
     splits, rows, texts, ids, problems = Splits(), Rows(), TextBlob(), TextBlob(), Problems()
     with Window(path) as window:
         header, dialect, line = read_header(window, options, delimiter)
@@ -161,7 +162,10 @@ def _add_names(
     splits: Splits,
     problems: Problems,
 ) -> None:
-    labels.add(*_cells(data, records, header, header.label), records.lines, problems)
+    if header.label is None:
+        labels.add(np.zeros(len(records.lines), np.int64), [""], records.lines, problems)
+    else:
+        labels.add(*_cells(data, records, header, header.label), records.lines, problems)
     if header.split is not None:
         starts, ends, _ = _column(records, header, header.split)
         codes, names = distinct(data, starts, ends)

@@ -103,7 +103,8 @@ class TableRows:
         options = self._options
         numbers = list(options.number_columns)
         X, names = self._categories.beside(self._rows.take(len(numbers)), numbers)
-        single = (options.label_column, options.weight_column, options.id_column)
+        label = None if options.unlabelled else options.label_column
+        single = (label, options.weight_column, options.id_column)
         present = [name for name in single if name is not None]
         present += [*self._text_keys, *options.ignore_columns, *options.number_columns, *options.category_columns]
         columns = find_columns(present, options.model_copy(update={"text_columns": self._text_keys}))

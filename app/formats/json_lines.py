@@ -74,7 +74,7 @@ class _Reader:
     """Rows as they come; `settle` moves a block of them into arrays."""
 
     def __init__(self, options: ImportOptions) -> None:
-        self._label_key = options.label_column
+        self._label_key, self._unlabelled = options.label_column, options.unlabelled
         self._weight_key = options.weight_column or "weight"
         self._text_keys, self._ignored = options.text_columns, options.ignore_columns
         self._must_weigh = options.weight_column is not None
@@ -159,9 +159,9 @@ class _Reader:
         return self._rows.take(len(names), place), names
 
     def _append(self, row: dict[str, Any], line: int) -> None:
-        if self._label_key not in row:
+        if self._label_key not in row and not self._unlabelled:
             raise RefusedError("the key is missing", self._label_key)
-        label = row.pop(self._label_key)
+        label = [] if self._unlabelled else row.pop(self._label_key)
         has_set = type(label) is list
         names = [text_of_label(name) for name in label] if has_set else [text_of_label(label)]
         has_weight = self._weight_key in row

@@ -84,7 +84,8 @@ def parse_npz(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
     if n == 0:
         raise row_error(1, "the matrix has no rows")
     problems, rows = Problems(), np.arange(1, n + 1, dtype=np.int64)
-    labels = _labels(arrays, options, rows, problems)
+    unlabelled = np.zeros(n + 1, np.int64)
+    labels = _sets([], unlabelled, rows, problems) if options.unlabelled else _labels(arrays, options, rows, problems)
     split = _split(arrays, rows, problems)
     weights = _weights(arrays, options, rows, problems)
     matrix = None if X is None else _checked(X, rows, problems)

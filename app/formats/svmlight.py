@@ -49,7 +49,7 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
     FormatError
         With the lines that break the format.
     """
-    sets, plain, line = options.label_separator is not None, True, 1
+    sets, plain, line = options.unlabelled or options.label_separator is not None, True, 1
     found = _Found(sets)
     with Window(path, BLOCK_BYTES) as window:
         while unread := window.fill(line):

@@ -27,6 +27,11 @@ class ImportOptions(BaseModel):
     label_column: str = Field(
         default="label", min_length=1, max_length=200, description="The column (key, array) of the labels."
     )
+    unlabelled: bool = Field(
+        default=False,
+        description="No row has a label, nor the file a column of them: rows to be predicted, that no model can be "
+        "trained on. In svmlight files lines begin with their features.",
+    )
     weight_column: str | None = Field(
         default=None,
         min_length=1,

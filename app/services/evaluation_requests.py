@@ -41,11 +41,14 @@ def resolve_evaluation(session: Session, request: EvaluateRequest) -> ResolvedEv
     Conflict
         The dataset is not ready.
     InvalidInput
-        The dataset has no such part; or none is named, and the version's training rows cannot be told from others.
+        No row has a label; the dataset has no such part; or none is named, and the version's training rows cannot be
+        told from others.
     """
     version = models.version_row(session, request.model, request.version, request.alias, lock=True)
     dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
     rows = dataset_versions.meant(session, dataset, request.dataset_version)
+    if rows.statistics["n_classes"] == 0:
+        raise InvalidInput("the dataset cannot be measured on", [Item("no row has a label", "/dataset")])
     hierarchy_id = version.hierarchy_id
     if request.hierarchy is not None:
         hierarchy_id = by_ref(session, tables.Hierarchy, request.hierarchy, lock=True).id

@@ -11,6 +11,7 @@ _TEXT = _DELIMITED | {"svmlight", "jsonl", "annif"}
 # what may be said of which formats, and of the others why it may not
 _FITTING = {
     "label_column": (COLUMNAR | {"npz"}, "its labels have no column"),
+    "unlabelled": (COLUMNAR | {"npz", "svmlight"}, "its rows have labels"),
     "weight_column": (COLUMNAR | {"npz"}, "its weights have no column"),
     "label_separator": (_DELIMITED | {"svmlight", "parquet", "arrow"}, "rows with sets of labels have lists"),
     "text_columns": (COLUMNAR, "it has no columns of texts"),

@@ -1,0 +1,89 @@
+"""Rows without labels, in every format that may have them."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from app.errors import InvalidInput
+from app.formats.registry import parse
+from app.formats.table import FormatError, Parsed
+from app.schemas.datasets import ImportOptions
+from app.services.import_options import check_options
+
+X = [[9.0, 1.0], [0.0, 2.0]]
+OPTIONS = ImportOptions(unlabelled=True)
+
+
+def arrow(format: str) -> bytes:
+    table, file = pa.table({"a": [9.0, 0.0], "b": [1.0, 2.0], "id": ["p", "q"]}), io.BytesIO()
+    if format == "parquet":
+        pq.write_table(table, file)
+    else:
+        feather.write_feather(table, file)
+    return file.getvalue()
+
+
+def npz() -> bytes:
+    file = io.BytesIO()
+    np.savez(file, X=np.array(X))
+    return file.getvalue()
+
+
+FILES = {
+    "svmlight": b"1:9 2:1\n2:2 # one\n",
+    "csv": b"a,b,id\n9,1,p\n0,2,q\n",
+    "tsv": b"a\tb\tid\n9\t1\tp\n0\t2\tq\n",
+    "jsonl": b'{"features": {"a": 9, "b": 1}, "id": "p"}\n{"features": {"b": 2}, "id": "q"}\n',
+    "parquet": arrow("parquet"),
+    "arrow": arrow("arrow"),
+    "npz": npz(),
+}
+
+
+def read(tmp_path: Path, format: str, content: bytes, options: ImportOptions = OPTIONS) -> Parsed:
+    path = tmp_path / "data"
+    path.write_bytes(content)
+    return parse(path, format, options)
+
+
+@pytest.mark.parametrize("format", FILES)
+def test_every_format_reads_rows_without_labels(tmp_path: Path, format: str) -> None:
+    check_options(OPTIONS, format)
+    parsed = read(tmp_path, format, FILES[format])
+    assert parsed.labels == []
+    assert parsed.label_indptr is not None
+    assert (parsed.y.tolist(), parsed.label_indptr.tolist()) == ([], [0, 0, 0])
+    assert parsed.X is not None
+    assert parsed.X.toarray().tolist() == X
+    assert parsed.ids is None or list(parsed.ids) == ["p", "q"]
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl", "parquet", "npz"])
+def test_a_file_without_labels_is_refused_where_nothing_says_so(tmp_path: Path, format: str) -> None:
+    with pytest.raises(FormatError):
+        read(tmp_path, format, FILES[format], ImportOptions())
+
+
+def test_the_delimiter_is_found_without_a_column_of_labels(tmp_path: Path) -> None:
+    assert read(tmp_path, "csv", b"text;id\na leek;7\nsea, blue;8\n").n_rows == 2
+
+
+def test_columns_of_tables_need_no_labels(tmp_path: Path) -> None:
+    options = ImportOptions(unlabelled=True, number_columns=("a",), category_columns=("kind",))
+    for format, content in (
+        ("csv", b"a,kind\n1,x\n2,y\n"),
+        ("jsonl", b'{"a": 1, "kind": "x"}\n{"a": 2, "kind": "y"}\n'),
+    ):
+        parsed = read(tmp_path, format, content, options)
+        assert (parsed.kind, parsed.n_rows, parsed.labels) == ("table", 2, [])
+
+
+def test_annifs_files_have_labels() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_options(OPTIONS, "annif")
+    assert caught.value.errors[0].pointer == "/unlabelled"
