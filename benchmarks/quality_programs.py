@@ -229,7 +229,10 @@ def _spread(found: Scores, classes: Sequence[int] | NDArray[Any], n_classes: int
 
 
 def hiclass_model(make: Callable[..., Any], setting: Setting, rows: Rows, n_classes: int) -> Fitted:
-    """A classifier for each inner node; the probabilities along a path are multiplied."""
+    """A classifier for each inner node, whose probabilities are multiplied along a path.
+
+    That is done here: of ``predict_proba`` of version 5.0.8 the likeliest label is another than that of ``predict``.
+    """
     from hiclass import LocalClassifierPerParentNode
 
     tree = rows.tree
@@ -237,18 +240,22 @@ def hiclass_model(make: Callable[..., Any], setting: Setting, rows: Rows, n_clas
     model = LocalClassifierPerParentNode(make(**setting))
     with _timed() as clock:
         model.fit(rows.X, tree.paths[rows.y])
-    place = {name: column for column, name in enumerate(tree.names.tolist())}
-    # it names a node by its path, and puts a separator between its parts
-    known = [place[name.rpartition("::HiClass::Separator::")[2]] for name in model.global_classes_[-1]]
+    local = {node: data["classifier"] for node, data in model.hierarchy_.nodes(data=True) if "classifier" in data}
+    # it names a node by its path, and puts a separator between the parts
+    place = {"::HiClass::Separator::".join(path): column for column, path in enumerate(tree.paths.tolist())}
 
     def scores(asked: Rows) -> Scores:
-        return _spread(model.predict_proba(asked.X), known, n_classes, 0.0)
+        found, whole = np.zeros((asked.X.shape[0], n_classes)), {model.root_: np.ones(asked.X.shape[0])}
+        while whole:
+            node, above = whole.popitem()
+            if node not in local:
+                found[:, place[node]] = above
+                continue
+            p = local[node].predict_proba(asked.X)
+            whole |= {name: above * p[:, column] for column, name in enumerate(local[node].classes_)}
+        return found
 
-    def size() -> int:
-        local = [data["classifier"] for _, data in model.hierarchy_.nodes(data=True) if "classifier" in data]
-        return sum(_sklearn_bytes(each) for each in local)
-
-    return Fitted(clock.seconds, scores, size, True)
+    return Fitted(clock.seconds, scores, lambda: sum(map(_sklearn_bytes, local.values())), True)
 
 
 def lightgbm_model(**setting: Any) -> Any:
