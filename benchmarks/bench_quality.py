@@ -131,7 +131,7 @@ def row_of(program: Program, train: Rows, test: Rows, n_classes: int, cap: float
     """The program's row, or why it has none."""
     module = MODULES.get(program.name.split(",")[0])
     refused = program.refused(train, n_classes)
-    if module is not None and importlib.util.find_spec(module) is None:
+    if not refused and module is not None and importlib.util.find_spec(module) is None:
         refused = "not installed"
     if refused:
         return {"program": program.name, "remark": f"left out: {refused}"}
