@@ -96,6 +96,18 @@ class Settings(BaseSettings):
         description="A shard whose peers live but send nothing for so long gives up; the job goes on from its "
         "checkpoint.",
     )
+    shard_address: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Name or IP address of this machine, as the shards of a job on other machines reach it. Where it "
+        "is set shards send what they exchange to each other, encrypted, and not through Redis: for all shards or "
+        "none. It needs the extra `pairs` (pyzmq).",
+    )
+    shard_ports: str = Field(
+        default="49152-65535",
+        pattern=r"^\d{1,5}-\d{1,5}$",
+        description="The first and the last port on which shards may listen for each other.",
+    )
     job_memory_bytes: int | None = Field(
         default=None,
         gt=0,
@@ -230,6 +242,12 @@ class Settings(BaseSettings):
         if url.startswith("postgres://"):
             url = "postgresql://" + url.removeprefix("postgres://")
         return url.replace("postgresql://", "postgresql+psycopg://", 1)
+
+    @property
+    def shard_port_range(self) -> tuple[int, int]:
+        """The first and the last port on which shards may listen."""
+        first, last = map(int, self.shard_ports.split("-"))
+        return first, last
 
     @property
     def files(self) -> Path:

@@ -24,6 +24,14 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return 1
 """
 )
+# ARGV field, value
+ANNOUNCE = (
+    _CHECK
+    + """
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return 1
+"""
+)
 # ARGV size, channel of all, what to say there when the last one has joined
 JOIN = (
     _CHECK
@@ -74,7 +82,9 @@ class GangPipeline:
         self._connection = connect(url, timeout)
         # for each command that is not answered yet: does a zero mean that the gang is gone?
         self._unanswered = deque[bool]()
-        self._scripts = {script: self.ask("SCRIPT", "LOAD", script) for script in (KEEP_ALIVE, JOIN, STORE, FETCH)}
+        self._scripts = {
+            script: self.ask("SCRIPT", "LOAD", script) for script in (KEEP_ALIVE, ANNOUNCE, JOIN, STORE, FETCH)
+        }
 
     @property
     def outstanding(self) -> bool:

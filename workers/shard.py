@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from app import tracing
 from app.config import settings
+from app.errors import Conflict
 from app.schemas.jobs import stored_request
 from app.services import slots
 from app.services.fencing import Fenced
@@ -123,9 +124,7 @@ class _Shard:
             first = gather(control, [digest(problem), gang.encode(gang.VERSIONS), gang.encode(cpu_affinity.current())])
             order = gang.decode(first[-1][0])
             state = self._start(control, order, solver, own)
-            exchange = RedisExchange(
-                self._url, self._exchange, lease.rank, lease.size, timeout=wait, check=self._heartbeat.check
-            )
+            exchange = self._join(wait)
             try:
                 with tracing.shard(lease.job_id, lease.attempt, lease.rank, order["trace"], began):
                     with cpu_affinity.separated([gang.decode(part[2]) for part in first[:-1]], lease.rank):
@@ -136,6 +135,22 @@ class _Shard:
                 exchange.close()
         finally:
             control.close()
+
+    def _join(self, wait: float) -> RedisExchange:
+        """The exchange of what the solvers need of each other."""
+        name, rank, size, check = self._exchange, self._lease.rank, self._lease.size, self._heartbeat.check
+        address = self._address()
+        if address is None:
+            return RedisExchange(self._url, name, rank, size, timeout=wait, check=check)
+        try:
+            from workers.pair_exchange import PairExchange
+        except ModuleNotFoundError as error:
+            raise Conflict("POLYMARGIN_SHARD_ADDRESS takes pyzmq: pip install 'polymargin[pairs]'.") from error
+        ports = settings().shard_port_range
+        return PairExchange(self._url, name, rank, size, address=address, ports=ports, timeout=wait, check=check)
+
+    def _address(self) -> str | None:
+        return settings().shard_address
 
     def _ready(self) -> None:
         self._heartbeat.check()

@@ -24,6 +24,7 @@ from solvers.core.stored_models import load_model
 from solvers.methods.weston_watkins import WestonWatkins
 from solvers.output_codes.columns import one_by_one
 from workers import draining, driving, sharded
+from workers.shard import _Shard
 from workers.sharded import Coordinator
 from workers.tasks import run
 
@@ -123,6 +124,40 @@ def test_any_number_of_shards_reaches_the_same_objective_with_the_same_kind_of_m
     for name, share in one.report.items():
         assert three.report[name] == pytest.approx(share, abs=close), name
     assert three.metrics["train"]["error"] == pytest.approx(one.metrics["train"]["error"], abs=close)
+
+
+def test_shards_that_exchange_with_each_other_make_the_model_of_those_over_redis(
+    database: Database, submit: Callable[..., str], redis_server: Any, configure: Any
+) -> None:
+    found = []
+    for model, options in (("redis", {}), ("pairs", {"shard_address": "127.0.0.1"})):
+        configure(heartbeat_seconds=0.2, lease_seconds=600, **options)
+        with pools(database, 2):
+            id = submit(model=model)
+            run(id)
+        found.append(trained(database, id, model))
+        is_clean(database, redis_server, id)
+    (by_redis, first), (by_pairs, second) = found
+    assert (by_pairs.primal, by_pairs.dual) == (by_redis.primal, by_redis.dual)
+    for mine, other in zip(first.blocks, second.blocks, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+def test_a_shard_without_an_address_beside_one_that_has_one_fails_the_job_and_says_so(
+    database: Database, submit: Callable[..., str], redis_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def address(own: _Shard) -> str | None:
+        return "127.0.0.1" if own._lease.rank == 0 else None
+
+    monkeypatch.setattr(_Shard, "_address", address)
+    with pools(database, 2):
+        id = submit()
+        run(id)
+    job = shown(database, id)
+    assert job.state == "failed"
+    assert job.error is not None
+    assert "Shards 1 have no POLYMARGIN_SHARD_ADDRESS" in job.error.detail
+    is_clean(database, redis_server, id)
 
 
 def test_shards_that_take_their_slots_before_the_gang_is_open_wait_for_it(
