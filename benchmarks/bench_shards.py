@@ -28,6 +28,7 @@ import numpy as np
 from benchmarks import sets
 from benchmarks.bench_lee_lin_wahba import MOST_EPOCHS, MOST_SECONDS, PARTS, Point, reference, until
 from benchmarks.bench_lock_free import prepared, synthetic
+from benchmarks.bench_precise import noisy
 from benchmarks.results import write
 from solvers.core.base import Step
 from solvers.core.problem import Problem
@@ -42,6 +43,9 @@ GAPS = {"debian-section": 1e-2, "debian-maintainer": 4.1e-2, "synthetic": 5e-2}
 COUNTED = (1, 2, 3, 4, 8)
 ALTERNATION_GAP, ALTERNATION_SETS = 1e-2, ("20news", "debian-section")
 TIMEOUT = 300.0
+# rows, features, classes, C and gap of little data
+LITTLE = ((90, 10, 5, 1.0, 1e-3), (90, 10, 5, 10.0, 1e-3), (400, 12, 6, 3.0, 1e-4))
+MOST_LITTLE = 3000
 LARGE = {"n": 394_754, "d": 594_158, "k": 27_875, "nnz": 130}
 LARGE_SHARDS, NETWORK, ROUND_TRIP = 64, 1.25e9, 5e-4
 
@@ -51,9 +55,9 @@ def problem_of(name: str) -> Problem:
 
 
 def steps(
-    problem: Problem, machine: str, tol: float, exchange: Exchange, kind: ExchangeKind | None = None
+    problem: Problem, machine: str, tol: float, exchange: Exchange, kind: ExchangeKind | None = None, **params: Any
 ) -> Iterable[Step]:
-    solver = SOLVERS[machine](parse_params(machine, {"tol": tol, "dtype": "float32"}))
+    solver = SOLVERS[machine](parse_params(machine, {"tol": tol, "dtype": "float32"} | params))
     assert isinstance(solver, Shardable)
     return solver.sharded(problem, exchange, kind=kind)
 
@@ -64,12 +68,12 @@ def exchange_kinds(machine: str) -> tuple[ExchangeKind, ...]:
     return solver.exchange_kinds
 
 
-def count(problem: Problem, machine: str, tol: float, size: int, kind: ExchangeKind) -> list[Any]:
+def count(problem: Problem, machine: str, tol: float, size: int, kind: ExchangeKind, **params: Any) -> list[Any]:
     """Epochs, objective, gap, and rounds and bytes an epoch."""
     hub, ends = Hub(size, TIMEOUT), {}
 
     def work(rank: int) -> None:
-        for step in steps(problem, machine, tol, hub.exchange(rank), kind):
+        for step in steps(problem, machine, tol, hub.exchange(rank), kind, **params):
             ends[rank] = (step.epoch, step.primal, step.gap)
 
     threads = [threading.Thread(target=work, args=(rank,)) for rank in range(size)]
@@ -192,6 +196,26 @@ def _figures(end: Point, problem: Problem) -> list[Any]:
     return [reached, "", f"{end.gap:.2g}", PARTS, f"{sent:.2f}"]
 
 
+def little() -> None:
+    """Epochs of little data without shards and in shards."""
+    rows: list[list[Any]] = []
+    for (n, d, k, C, gap), machine in itertools.product(LITTLE, ("weston_watkins", "crammer_singer")):
+        problem = noisy(n, d, k)
+        solver = SOLVERS[machine](parse_params(machine, {"tol": gap, "C": C, "max_epochs": MOST_LITTLE}))
+        *_, last = solver.steps(problem)
+        alone = last.epoch
+        rows.append([n, d, k, machine, f"{C:g}", f"{gap:g}", "no shards", alone, f"{last.gap:.2g}", "1.0"])
+        print(rows[-1], flush=True)
+        for kind, size in itertools.product(exchange_kinds(machine), (1, 2)):
+            epochs, _, reached, *_ = count(problem, machine, gap, size, kind, C=C, max_epochs=MOST_LITTLE)
+            way = f"{size} shard{'s' * (size > 1)}, {kind}"
+            rows.append([n, d, k, machine, f"{C:g}", f"{gap:g}", way, epochs, reached, f"{epochs / alone:.1f}"])
+            print(rows[-1], flush=True)
+    header = ["n", "d", "k", "machine", "C", "to gap", "way", "epochs", "gap", "epochs by those without"]
+    note = f"Made rows in noisy clusters; ended after {MOST_LITTLE:,} epochs."
+    write("Class shards: epochs on little data", header, rows, note)
+
+
 def large() -> None:
     """What an epoch of Weston-Watkins and of Lee-Lin-Wahba would take where no single machine has the memory."""
     n, d, k = LARGE["n"], LARGE["d"], LARGE["k"]
@@ -220,7 +244,7 @@ def large() -> None:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    parts = ["counts", "alternation", "paper", "pools"]
+    parts = ["counts", "alternation", "paper", "pools", "little"]
     arguments.add_argument("--parts", nargs="*", default=parts, choices=parts)
     arguments.add_argument(
         "--sets", nargs="*", default=[name for name in GAPS if name in (*sets.available(), "synthetic")]
@@ -260,6 +284,8 @@ def main() -> None:
         alternation([name for name in ALTERNATION_SETS if name in sets.available()], chosen.sizes)
     if "paper" in chosen.parts:
         large()
+    if "little" in chosen.parts:
+        little()
     if "pools" in chosen.parts:
         for name in chosen.sets:
             rows = []

@@ -108,18 +108,19 @@ class Ascent:
         Given task, run and budget, begins one, and returns what passes that it has also ended have cost.
     end_game : callable, optional
         Given the task and the run before the first, second, fourth, eighth ... certificate, may raise the dual value by
-        other means than passes; what it has cost does not count.
+        other means than passes; what it has cost does not count. Returns weights of its own, as ``Layout.by_feature``
+        has them, where these may have the lower objective; else None.
     """
 
     loss: Loss
     params: AscentParams
     seed: int
     inner_pass: Callable[[Task, Run, float], float] | None = None
-    end_game: Callable[[Task, Run], None] | None = None
+    end_game: Callable[[Task, Run], Floats | None] | None = None
 
     def steps(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """Train on the prepared problem, from the start or from the state of a step."""
-        params, dtype, n = self.params, precision(self.params), problem.n_samples
+        params, n = self.params, problem.n_samples
         task, layout = self.task(problem)
         filled = task.rows.squares > 0
         examples = np.flatnonzero(filled).astype(np.int32)
@@ -130,6 +131,9 @@ class Ascent:
             run = self._warm(task, layout, problem, state)
         else:
             run = self.resumed(task, layout, state)
+            if run.counters.apart:
+                self.loss.rebuild(task, run.duals, run.W)
+                run.counters.apart = 0
         counters, schedule, progress = run.counters, run.schedule, run.progress
         gaps, spent = np.zeros(n), 0.0
         inner = run.ended and self._inner_pass_pays(run)
@@ -157,13 +161,7 @@ class Ascent:
                 yield run.step(np.nan, np.nan, converged=False)
                 continue
             counters.certified += 1
-            # where it has not ended the run it is tried ever more seldom: it may cost far more than passes
-            if self.end_game is not None and counters.certified & (counters.certified - 1) == 0:
-                self.end_game(task, run)
-            self.loss.rebuild(task, run.duals, run.W)
-            primal, dual, run.scale = self.loss.measure(task, run, gaps)
-            primal, dual = primal + constant, dual + constant
-            dual = bounded(primal, dual, dtype)
+            primal, dual = self._certificate(task, run, gaps, constant)
             gap = relative_gap(primal, dual)
             converged = gap <= params.tol
             schedule.found_share = min(1.0, gap / expected) if expected > 0.0 else 1.0
@@ -171,6 +169,27 @@ class Ascent:
             yield run.step(primal, dual, converged=converged)
             if converged:
                 return
+
+    def _certificate(self, task: Task, run: Run, gaps: Floats, constant: float) -> tuple[float, float]:
+        """Objective and dual value, the empty examples' ``constant`` in both; W is made afresh.
+
+        Where the end game has weights of its own that end the run, these become W.
+        """
+        point, certified = None, run.counters.certified
+        # where it has not ended the run it is tried ever more seldom: it may cost far more than passes
+        if self.end_game is not None and certified & (certified - 1) == 0:
+            point = self.end_game(task, run)
+        self.loss.rebuild(task, run.duals, run.W)
+        primal, dual, run.scale = self.loss.measure(task, run, gaps)
+        primal, dual = primal + constant, dual + constant
+        if point is not None and relative_gap(primal, dual) > self.params.tol:
+            run.layout.by_feature(run.W)[:] = point
+            lower, _, scale = self.loss.measure(task, run, np.zeros_like(gaps))
+            if relative_gap(lower + constant, dual) <= self.params.tol:
+                primal, run.scale, run.counters.apart = lower + constant, scale, 1
+            else:
+                self.loss.rebuild(task, run.duals, run.W)
+        return primal, bounded(primal, dual, precision(self.params))
 
     def _begin_epoch(self, run: Run, examples: Ints32) -> None:
         run.counters.epoch, run.counters.inner_passes = run.counters.epoch + 1, 0

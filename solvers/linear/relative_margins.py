@@ -15,7 +15,7 @@ from solvers.core.machine import Machine
 from solvers.core.memory import limit_bytes, refuse
 from solvers.core.problem import Problem, ProblemError
 from solvers.core.sparse_linear_model import SparseLinearModel
-from solvers.linear import active_set
+from solvers.linear import active_set, augmented_lagrangian
 from solvers.linear.ascent import (
     LIVE_SHARE,
     WORTH,
@@ -50,6 +50,8 @@ from solvers.sharding.exchange import Exchange, ExchangeKind
 
 GRADIENTS_FROM, GRADIENTS_EVERY, LONGEST_WAIT = 10, 4, 31
 END_GAME_BELOW = 1e-4
+# proximal steps: from which epoch on, and, of larger tolerances, at a gap above how many of them
+PROXIMAL_FROM, FAR = 10, 10.0
 FEWEST_PRODUCTS, MOST_PRODUCTS, REDUCTION = 8, 40, 1e-3
 LIST_BYTES, ENTRY_BYTES = 12, 12
 ROOM = 1 << 16
@@ -169,20 +171,39 @@ class RelativeLoss:
         schedule.gradients_epoch = epoch + schedule.gradients_wait
         return float(cost)
 
-    def end_game(self, task: Task, run: Run) -> None:
-        """Newton's steps on the free dual variables of few examples, with summed violations, in float64."""
-        n, k, rows = len(task.y), task.n_classes, task.rows
-        if self.largest or n * k > active_set.MOST_VARIABLES or self.params.tol >= END_GAME_BELOW:
-            return
-        if rows.data.dtype != np.float64:
-            return
+    def end_game(self, task: Task, run: Run) -> Floats | None:
+        """Proximal steps where dense rows have few features, or Newton's steps on few examples' dual variables."""
+        rows, k, d, precise = task.rows, task.n_classes, len(run.layout.features), self.params.tol < END_GAME_BELOW
+        most = limit_bytes(self.params.memory_mb)
+        if isinstance(rows, DenseRows) and augmented_lagrangian.suits(len(task.y), d, k, most):
+            far = precise or run.schedule.last_gap > FAR * self.params.tol
+            return self._proximal_steps(task, run) if far and run.counters.epoch >= PROXIMAL_FROM else None
+        few = not self.largest and len(task.y) * k <= active_set.MOST_VARIABLES
+        if precise and few and rows.data.dtype == np.float64:
+            self._active_set(task, run)
+        return None
+
+    def _proximal_steps(self, task: Task, run: Run) -> Floats:
+        X = np.ascontiguousarray(task.rows.data[:, : len(run.layout.features)], np.float64)
+        alpha = coefficients.duals(run.duals, task.n_classes)
+        given = X, task.y, self._bounds(task), alpha, self.params.tol
+        alpha, W = augmented_lagrangian.ascend(*given, largest=self.largest)
+        run.duals = self._duals_of(task, alpha)
+        return W
+
+    def _active_set(self, task: Task, run: Run) -> None:
+        rows, k = task.rows, task.n_classes
         X = rows.data if isinstance(rows, DenseRows) else sp.csr_matrix((rows.data, rows.indices, rows.indptr))
         G = X @ X.T if isinstance(X, np.ndarray) else (X @ X.T).toarray()
+        alpha = active_set.ascend(G, task.y, self._bounds(task), coefficients.duals(run.duals, k), self.params.tol)
+        run.duals = self._duals_of(task, alpha)
+
+    def _bounds(self, task: Task) -> Floats:
         # empty rows have no dual variables: their loss is a constant
-        bounds = np.where(rows.squares > 0.0, task.bounds, 0.0)
-        alpha = active_set.ascend(G, task.y, bounds, coefficients.duals(run.duals, k), self.params.tol)
-        shares = sp.csr_matrix(alpha / task.bounds[:, None])
-        run.duals = coefficients.of_shares(shares, task.y, task.bounds, self.largest)
+        return np.where(task.rows.squares > 0.0, task.bounds, 0.0)
+
+    def _duals_of(self, task: Task, alpha: Floats) -> Coefficients:
+        return coefficients.of_shares(sp.csr_matrix(alpha / task.bounds[:, None]), task.y, task.bounds, self.largest)
 
 
 class RelativeMargins(Machine[A], LinearShards):

@@ -13,12 +13,16 @@ from solvers.numerics.array_types import Ints32
 
 @dataclass
 class Counters:
-    """Epochs begun, examples of the pass visited, certificates taken, and inner passes of the epoch."""
+    """Epochs begun, examples of the pass visited, certificates taken, and inner passes of the epoch.
+
+    ``apart`` is 1 where the weights are those of the end game, not those that the dual variables make.
+    """
 
     epoch: int = 0
     position: int = 0
     certified: int = 0
     inner_passes: int = 0
+    apart: int = 0
 
 
 @dataclass

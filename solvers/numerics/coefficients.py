@@ -53,19 +53,16 @@ def size_of_copy(pool: Coefficients, room: int) -> int:
 
 def shares(pool: Coefficients, bounds: Floats, n_classes: int) -> sp.csr_matrix:
     """The dual variables by their bounds, float32, shape (n_samples, n_classes); the own class has none."""
-    length = np.maximum(pool.length.astype(np.int64) - 1, 0)
-    indptr = np.concatenate(([0], np.cumsum(length)))
-    at = np.repeat(pool.start + 1 - indptr[:-1], length) + np.arange(indptr[-1])
-    data = -pool.values[at] / np.repeat(bounds, length)
-    return sp.csr_matrix((data.astype(np.float32), pool.classes[at], indptr), shape=(len(length), n_classes))
+    indptr, at = _listed(pool)
+    data = -pool.values[at] / np.repeat(bounds, np.diff(indptr))
+    return sp.csr_matrix((data.astype(np.float32), pool.classes[at], indptr), shape=(len(bounds), n_classes))
 
 
 def duals(pool: Coefficients, n_classes: int) -> Floats:
     """The dual variables, shape (n_samples, n_classes), zero at the own classes."""
+    indptr, at = _listed(pool)
     alpha = np.zeros((len(pool.start), n_classes))
-    for i in np.flatnonzero(pool.length):
-        listed = slice(pool.start[i] + 1, pool.start[i] + pool.length[i])
-        alpha[i, pool.classes[listed]] = -pool.values[listed]
+    alpha[np.repeat(np.arange(len(alpha)), np.diff(indptr)), pool.classes[at]] = -pool.values[at]
     return alpha
 
 
@@ -86,6 +83,13 @@ def of_shares(given: sp.csr_matrix, y: Ints32, bounds: Floats, largest: bool) ->
     pool.classes[others], pool.values[others] = given.indices, -alpha
     pool.start[:], pool.length[:], pool.capacity[:], pool.used[0] = start[:-1], length, length, start[-1]
     return pool
+
+
+def _listed(pool: Coefficients) -> tuple[Ints, Ints]:
+    """Where each example's classes but its own begin, one end more, and the places of all of them in the pool."""
+    length = np.maximum(pool.length.astype(np.int64) - 1, 0)
+    indptr = np.concatenate(([0], np.cumsum(length)))
+    return indptr, np.repeat(pool.start + 1 - indptr[:-1], length) + np.arange(indptr[-1])
 
 
 @njit(cache=True, nogil=True)
