@@ -23,7 +23,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
     "enron": VARIANTS,
     "imclef07a": VARIANTS[:1],
     # of mean 0, so that only a constant can tell how rare a label is
-    "cellcycle_fun": [{}, {"bias": 1.0}],
+    "cellcycle_fun": [{}, {"bias": 1.0}, {"C": 10.0}, {"C": 100.0}],
     "seq_fun": [{}, {"bias": 1.0}],
     "naics-188": VARIANTS,
     "naics": VARIANTS[:1],
@@ -93,8 +93,8 @@ def times(name: str) -> None:
         for tol in TOLERANCES if not params and name not in LARGE else TOLERANCES[:1]:
             runs = [train(problem, tol=tol, **params) for _ in range(1 if name in LARGE else RUNS)]
             seconds, last = statistics.median(run[0] for run in runs), runs[0][1]
-            variant = ", ".join("with a constant feature" if key == "bias" else value for key, value in params.items())
-            variant = variant or "symmetric, consistent"
+            said = {"bias": "with a constant feature", "C": f"C = {params.get('C', 1.0):g}"}
+            variant = ", ".join(said.get(key, value) for key, value in params.items()) or "symmetric, consistent"
             rows.append([variant, tol, last.epoch, f"{seconds:.2f}", f"{last.gap:.5f}"])
             print(rows[-1], flush=True)
     header = ["variant", "gap asked for", "epochs", "s", "gap"]

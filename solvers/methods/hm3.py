@@ -63,7 +63,8 @@ class HM3(SetMachine[HM3Params]):
 
     def driver(self, problem: Problem) -> Driver:
         params, mapped = self.params, self.kernel_map.mapped(problem)
-        return MarkovAscent(mapped, params.C, params.scaling, params.loss == "hierarchical", params.labelings == "all")
+        kind = params.scaling, params.loss == "hierarchical", params.labelings == "all"
+        return MarkovAscent(mapped, params.C, *kind, of_duals=not self.kernel_map.is_linear)
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         n_columns = n_classes * (1 if self.params.labelings == "consistent" else 2)

@@ -3,7 +3,9 @@
 An epoch visits every example once, in a fresh random order, and leaves out those whose visits change nothing. Where
 that stalls, outer steps add ``kappa / 2`` times the squared distance of the weights from a point V that runs ahead of
 them (Catalyst, Lin, Mairal and Harchaoui 2015): the scores are then those of ``(A + kappa V) / (1 + kappa)``, A being
-the vectors of the dual variables. The certificate is always that of A, and so one of the original objective.
+the vectors of the dual variables. The lower bound is that of A, the objective that of the point where the scores are
+made, which is far lower long before both meet; that point, too, is one of the original problem. A model that is made of
+the dual variables themselves, as with kernels, has the objective of A.
 """
 
 from collections.abc import Iterator
@@ -27,7 +29,7 @@ from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.rows import Rows, arrange
 from solvers.numerics.rows import weights as zero_weights
 
-KAPPA = 4.0
+KAPPA = 8.0
 # outer steps come after so many epochs, once an epoch has taken off less than this share of the gap
 OUTER_EPOCHS = 2
 FIRST_EPOCHS = 4
@@ -52,10 +54,15 @@ class MarkovAscent:
         Whether a wrong node counts only under a right parent.
     edges : bool
         Whether all labelings compete with the true sets, or closed ones alone.
+    of_duals : bool
+        Whether the model has to be that of the dual variables.
     """
 
-    def __init__(self, problem: Problem, C: float, scaling: Weighting, hierarchical: bool, edges: bool) -> None:
+    def __init__(
+        self, problem: Problem, C: float, scaling: Weighting, hierarchical: bool, edges: bool, of_duals: bool = False
+    ) -> None:
         taxonomy, labels = problem.tree, problem.label_sets()
+        self._of_duals = of_duals
         self.rows, self.features = arrange(problem.X, np.dtype(np.float64))
         degree = 2.0 * (1.0 + np.diff(taxonomy.first_child)[1:])
         self.tree = MarkovTree(taxonomy.parent, taxonomy.first_child, degree)
@@ -77,7 +84,7 @@ class MarkovAscent:
                 if epoch.number == max_epochs:
                     return
                 epoch.begin_next(blocks, seed)
-                run.visited[:] = 0
+                run.visited[:], run.apart = 0, 0
             negligible = NEGLIGIBLE * tol * run.last_primal / len(gaps)
             self._advance(run, epoch.end_of_slice(costs, epochs.SLICE_OPERATIONS), negligible)
             if not epoch.is_over:
@@ -118,7 +125,8 @@ class MarkovAscent:
     def weights(self, state: State) -> tuple[Ints, Floats]:
         """The features that some example has, and one vector a node in that order, for the rule of the best set."""
         W = np.empty((len(self.features), len(self.tree.parent)))
-        self._masses.to_nodes(self.tree, self._resume(state).vectors(), W)
+        run = self._resume(state)
+        self._masses.to_nodes(self.tree, run.before if run.apart and run.before is not None else run.vectors(), W)
         return self.features, W
 
     def coefficients(self, state: State) -> Floats:
@@ -159,7 +167,7 @@ class MarkovAscent:
         best_dual, last_gap, last_primal = (float(state[name]) for name in ("best_dual", "last_gap", "last_primal"))
         return _Run(
             aligned("E"), V, before, _pool(state), Epoch.of_state(state), visited, best_dual, last_gap, last_primal,
-            accelerated,
+            accelerated, int(state.get("apart", 0)),
         )  # fmt: skip
 
     def _advance(self, run: "_Run", stop: int, negligible: float) -> None:
@@ -180,13 +188,15 @@ class MarkovAscent:
             run.E /= 1.0 + run.kappa
 
     def _certificate(self, run: "_Run", gaps: Floats) -> tuple[float, float]:
-        """Primal value of A and the best lower bound so far; ``gaps`` takes each example's part."""
-        A = run.E
+        """Primal value of A, or of E, and the best lower bound so far; ``gaps`` takes each example's part there."""
+        A, run.apart = run.E, int(run.accelerated > 0 and not self._of_duals)
         if run.accelerated:
             A = self._zeros()
             A[:] = run.vectors()
-        found, half = self.sums(A, run.pool, gaps), 0.5 * self.square_norm(A)
-        primal, dual = half + found.losses + found.constant, found.linear - half + found.constant
+        point, half = run.E if run.apart else A, 0.5 * self.square_norm(A)
+        found = self.sums(point, run.pool, gaps)
+        primal = 0.5 * self.square_norm(point) + found.losses + found.constant
+        dual = found.linear - half + found.constant
         if dual - primal > 1e-9 * abs(primal):
             raise FloatingPointError(f"dual {dual} above primal {primal}: the weights have lost their precision")
         run.visited["violation"] = found.violation
@@ -199,7 +209,8 @@ class _Run:
     """What changes while training: the state of a step.
 
     E is what the scores are made of, (n_features, n_columns). Before the acceleration it is A itself; later V and the
-    E of the last outer step, ``before``, are there too, and ``accelerated`` is the epoch in which it began.
+    E of the last outer step, ``before``, are there too, and ``accelerated`` is the epoch in which it began. ``apart``
+    is 1 at a step whose objective is that of ``before``, not of A.
     """
 
     E: Floats
@@ -212,11 +223,13 @@ class _Run:
     last_gap: float = np.inf
     last_primal: float = 0.0
     accelerated: int = 0
+    apart: int = 0
 
     def step(self, primal: float, dual: float, *, converged: bool) -> Step:
         """The step at this point."""
         arrays = self.epoch.state() | {f"mass_{name}": array for name, array in self.pool._asdict().items()}
         arrays |= {"E": self.E, "visited": self.visited.view(np.float64), "accelerated": np.array(self.accelerated)}
+        arrays["apart"] = np.array(self.apart)
         arrays |= {name: np.array(getattr(self, name)) for name in ("best_dual", "last_gap", "last_primal")}
         if self.V is not None and self.before is not None:
             arrays |= {"V": self.V, "before": self.before}

@@ -281,3 +281,24 @@ def test_vectors_of_a_kernel_have_its_values_as_inner_products_and_no_more_of_th
         kernel_map(sp.csr_matrix([[1.0, 2.0], [2.0, 1.0]]), KernelFunction("precomputed"))
     with pytest.raises(ProblemError, match="one row and one column"):
         trained(small_sets(), kernel="precomputed")
+
+
+@each_labelings
+def test_a_model_has_the_objective_that_is_reported_and_is_found_before_the_dual_variables_make_it(labelings):
+    rng = np.random.default_rng(0)
+    problem = small_sets(n=80, n_nodes=6)
+    problem = Problem.check_sets(8.0 * rng.normal(size=(80, 8)), problem.labels, problem.taxonomy)
+    tree, Y = problem.taxonomy, problem.labels.toarray()
+    last, model = trained(problem, labelings=labelings, tol=1e-2)
+    assert last.converged
+    driver = MarkovAscent(problem, 1.0, "uniform", False, labelings == "all", of_duals=True)
+    if labelings == "consistent":
+        # the score of a closed set is the sum of those of its nodes
+        F, U = model.parts.scores(problem.X), rivals(tree, labelings).astype(float)
+        L = np.array([[lost(tree, y, u > 0, "symmetric", "uniform") for u in U] for y in Y])
+        losses = (L + F @ U.T).max(axis=1) - (F * Y).sum(axis=1)
+        half = 0.5 * driver.square_norm(last.state["before"])
+        assert last.primal == pytest.approx(losses.sum() + half, rel=1e-6)
+    *_, other = driver.train(1e-2, 10_000, 0, None)
+    assert other.converged
+    assert last.epoch <= other.epoch / 2
