@@ -1,3 +1,3 @@
 """The version that every model and answer carries."""
 
-VERSION = "0.3.0"
+VERSION = "0.4.0"
