@@ -78,8 +78,8 @@ def test_the_form_asks_each_option_that_a_format_has_and_no_other(page: Any, ser
 
     assert shown() == set(ImportOptions.model_fields)
     for format, options in (
-        ("svmlight", {"label_separator", "encoding"}),
-        ("npz", {"label_column", "weight_column", "ignore_columns"}),
+        ("svmlight", {"label_separator", "encoding", "unlabelled"}),
+        ("npz", {"label_column", "weight_column", "ignore_columns", "unlabelled"}),
         ("csv", set(ImportOptions.model_fields)),
         ("jsonl", set(ImportOptions.model_fields) - {"label_separator", "delimiter", "decimal", "quotes"}),
     ):

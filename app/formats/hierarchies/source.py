@@ -21,12 +21,13 @@ def read_text(path: Path) -> str:
     content = path.read_bytes()
     check_text(content[:4])
     content = content.removeprefix(BOM)
-    if not content.strip():
-        raise row_error(1, "the file is empty or has only blank lines")
     try:
-        return content.decode()
+        text = content.decode()
     except UnicodeDecodeError as error:
         raise row_error(1 + content.count(b"\n", 0, error.start), "not valid UTF-8") from None
+    if not text.strip():
+        raise row_error(1, "the file is empty or has only blank lines")
+    return text
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

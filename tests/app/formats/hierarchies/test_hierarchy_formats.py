@@ -123,6 +123,7 @@ def test_what_is_no_tree_is_reported_by_its_line(tmp_path: Path, rows: str, line
         ("rcv1", "parent: None child: R\nparent: None child: S\n", 2, "'S' is a second top beside 'R'"),
         ("paths", b"a\n\nb\xff\n", 3, "not valid UTF-8"),
         ("paths", " \n\n", 1, "the file is empty or has only blank lines"),
+        ("paths", "\x1c\n\u2003\n", 1, "the file is empty or has only blank lines"),
     ],
 )
 def test_what_is_not_the_format_is_reported_by_its_line(
