@@ -37,9 +37,8 @@ serve: $(VENV)/installed-run
 test: $(VENV)/installed-dev
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-# one process more than processors: many of these wait for servers that are away, or for a browser
 test-slow: $(VENV)/installed-dev
-	$(PYTEST) --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -m slow $(PYTEST_ARGS)
+	$(PYTEST) -m slow $(PYTEST_ARGS)
 
 test-all: test test-slow
 
