@@ -22,7 +22,9 @@ def apart(function: Callable[..., T], *arguments: object) -> T:
 def within(seconds: float, function: Callable[..., T], *arguments: object) -> T | None:
     """What the function returns in a process of its own; None where that took more processor seconds. Linux only.
 
-    The process is watched from here: a limit set in it would make its own measure of processor time a coarse one.
+    It is a copy of this process: where this one has run threads of a library's own (clarabel's), the copy waits for
+    them for ever. The process is watched from here: a limit set in it would make its own measure of processor time a
+    coarse one.
     """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.core.artefact_files import write_array
+from solvers.core.artefact_files import read_array, write_array
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.sharding.shardable import Shardable
@@ -48,7 +48,7 @@ class Assembly:
 
     def make(self, solver: Shardable, problem: Problem) -> Model:
         """The model, around the mapped files where it stays in shards."""
-        arrays = {name: np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in self.hashes}
+        arrays = {name: read_array(self.folder / f"{name}.npy", mmap=True) for name in self.hashes}
         self._model = solver.assembled(problem, self.owner, arrays, [shard["reported"] for shard in self.reports])
         return self._model
 

@@ -20,7 +20,7 @@ from app.services.fencing import Fenced
 from app.services.slots import ShardLease
 from app.store.db import DATABASE_AWAY, sessions
 from app.store.files import Files, files
-from solvers.core.artefact_files import write_array
+from solvers.core.artefact_files import read_array, write_array
 from solvers.core.base import State
 from solvers.registry import make
 from solvers.sharding import reshard
@@ -233,7 +233,7 @@ def read_state(store: Files, path: str, sha256: str, solver: Shardable, own: NDA
     parts = []
     for rank, digest_ in enumerate(manifest["shards"]):
         folder = f"{path}/shard-{rank}"
-        classes = np.load(store.path(folder) / f"{reshard.OWN}.npy", allow_pickle=False)
+        classes = read_array(store.path(folder) / f"{reshard.OWN}.npy", mmap=False)
         if len(np.intersect1d(own, classes)):
             parts.append(store.load_arrays(folder, sha256=digest_)[0])
     return {**common, **solver.gathered(parts, own)}

@@ -13,6 +13,7 @@ from app.errors import Conflict
 from app.schemas.jobs import TrainRequest
 from app.services import warm_starts
 from app.store.files import Files
+from solvers.core.artefact_files import read_array
 from solvers.core.base import Solver, State
 from solvers.core.dual_variables import DualShares
 from solvers.core.problem import Problem
@@ -90,7 +91,7 @@ def saved_split(folder: Path) -> NDArray[np.int8] | None:
     file = folder / warm_starts.SPLIT / "split.npy"
     if not file.is_file():
         return None
-    found: NDArray[np.int8] = np.load(file, allow_pickle=False)
+    found: NDArray[np.int8] = read_array(file, mmap=False)
     return found
 
 

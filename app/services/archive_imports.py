@@ -29,6 +29,7 @@ from app.services.versions import Facts
 from app.store import tables
 from app.store.db import new_id, reading, writing
 from app.store.files import MANIFEST, Upload, files, sync_folder
+from solvers.core.artefact_files import read_array
 from solvers.core.stored_models import ModelError
 
 MAX_MEMBERS = 10_000
@@ -203,7 +204,7 @@ def _require_whole(work: Path, contents: ArchiveContents) -> None:
 def _require_native(path: Path, name: str) -> None:
     """The bytes of numbers are in this machine's order: compiled loops take no others."""
     try:
-        native = np.load(path, mmap_mode="r", allow_pickle=False).dtype.isnative
+        native = read_array(path, mmap=True).dtype.isnative
     except (ValueError, EOFError, OSError) as error:
         raise _refused("it is no array", name) from error
     if not native:

@@ -18,6 +18,7 @@ from app.store import tables
 from app.store.corpus import Corpus, open_corpus
 from app.store.db import reading
 from app.store.files import files
+from solvers.core.artefact_files import read_array
 
 MOST_COMPARED = 20_000
 _AT_ONCE = 2_000
@@ -72,7 +73,7 @@ def _trained_on(session: Session, loaded: LoadedModel) -> tuple[str, Corpus, NDA
         raise NotFound(f"the dataset that version {version.version} was trained on was deleted")
     corpus = open_corpus(files(), found.path)
     kept = models.artefact(session, version.id) / SPLIT / "split.npy"
-    split = np.load(kept, allow_pickle=False) if kept.is_file() else corpus.split
+    split = read_array(kept, mmap=False) if kept.is_file() else corpus.split
     return row.name, corpus, None if split is None or len(split) != corpus.n_rows else np.asarray(split)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from app.config import settings
 from app.store.db import new_id
+from solvers.core.artefact_files import read_array
 
 MANIFEST = "manifest.json"
 
@@ -141,7 +142,7 @@ class Files:
             if hashlib.sha256(text).hexdigest() != sha256:
                 raise ValueError(f"the manifest of {relative} is not what was written")
             self.check(relative)
-        arrays = {name: _load_array(folder / f"{name}.npy", mmap) for name in manifest["arrays"]}
+        arrays = {name: read_array(folder / f"{name}.npy", mmap=mmap) for name in manifest["arrays"]}
         return arrays, manifest
 
     def check(self, relative: str) -> None:
@@ -251,11 +252,6 @@ def _share(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
         with open(target, "rb+") as file:
             _sync(file)
-
-
-def _load_array(path: Path, mmap: bool) -> np.ndarray:
-    array: np.ndarray = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    return array
 
 
 def _sync(file: BinaryIO) -> None:

@@ -2,11 +2,34 @@
 
 import hashlib
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
 
 from solvers.numerics.array_types import Array
+
+# numpy parses an array's header as a Python literal, and CPython 3.11's parser counts its depth for all threads
+# together: where one thread's parsing is interrupted by another's, both end in SystemError.
+_reading_header = threading.Lock()
+os.register_at_fork(
+    before=_reading_header.acquire, after_in_parent=_reading_header.release, after_in_child=_reading_header.release
+)
+
+
+def read_array(path: Path, *, mmap: bool) -> Array:
+    """The array of a file that :func:`write_array` wrote, copied or mapped; threads may read at the same time.
+
+    Raises
+    ------
+    OSError
+        There is no such file.
+    ValueError
+        The file holds no array, or less than its header says.
+    """
+    with _reading_header:
+        mapped: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return mapped if mmap else np.array(mapped)
 
 
 def write_array(path: Path, array: Array) -> str:

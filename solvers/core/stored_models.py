@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers.core.artefact_files import file_digest
+from solvers.core.artefact_files import file_digest, read_array
 from solvers.core.model import Model
 from solvers.labels.stored_arrays import ArrayFault
 
@@ -67,7 +67,7 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
         if verify and file_digest(path) != digest:
             raise ModelError(f"{path.name} is not the array that was written")
         # a plain view of the same bytes: every slice of an np.memmap is another one, at several times the cost
-        arrays[name] = np.asarray(np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False))
+        arrays[name] = np.asarray(read_array(path, mmap=mmap))
     try:
         model = kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], arrays)
     except ArrayFault as error:

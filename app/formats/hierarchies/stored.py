@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 
 from app.formats.hierarchies.vocabulary import Dropped, Label, Vocabulary
+from solvers.core.artefact_files import read_array
 from solvers.labels.taxonomy import Taxonomy
 
 
@@ -29,7 +30,7 @@ def load_vocabulary(folder: Path) -> Vocabulary:
     """The vocabulary that :func:`save_vocabulary` wrote."""
     names = tuple((folder / "names").read_text(encoding="utf-8").split("\n"))
     return Vocabulary(
-        Taxonomy(names, np.load(folder / "parent.npy", allow_pickle=False)),
+        Taxonomy(names, read_array(folder / "parent.npy", mmap=False)),
         _labels(folder / "labels"),
         _labels(folder / "retired"),
         [Dropped(*values) for values in _lines(folder / "dropped")],
