@@ -1,15 +1,14 @@
 """The exchange over connections between all pairs: as over Redis, and what happens when a shard or Redis is lost."""
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import zmq
+from exchanging import NAME, Gang, gangs
 
 from app.errors import Conflict
 from solvers.sharding.exchange import ExchangeError, gather, reduce
@@ -17,39 +16,11 @@ from workers.exchange import RedisExchange
 from workers.gang_keys import RedisLostError, break_gang, close_gang, open_gang
 from workers.pair_exchange import PairExchange
 
-NAME = "job:1:a1:x"
-Work = Callable[[PairExchange], Any]
-Gang = Callable[..., list[Any]]
-
 
 @pytest.fixture
 def gang(redis_url: str) -> Iterator[Gang]:
-    """``gang(size, work)`` runs work at every end, each in a thread; results or errors."""
-    ends: list[PairExchange] = []
-
-    def run(size: int, work: Work, **options: Any) -> list[Any]:
-        open_gang(redis_url, NAME)
-        results: list[Any] = [None] * size
-
-        def one(rank: int) -> None:
-            try:
-                chosen = {"timeout": 30.0, "address": "127.0.0.1"} | options
-                end = PairExchange(redis_url, NAME, rank, size, **chosen)
-                ends.append(end)
-                results[rank] = work(end)
-            except (ExchangeError, Conflict) as error:
-                results[rank] = error
-
-        threads = [threading.Thread(target=partial(one, rank)) for rank in range(size)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return results
-
-    yield run
-    for end in ends:
-        end.close()
+    with gangs(redis_url, PairExchange, address="127.0.0.1") as run:
+        yield run
 
 
 def barriers(exchange: PairExchange) -> None:

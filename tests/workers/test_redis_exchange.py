@@ -2,49 +2,22 @@
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from exchanging import NAME, gangs
 
-from solvers.sharding.exchange import ExchangeError, gather, reduce
+from solvers.sharding.exchange import gather, reduce
 from workers.exchange import RedisExchange
 from workers.gang_keys import RedisLostError, await_gang, break_gang, close_gang, open_gang
-
-NAME = "job:1:a1:x"
-Work = Callable[[RedisExchange], Any]
 
 
 @pytest.fixture
 def gang(redis_url):
-    """``gang(size, work)`` runs work at every end of the exchange, each in a thread; results or errors."""
-    ends: list[RedisExchange] = []
-
-    def run(size: int, work: Work, end: type[RedisExchange] = RedisExchange, **options: Any) -> list[Any]:
-        open_gang(redis_url, NAME)
-        results: list[Any] = [None] * size
-
-        def one(rank: int) -> None:
-            try:
-                lease = end(redis_url, NAME, rank, size, **({"timeout": 30.0} | options))
-                ends.append(lease)
-                results[rank] = work(lease)
-            except ExchangeError as error:
-                results[rank] = error
-
-        threads = [threading.Thread(target=partial(one, rank)) for rank in range(size)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return results
-
-    yield run
-    for end in ends:
-        end.close()
+    with gangs(redis_url, RedisExchange) as run:
+        yield run
 
 
 def barriers(exchange):

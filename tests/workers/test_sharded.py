@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app import tracing
 from app.errors import Conflict, InvalidInput
 from app.schemas.jobs import Job, TrainRequest
+from app.schemas.problems import ProblemDocument
 from app.services import job_steps, jobs, models
 from app.store import tables
 from app.store.files import files
@@ -91,6 +92,15 @@ def is_clean(database: Database, redis_server: Any, id: str) -> None:
     assert not list(files().path("models").rglob("*.part"))
 
 
+def failed(database: Database, redis_server: Any, id: str) -> ProblemDocument:
+    """Why the job failed, which left nothing behind."""
+    job = shown(database, id)
+    assert job.state == "failed"
+    assert job.error is not None
+    is_clean(database, redis_server, id)
+    return job.error
+
+
 @pytest.mark.parametrize(
     ("solver", "bias", "exchange"),
     [
@@ -153,11 +163,7 @@ def test_a_shard_without_an_address_beside_one_that_has_one_fails_the_job_and_sa
     with pools(database, 2):
         id = submit()
         run(id)
-    job = shown(database, id)
-    assert job.state == "failed"
-    assert job.error is not None
-    assert "Shards 1 have no POLYMARGIN_SHARD_ADDRESS" in job.error.detail
-    is_clean(database, redis_server, id)
+    assert "Shards 1 have no POLYMARGIN_SHARD_ADDRESS" in failed(database, redis_server, id).detail
 
 
 def test_shards_that_take_their_slots_before_the_gang_is_open_wait_for_it(
@@ -423,11 +429,7 @@ def test_what_fails_in_a_shard_is_the_job_s_error(
     with pools(database, 2):
         id = submit()
         run(id)
-    job = shown(database, id)
-    assert job.state == "failed"
-    assert job.error is not None
-    assert job.error.code == "out_of_memory"
-    is_clean(database, redis_server, id)
+    assert failed(database, redis_server, id).code == "out_of_memory"
 
 
 def test_shards_that_are_done_before_the_coordinator_has_read_so_are_not_lost(
