@@ -13,13 +13,14 @@ from app.store import migrate
 DRIVE = Path(__file__).with_name("crashing.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "every", "part"),
     [
-        pytest.param("sqlite", 93, 38, id="few", marks=pytest.mark.slow),
-        pytest.param("sqlite", 2, 0, id="sqlite-even", marks=pytest.mark.slow),
-        pytest.param("sqlite", 2, 1, id="sqlite-odd", marks=pytest.mark.slow),
-        pytest.param("postgresql", 1, 0, id="postgresql", marks=pytest.mark.slow),
+        pytest.param("sqlite", 2, 0, id="sqlite-even"),
+        pytest.param("sqlite", 2, 1, id="sqlite-odd"),
+        pytest.param("postgresql", 2, 0, id="postgresql-even"),
+        pytest.param("postgresql", 2, 1, id="postgresql-odd"),
     ],
 )
 def test_a_crash_at_any_boundary_of_the_work_leaves_it_whole(
