@@ -12,7 +12,8 @@ ALLOCATOR := ARROW_DEFAULT_MEMORY_POOL=system MALLOC_ARENA_MAX=1 MALLOC_MMAP_THR
 PYTEST := $(ALLOCATOR) $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
-.PHONY: help demo serve test test-slow test-all test-browser mutants audit check coverage docs docs-serve sbom bench clean
+.PHONY: help demo serve test test-slow test-all test-browser mutants audit check lint types imports docs-strict coverage docs
+.PHONY: docs-serve sbom bench clean
 
 help:
 	@echo "make demo    train and query a classifier of docstrings, next to scikit-learn's"
@@ -48,18 +49,26 @@ test-browser: $(VENV)/installed-browser
 mutants: $(VENV)/installed-dev
 	$(BIN)/python tests/mutants.py
 
-check: $(VENV)/installed-dev
+# Each apart, so that two may run at a time: make --jobs 2 --output-sync check
+check: lint types imports docs-strict
+
+lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: $(VENV)/installed-dev
 	$(BIN)/mypy
+
+imports: $(VENV)/installed-dev
 	$(BIN)/lint-imports
+
+docs-strict: $(VENV)/installed-dev
 	$(MKDOCS) build --strict --quiet
 
 coverage: $(VENV)/installed-dev
 	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term --cov-report=html:build/coverage $(PYTEST_ARGS)
 
-docs: $(VENV)/installed-dev
-	$(MKDOCS) build --strict --quiet
+docs: docs-strict
 	@echo "Open site/index.html; make docs-serve has the search, too"
 
 docs-serve: $(VENV)/installed-dev
