@@ -1,5 +1,6 @@
 """Jobs in class shards: the same objective for any number of them, checkpoints of all shards, and clean ends."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -225,7 +226,11 @@ def test_steps_report_what_was_exchanged(database: Database, submit: Callable[..
 
 
 def interrupt_behind(monkeypatch: pytest.MonkeyPatch, database: Database, job: str, step: int) -> None:
-    """The worker is asked to end as soon as the job has a checkpoint of this step or a later one."""
+    """The worker is asked to end as soon as the job has a checkpoint of this step or a later one.
+
+    It keeps one after every step, also where saving takes long.
+    """
+    monkeypatch.setattr(driving, "_CHECKPOINT_SHARE", math.inf)
 
     def reached() -> bool:
         with database() as session:
