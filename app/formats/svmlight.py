@@ -57,7 +57,8 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
             block = plain_block(unread[:end], sets) if plain and end else None
             plain = plain and (block is not None or not end)
             if block is not None:
-                line += found.add_block(block, line)
+                found.add_block(block, line)
+                line += unread.count(b"\n", 0, end)
             elif end:
                 line += found.add_lines(unread[:end], line)
             window.consume(end)
@@ -78,14 +79,13 @@ class _Found:
         self.rows, self.weights, self.problems = Rows(), Weights("cost"), Problems()
         self.weighted = False
 
-    def add_block(self, block: PlainBlock, line: int) -> int:
-        """Add the rows of a plain block that begins on a line; how many lines they are."""
-        n_rows = len(block.codes)
-        lines = np.arange(line, line + n_rows)
+    def add_block(self, block: PlainBlock, line: int) -> None:
+        """Add the rows of a plain block that begins on a line."""
+        lines = line + block.lines
         self.rows.add(block.n_features, block.indices, block.values)
-        self.weights.add(np.ones(n_rows), lines, self.problems)
+        self.weights.add(np.ones(len(lines)) if block.costs is None else block.costs, lines, self.problems)
+        self.weighted |= block.costs is not None
         self.labels.add(block.codes, block.names, lines, self.problems)
-        return n_rows
 
     def add_lines(self, block: bytes, line: int) -> int:
         """Add the rows of whole lines, of which the first is a line of the file; how many lines they are."""

@@ -1,12 +1,14 @@
 """Plain blocks of svmlight files by numpy and Arrow, which need nothing compiled.
 
-A block is plain where each line is a label and then pairs `index:value`, with blanks between them. It is cut at its
-separators all at once, and Arrow reads the indices and the values where they stand. Whatever is not plain is told from
-what is, and no more: other lines, and all errors, are for :mod:`app.formats.svmlight_lines`.
+A block is plain where each line is a label and then pairs `index:value`, with blanks between them; `qid:` and one
+`cost:number` may stand among the pairs, comments behind them, and lines may be blank. It is cut at its separators all
+at once, and Arrow reads the indices and the values where they stand. Whatever is not plain is told from what is, and no
+more: other lines, and all errors, are for :mod:`app.formats.svmlight_lines`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +19,17 @@ from app.formats.window import as_array
 
 _BLANKS = b" \t\v\f\r"
 _NEWLINE, _COLON = ord("\n"), ord(":")
+_NONE = np.empty(0, dtype=np.int64)
+_COMMENT = re.compile(rb"#[^\n]*")
 
 
 class PlainBlock(NamedTuple):
-    """The rows of a plain block, one a line.
+    """The rows of a plain block.
 
     Attributes
     ----------
+    lines : int64 array, shape (n_rows,)
+        On which of the block's lines each row stands, from 0.
     codes : int64 array, shape (n_rows,)
         Index into `names` of each row's label.
     names : list of bytes
@@ -33,21 +39,29 @@ class PlainBlock(NamedTuple):
         From 0, increasing within a row.
     values : float64 array, shape (n_pairs,)
         Finite.
+    costs : float64 array, shape (n_rows,), or None
+        The rows' weights, positive and finite, 1 where a row has none; None where no row has one.
     """
 
+    lines: npt.NDArray[np.int64]
     codes: npt.NDArray[np.int64]
     names: list[bytes]
     n_features: npt.NDArray[np.int64]
     indices: npt.NDArray[np.int32]
     values: npt.NDArray[np.float64]
+    costs: npt.NDArray[np.float64] | None
 
 
 class _Tokens(NamedTuple):
-    """Token k is `text[offsets[k]:offsets[k + 1]]`, and `marks[k]` is the separator after it; none is empty."""
+    """Token k is `text[offsets[k]:offsets[k + 1]]`, and `marks[k]` is the separator after it.
+
+    None is empty. Row k is the line `lines[k]`; each line is one where that is None.
+    """
 
     text: bytes
     offsets: npt.NDArray[np.int32]
     marks: npt.NDArray[np.uint8]
+    lines: npt.NDArray[np.int64] | None = None
 
     def array(self, kind: pa.DataType, chosen: npt.NDArray[np.bool_] | None = None) -> pa.Array:
         """All tokens as strings or bytes; those that are not chosen are null, and a cast passes them over."""
@@ -55,6 +69,17 @@ class _Tokens(NamedTuple):
         return pa.Array.from_buffers(
             kind, len(self.marks), [valid, pa.py_buffer(self.offsets), pa.py_buffer(self.text)]
         )
+
+    def named(self, name: bytes) -> npt.NDArray[np.int64]:
+        """The tokens that are a name before a colon."""
+        if not self.text:
+            return _NONE
+        lengths = self.offsets[1:] - self.offsets[:-1]
+        found = np.flatnonzero((lengths == len(name)) & (self.marks == _COLON))
+        text = as_array(self.text)
+        for k, character in enumerate(name):
+            found = found[text.take(self.offsets.take(found) + k) == character]
+        return found
 
 
 def plain_block(block: bytes, sets: bool) -> PlainBlock | None:
@@ -73,28 +98,39 @@ def plain_block(block: bytes, sets: bool) -> PlainBlock | None:
     is_index = tokens.marks == _COLON
     is_newline = tokens.marks == _NEWLINE
     # after a blank, and nowhere else, an index follows
-    if is_index[0] or not np.array_equal(is_index[1:], ~(is_index | is_newline)[:-1]):
+    if is_index[:1].any() or not np.array_equal(is_index[1:], ~(is_index | is_newline)[:-1]):
         return None
-    n_tokens = np.diff(np.flatnonzero(is_newline), prepend=-1)
-    first = np.cumsum(n_tokens) - n_tokens
-    labels = tokens.array(pa.binary()).take(pa.array(first)).dictionary_encode()
+    ends = np.flatnonzero(is_newline)
+    n_tokens = np.diff(ends, prepend=-1)
+    labels = tokens.array(pa.binary()).take(pa.array(ends + 1 - n_tokens)).dictionary_encode()
     names: list[bytes] = labels.dictionary.to_pylist()
     if not sets and any(b"," in name for name in names):
         return None
-    n_features = (n_tokens - 1) // 2
+    n_features, costs = (n_tokens - 1) // 2, None
+    queries, priced = (tokens.named(name) if name + b":" in block else _NONE for name in (b"qid", b"cost"))
+    if len(queries) or len(priced):
+        if any(name.endswith(b",") for name in names):
+            return None  # what follows would be the next label of a set
+        others = np.concatenate([queries, priced])
+        is_index[others] = False
+        n_features -= np.bincount(np.searchsorted(ends, others), minlength=len(ends))
+        costs = _costs(tokens, priced, np.searchsorted(ends, priced), len(ends))
     pairs = _pairs(tokens, is_index, np.cumsum(n_features) - n_features)
-    if pairs is None:
+    if pairs is None or (costs is None and len(priced)):
         return None
-    return PlainBlock(labels.indices.to_numpy().astype(np.int64), names, n_features, *pairs)
+    lines = np.arange(len(ends)) if tokens.lines is None else tokens.lines
+    return PlainBlock(lines, labels.indices.to_numpy().astype(np.int64), names, n_features, *pairs, costs)
 
 
 def _tokens(block: bytes) -> _Tokens | None:
     """What stands between the separators of a block that ends with one; None where something else is in it."""
+    if b"#" in block:
+        block = _COMMENT.sub(b"", block)
     data = as_array(block)
     places = np.flatnonzero((data <= ord(" ")) | (data == _COLON))
     text = block.translate(None, _BLANKS + b":\n")
-    if len(text) + len(places) != len(block) or b"#" in text:
-        return None  # a control character, or a comment
+    if len(text) + len(places) != len(block):
+        return None  # a control character
     offsets = np.zeros(len(places) + 1, dtype=np.int32)
     offsets[1:] = places
     offsets[1:] -= np.arange(len(places), dtype=np.int32)
@@ -104,8 +140,11 @@ def _tokens(block: bytes) -> _Tokens | None:
 
 
 def _without_further_blanks(tokens: _Tokens, is_empty: npt.NDArray[np.bool_]) -> _Tokens | None:
-    """Several blanks are one, and those at either end of a line none; None where a token is empty all the same."""
-    text, offsets, marks = tokens
+    """Several blanks are one, those at either end of a line none, and lines of blanks no rows.
+
+    None where a token is empty all the same.
+    """
+    text, offsets, marks, _ = tokens
     if (is_empty[1:] & (marks[:-1] == _COLON)).any():
         return None
     kept = ~is_empty | (marks == _NEWLINE) | (marks == _COLON)
@@ -114,7 +153,26 @@ def _without_further_blanks(tokens: _Tokens, is_empty: npt.NDArray[np.bool_]) ->
     kept = np.ones(len(marks), dtype=np.bool_)
     kept[:-1] = (ends[1:] > ends[:-1]) | (marks[1:] != _NEWLINE) | (marks[:-1] == _NEWLINE)
     offsets, marks = np.concatenate([offsets[:1], ends[kept]]), marks[kept]
-    return _Tokens(text, offsets, marks) if (offsets[1:] > offsets[:-1]).all() else None
+    is_empty, is_newline = offsets[1:] == offsets[:-1], marks == _NEWLINE
+    if (is_empty & ~is_newline).any():
+        return None
+    lines = np.flatnonzero(~is_empty[is_newline])
+    return _Tokens(text, np.concatenate([offsets[:1], offsets[1:][~is_empty]]), marks[~is_empty], lines)
+
+
+def _costs(
+    tokens: _Tokens, priced: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], n_rows: int
+) -> npt.NDArray[np.float64] | None:
+    """The weights of all rows, of which some have a cost; None where none has, or one is wrong."""
+    if len(rows) == 0 or (rows[1:] == rows[:-1]).any():
+        return None
+    try:
+        found = tokens.array(pa.utf8()).take(pa.array(priced + 1)).cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        return None
+    costs = np.ones(n_rows)
+    costs[rows] = found
+    return costs if ((costs > 0) & np.isfinite(costs)).all() else None
 
 
 def _pairs(
