@@ -89,7 +89,9 @@ def _parameter(name: str, info: FieldInfo, *, required: bool) -> inspect.Paramet
     if info.default is not None and not info.is_required() and kind is not bool:
         described += f" Default: {info.default}."
     settings: dict[str, Any] = {"help": described}
-    if get_origin(plain) is Literal:
+    if _is_name_or_list(plain):
+        settings["metavar"] = "NAME|A,B,..."
+    elif get_origin(plain) is Literal:
         settings["metavar"] = "|".join(map(str, get_args(plain)))
     elif get_origin(plain) in (list, tuple):
         settings["metavar"] = "A,B,..."
@@ -116,6 +118,12 @@ def _plain(annotation: Any) -> Any:
     return annotation
 
 
+def _is_name_or_list(plain: Any) -> bool:
+    """Whether a type is that of a name, or of a list of strings in its place."""
+    kinds = [_plain(each) for each in get_args(plain)] if get_origin(plain) in (Union, types.UnionType) else []
+    return str in kinds and any(get_origin(each) in (list, tuple) for each in kinds)
+
+
 def tags_of(texts: Sequence[str]) -> dict[str, str]:
     """Names and values of texts as ``NAME=VALUE``."""
     pairs = [text.partition("=") for text in texts]
@@ -129,6 +137,9 @@ def _read(name: str, info: FieldInfo, value: Any) -> Any:
     plain = _plain(info.annotation)
     if get_origin(plain) is dict:
         return tags_of(value.split(","))
+    if _is_name_or_list(plain):
+        # a comma makes a list, of one where nothing follows it
+        return [part.strip() for part in value.split(",") if part.strip()] if "," in value else value
     if get_origin(plain) not in (list, tuple):
         return value
     of_each = _plain(get_args(plain)[0])

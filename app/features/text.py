@@ -21,6 +21,7 @@ from scipy.sparse import csr_matrix
 
 from app.features.base import FitError, Instance, InstanceError, Row
 from app.features.names import pack_names, unpack_names
+from app.features.stop_words import with_stop_words
 from app.features.term_counts import count_terms, select_terms, widened
 from app.features.term_weights import TermWeights
 from app.features.terms import TermColumns, placed_terms, places
@@ -68,7 +69,8 @@ class TextFeatures:
         texts : iterable of str
             Read once.
         params : TextRecipe
-            Terms as frequent as one another at the edge of `max_features` are kept in alphabetical order.
+            Terms as frequent as one another at the edge of `max_features` are kept in alphabetical order. Where it
+            names the language of its stop words, the features' own params have the words.
 
         Returns
         -------
@@ -81,6 +83,7 @@ class TextFeatures:
         FitError
             If no term is left.
         """
+        params = with_stop_words(params)
         if params.hash_features is not None:
             return cls._fit_hashed(texts, params, params.hash_features)
         ids: defaultdict[str, int] = defaultdict()

@@ -32,8 +32,9 @@ class Words:
 
     def __init__(self, recipe: TextRecipe) -> None:
         self._lowercase = recipe.lowercase
-        self._pattern = re.compile(rf"\b\w{{{recipe.min_word_length},}}\b")
+        self._pattern = word_pattern(recipe)
         self._least = recipe.min_word_length
+        assert not isinstance(recipe.stop_words, str), "the words of a language are looked up when a recipe is fitted"
         self._stop = frozenset(word.lower() if recipe.lowercase else word for word in recipe.stop_words)
         self._form = _form(recipe)
 
@@ -55,6 +56,11 @@ class Words:
         form = self._form or str
         found = self._pattern.finditer(text.lower() if self._lowercase else text)
         return [(form(match[0]), *match.span()) for match in found if match[0] not in self._stop]
+
+
+def word_pattern(recipe: TextRecipe) -> re.Pattern[str]:
+    """What a word is, stop words included."""
+    return re.compile(rf"\b\w{{{recipe.min_word_length},}}\b")
 
 
 def libraries(recipe: TextRecipe) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 Stemmer = Literal[
     "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german", "greek",
@@ -15,6 +15,47 @@ Lemmas = Literal[
     "ml", "ms", "nb", "nl", "nn", "pl", "pt", "ro", "ru", "se", "sk", "sl", "sq", "sv", "sw", "tl", "tr", "uk",
 ]  # fmt: skip
 
+# those of which there is a list of stop words, and whose words have blanks between them
+STOP_LANGUAGES = {
+    "af": "afrikaans", "ar": "arabic", "bg": "bulgarian", "bn": "bengali", "br": "breton", "ca": "catalan",
+    "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english", "eo": "esperanto", "es": "spanish",
+    "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish",
+    "gl": "galician", "gu": "gujarati", "ha": "hausa", "he": "hebrew", "hi": "hindi", "hr": "croatian",
+    "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian", "ko": "korean", "ku": "kurdish",
+    "la": "latin", "lt": "lithuanian", "lv": "latvian", "mr": "marathi", "ms": "malay", "nl": "dutch",
+    "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sk": "slovak",
+    "sl": "slovenian", "so": "somali", "st": "sotho", "sv": "swedish", "sw": "swahili", "tl": "tagalog",
+    "tr": "turkish", "uk": "ukrainian", "ur": "urdu", "vi": "vietnamese", "yo": "yoruba", "zu": "zulu",
+}  # fmt: skip
+_BY_NAME = {name: code for code, name in STOP_LANGUAGES.items()} | {"nb": "no", "nn": "no"}
+
+
+def stop_language(name: str) -> str | None:
+    """The code, as stop words go by it, of a language's code or English name; None where there is no list of it."""
+    code = _BY_NAME.get(name.lower(), name.lower())
+    return code if code in STOP_LANGUAGES else None
+
+
+def _stop_language(name: str) -> str:
+    code = "auto" if name == "auto" else stop_language(name)
+    if code is None:
+        known = ", ".join(f"{code} ({name})" for code, name in STOP_LANGUAGES.items())
+        raise ValueError(f"no list of stop words has that name: give words as a list, or auto, or one of {known}")
+    return code
+
+
+_Word = Annotated[str, Field(min_length=1, max_length=100)]
+StopWords = Annotated[
+    Annotated[
+        str,
+        AfterValidator(_stop_language),
+        Field(json_schema_extra={"enum": ["auto", *STOP_LANGUAGES, *_BY_NAME]}),
+        Tag("language"),
+    ]
+    | Annotated[tuple[_Word, ...], Field(max_length=10_000), Tag("words")],
+    Discriminator(lambda given: "language" if isinstance(given, str) else "words"),
+]
+
 
 class TextRecipe(BaseModel):
     """How texts become TF-IDF features; fitted on the training part alone."""
@@ -26,8 +67,10 @@ class TextRecipe(BaseModel):
     min_word_length: int = Field(
         default=2, ge=1, le=20, description="Letters that a word must have; 1 keeps the language C, and vitamin D."
     )
-    stop_words: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = Field(
-        default=(), max_length=10_000, description="Words that are left out."
+    stop_words: StopWords = Field(
+        default=(),
+        description="Words that are left out, before stems or lemmas are made: those of a language, by its code or "
+        "its English name, or of the language that most texts of the dataset are in (auto), or a list of your own.",
     )
     stem: Stemmer | None = Field(
         default=None, description="Words become their stems, by Snowball's rules of a language."

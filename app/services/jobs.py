@@ -39,6 +39,7 @@ from app.services.compression import resolve_compression
 from app.services.evaluation_requests import resolve_evaluation
 from app.services.job_ends import fail_import
 from app.services.lookup import by_id, newest
+from app.services.text_recipes import with_language
 from app.services.training_requests import resolve
 from app.services.tuning_requests import resolve_tuning
 from app.store import tables
@@ -100,7 +101,9 @@ def _stored(request: JobRequest) -> dict[str, Any]:
 def _train(session: Session, request: TrainRequest) -> tables.Job:
     resolved = resolve(session, request, lock=True)
     _check_pools(session, request)
-    if resolved.holds_texts and request.text is None:
+    if request.text is not None:
+        request = request.model_copy(update={"text": with_language(request.text, resolved.statistics)})
+    elif resolved.holds_texts:
         n_nodes = 0 if resolved.hierarchy is None else resolved.hierarchy.n_nodes
         recipe = default_recipe(request.solver, max(len(resolved.counts.labels), n_nodes))
         request = request.model_copy(update={"text": recipe})

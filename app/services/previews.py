@@ -15,8 +15,9 @@ from app.features.text import TextFeatures
 from app.formats.labels import TRAIN
 from app.schemas.previews import MOST_HASHED, FeaturePreview, FeatureValue, PreviewRequest
 from app.schemas.tables import ColumnRecipe
-from app.services.datasets import corpus_of
+from app.services.datasets import corpus_of, statistics
 from app.services.model_rows import matrix
+from app.services.text_recipes import with_language
 from app.services.training_requests import check_columns
 from app.store.corpus import Corpus
 
@@ -46,6 +47,9 @@ def preview(session: Session, ref: str, request: PreviewRequest) -> FeaturePrevi
     if not _places.acquire(blocking=False):
         raise Unavailable("Other rows are previewed just now; come again in a few seconds.")
     try:
+        if request.text.stop_words == "auto":
+            recipe = with_language(request.text, statistics(session, ref))
+            request = request.model_copy(update={"text": recipe})
         return _preview(corpus_of(session, ref), request)
     finally:
         _places.release()

@@ -13,6 +13,7 @@ from app.services import dataset_versions, kernel_values, warm_starts
 from app.services.datasets import class_counts
 from app.services.label_checks import check_labels
 from app.services.lookup import by_ref
+from app.services.text_recipes import with_language
 from app.store import tables
 from app.store.corpus import ClassCounts
 from solvers import registry
@@ -150,6 +151,8 @@ def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) 
         kernel_values.check(resolved.dataset.kind, statistics, request.columns)
     if request.text is not None and not resolved.holds_texts:
         raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])
+    if request.text is not None:
+        with_language(request.text, statistics)
     check_columns(resolved.dataset.kind, request.columns)
 
 

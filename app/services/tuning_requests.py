@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.schemas.texts import TextRecipe, default_recipe
 from app.schemas.tuning import TuneRequest
+from app.services.text_recipes import with_language
 from app.services.training_requests import Resolved, check_further, resolve
 from app.services.tuning_space import Settings, settings_of, training_of
 from app.store import tables
@@ -50,8 +51,10 @@ def resolve_tuning(session: Session, request: TuneRequest) -> ResolvedTuning:
 
 
 def _recipes(request: TuneRequest, resolved: Resolved) -> list[TextRecipe] | None:
-    if not resolved.holds_texts or request.texts is not None:
-        return request.texts
+    if request.texts is not None:
+        return [with_language(recipe, resolved.statistics, f"/texts/{at}") for at, recipe in enumerate(request.texts)]
+    if not resolved.holds_texts:
+        return None
     n_nodes = 0 if resolved.hierarchy is None else resolved.hierarchy.n_nodes
     # trials are compared on the same features
     solver = "auto" if any(each.solver == "auto" for each in request.space) else request.space[0].solver
@@ -92,6 +95,6 @@ def _moved(request: TuneRequest, settings: Settings, item: Item) -> Item:
         pointer = f"{place}/{part}{pointer.removeprefix('/params')}"
     elif pointer == "/solver":
         pointer = f"{place}/solver"
-    elif pointer == "/text":
+    elif pointer.startswith("/text"):
         pointer = "/texts"
     return Item(item.detail, pointer)

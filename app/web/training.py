@@ -12,7 +12,7 @@ from app.api.solvers import list_solvers
 from app.schemas.models import Model, ModelVersion
 from app.schemas.names import NAME_PATTERN
 from app.schemas.tables import ColumnRecipe
-from app.schemas.texts import Stemmer
+from app.schemas.texts import STOP_LANGUAGES, Stemmer
 from app.services import datasets, explanations, hierarchies, models, warm_starts
 from app.web.rendering import Call, render
 from app.web.routing import pages
@@ -51,6 +51,7 @@ def show_train(
         hierarchies=hierarchies.page(session, MOST_OFFERED).items,
         solvers=list_solvers().items,
         stemmers=get_args(Stemmer),
+        stop_languages=STOP_LANGUAGES,
         scalings=get_args(ColumnRecipe.model_fields["scaling"].annotation),
         call=Call("/jobs", f"client.train({name!r}, {model or name!r})", "POST", body),
     )

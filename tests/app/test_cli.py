@@ -471,6 +471,12 @@ def test_words_of_a_recipe_are_sent_as_texts_and_lengths_as_numbers(
     assert sent == {"stop_words": ["the", "3"], "lemmas": ["en", "de"], "char_ngrams": [3, 5]}
 
 
+@pytest.mark.parametrize(("given", "sent"), [("de", "de"), ("auto", "auto"), ("the,", ["the"]), ("a, b", ["a", "b"])])
+def test_a_single_word_names_the_language_of_stop_words(given: str, sent: object, run: Run, canned: Canned) -> None:
+    assert run("train", "papers", "--model", "topics", "--text-stop-words", given)[0] == 0
+    assert json.loads(canned.asked[0].body)["text"] == {"stop_words": sent}
+
+
 @pytest.mark.parametrize(("pools", "starts"), [(0, False), (1, True), (2, True)])
 def test_a_plan_says_whether_the_job_can_start(pools: int, starts: bool, run: Run, canned: Canned) -> None:
     canned.answers["POST /jobs/plan"].clear()

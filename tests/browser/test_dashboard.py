@@ -426,6 +426,11 @@ def test_a_recipe_shows_what_becomes_of_a_row_while_it_is_edited(page: Any, serv
     page.get_by_label("Row", exact=True).fill("1")
     features.filter(has_text="leek").wait_for()
     assert features.filter(has_text="apple").count() == 0
+    words = page.get_by_label("Stop words")
+    assert {"auto", "de", "en"} <= set(words.locator("option").evaluate_all("all => all.map(one => one.value)"))
+    with page.expect_request("**/preview") as asked:
+        words.select_option("german")
+    assert asked.value.post_data_json["text"] == {"prefix": 3, "stop_words": "de"}
 
 
 def test_the_form_asks_of_texts_and_numbers_what_they_have(

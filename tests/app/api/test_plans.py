@@ -86,5 +86,10 @@ def test_a_recipe_with_lists_of_words_and_languages_is_taken(client: TestClient)
     upload(client, "foods", TEXTS, "jsonl")
     body = {"dataset": "foods", "model": "a", "text": {"stop_words": ["the"], "lemmas": ["en"], "char_ngrams": [3, 5]}}
     assert client.post(PLAN, json=body).status_code == 200
+    body["text"] = {"stop_words": "english"}
+    assert client.post(PLAN, json=body).status_code == 200
+    for unknown in ("klingon", "auto"):
+        body["text"] = {"stop_words": unknown}
+        assert problem(client.post(PLAN, json=body), 422)["errors"][0]["pointer"].startswith("/text/stop_words")
     body["text"] = {"stop_words": ["the", 3]}
     assert problem(client.post(PLAN, json=body), 422)["errors"][0]["pointer"].startswith("/text/stop_words")

@@ -78,3 +78,24 @@ def test_texts_alone_are_not_trained_on_with_a_recipe_of_columns(client: TestCli
     upload(client, "rows", TEXTS, "jsonl")
     body = {"kind": "train", "dataset": "rows", "model": "m", "columns": {"scaling": "robust"}}
     assert problem(client.post("/api/v1/jobs", json=body), 422)["errors"][0]["pointer"] == "/columns"
+
+
+def test_the_stop_words_are_of_the_language_of_the_texts(client: TestClient) -> None:
+    german = b'{"text": "Das sind die vielen B\xc3\xa4ume in einem Wald, der in der N\xc3\xa4he ist", "label": "%s"}\n'
+    upload(client, "rows", german % b"a" * 20 + german % b"b" * 20, "jsonl")
+
+    def terms(stop_words: object) -> set[str]:
+        found = client.post(URL, json={"text": {"stop_words": stop_words}})
+        assert found.status_code == 200, found.text
+        return {each["feature"] for each in found.json()["features"]}
+
+    assert {"die", "der", "wald"} <= terms([])
+    assert "wald" in terms("auto") == terms("de") == terms("german")
+    assert not {"die", "der"} & terms("auto")
+
+
+def test_a_language_that_is_not_known_is_refused_where_it_is_to_be_found_out(client: TestClient) -> None:
+    upload(client, "rows", TEXTS, "jsonl")
+    refused = problem(client.post(URL, json={"text": {"stop_words": "auto"}}), 422)
+    assert refused["errors"][0]["pointer"] == "/text/stop_words"
+    assert "fewer than 20 of the dataset's texts are long enough" in refused["errors"][0]["detail"]

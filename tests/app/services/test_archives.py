@@ -373,8 +373,9 @@ def test_the_script_in_an_archive_answers_as_the_service_does(
         {"ngram_max": 2, "prefix": 3, "char_ngrams": (2, 3), "min_df": 1},
         {"lowercase": False, "sublinear_tf": False, "min_word_length": 1, "stop_words": ["sea"]},
         {"weighting": "bm25", "min_df": 1, "hash_features": 64},
+        {"stop_words": "english", "min_df": 1},
     ],
-    ids=["plain", "rich", "bare", "hashed"],
+    ids=["plain", "rich", "bare", "hashed", "english"],
 )
 def test_the_script_reads_texts_by_their_recipe(
     recipe: dict[str, Any],

@@ -8,10 +8,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound
-from app.schemas.datasets import NewDataset
+from app.schemas.datasets import DatasetStatistics, NewDataset
+from app.schemas.distributions import Languages, LanguageShare
 from app.schemas.jobs import TrainRequest
 from app.schemas.texts import TextRecipe, default_recipe
+from app.schemas.tuning import Candidate, TuneRequest
 from app.services import datasets, hierarchies, job_logs, job_steps, jobs
+from app.services.text_recipes import with_language
 from app.store import tables
 from app.store.files import files
 
@@ -70,6 +73,38 @@ def test_the_recipe_that_is_left_out_stands_in_the_job(session: Session, dataset
     ):
         row = session.get_one(tables.Job, jobs.submit(session, _request(**changes)).id)
         assert row.request["text"] == recipe.model_dump(mode="json")
+
+
+def test_the_language_of_stop_words_that_is_found_out_stands_in_the_job(
+    session: Session, dataset: Callable[..., str]
+) -> None:
+    said = ["Questi sono gli alberi che si trovano nella foresta", "Dit zijn de bomen die in het bos staan"]
+    dataset("text,label\n" + "".join(f"{said[k % 3 == 0]} {k},{'ab'[k % 2]}\n" for k in range(60)), format="csv")
+    recipe = TextRecipe(stop_words="auto")
+    asked = (
+        _request(text=recipe),
+        TuneRequest(
+            dataset="digits", model="m", space=[Candidate(solver="weston_watkins")], texts=[recipe, TextRecipe()]
+        ),
+    )
+    train, tune = (session.get_one(tables.Job, jobs.submit(session, each).id).request for each in asked)
+    assert train["text"]["stop_words"] == "it"
+    assert [each["stop_words"] for each in tune["texts"]] == ["it", []]
+
+
+@pytest.mark.parametrize(
+    ("languages", "said"),
+    [(None, "long enough to tell their language"), ("sr", "most texts are in the language sr, of which there is no")],
+)
+def test_a_language_without_a_list_is_refused(languages: str | None, said: str) -> None:
+    found = languages and Languages(n_rows=30, shares=[LanguageShare(language=languages, share=1.0)])
+    statistics = DatasetStatistics.model_construct(languages=found)
+    recipe = TextRecipe(stop_words="auto")
+    with pytest.raises(InvalidInput) as caught:
+        with_language(recipe, statistics, "/texts/1")
+    (item,) = caught.value.errors
+    assert (item.pointer, said in item.detail) == ("/texts/1/stop_words", True)
+    assert with_language(TextRecipe(stop_words="de"), statistics).stop_words == "de"
 
 
 def test_the_nodes_of_a_hierarchy_count_as_labels_of_the_recipe(

@@ -1,0 +1,46 @@
+"""The stop words of a language, as a recipe's words are cut.
+
+English has scikit-learn's list, which its users expect, and which has fewer words that a label may hang on; all other
+languages have those of stopwords-iso.
+"""
+
+from __future__ import annotations
+
+import re
+
+from app.features.words import word_pattern
+from app.schemas.texts import TextRecipe
+
+
+def with_stop_words(recipe: TextRecipe) -> TextRecipe:
+    """The recipe with the words themselves where it names their language.
+
+    Features keep these, so that they give the same rows whatever the lists of a later version are. A listed word that
+    is cut in texts, as at an apostrophe, stands for its pieces; listed phrases are not taken.
+
+    Parameters
+    ----------
+    recipe : TextRecipe
+        Its `stop_words` are words, or a language, but not auto, which a dataset makes a language of.
+    """
+    if not isinstance(recipe.stop_words, str):
+        return recipe
+    pattern = word_pattern(recipe)
+    words = {word for listed in _listed(recipe.stop_words) for word in _pieces(pattern, listed)}
+    return recipe.model_copy(update={"stop_words": tuple(sorted(words))})
+
+
+def _pieces(pattern: re.Pattern[str], listed: str) -> list[str]:
+    return [] if re.search(r"[\s-]", listed) else pattern.findall(listed)
+
+
+def _listed(language: str) -> frozenset[str] | set[str]:
+    # either takes a while to load, which a process that fits no such recipe need not wait for
+    if language == "en":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        english: frozenset[str] = ENGLISH_STOP_WORDS
+        return english
+    from stopwordsiso import stopwords
+
+    return stopwords(language)
