@@ -99,7 +99,7 @@ def _origin() -> dict[str, str]:
     command = "python -m " + Path(sys.argv[0]).with_suffix("").relative_to(FOLDER.parent).as_posix().replace("/", ".")
     load = "/".join(f"{value:.1f}" for value in os.getloadavg())
     return {
-        "command": " ".join([command, *sys.argv[1:]]),
+        "command": " ".join([command, *(Path(one).name if Path(one).is_absolute() else one for one in sys.argv[1:])]),
         "commit": f"{commit or 'unknown'}{' with changes' if dirty else ''}",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": f"{processor()}, {os.cpu_count()} cores, load {load}, Python {platform.python_version()}",

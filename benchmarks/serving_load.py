@@ -7,6 +7,7 @@ import numpy as np
 import uvloop
 
 WARM_SECONDS = 1.0
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 
 
 class _Connection(asyncio.Protocol):
@@ -49,13 +50,15 @@ class _Connection(asyncio.Protocol):
             self.over.set_result(None)
 
 
-def load(port: int, path: str, bodies: list[bytes], secret: str, connections: int, seconds: float) -> dict[str, float]:
+def load(
+    port: int, path: str, bodies: list[bytes], secret: str, connections: int, seconds: float, kind: str = JSON
+) -> dict[str, float]:
     """Requests a second, latencies in milliseconds (p50, p99), and how many were answered, also before the time that
     counts, and not by 200.
     """
     head = (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {secret}\r\n"
-        "Content-Type: application/json\r\nContent-Length: "
+        f"Content-Type: {kind}\r\nContent-Length: "
     )
     requests = [f"{head}{len(body)}\r\n\r\n".encode() + body for body in bodies]
     return uvloop.run(_run(port, requests, connections, seconds))

@@ -1,0 +1,113 @@
+"""Other programs that serve a linear machine of texts, each from an environment of its own: MLServer, and Annif.
+
+Both train on rows of ``text`` and ``label`` in JSON lines: TF-IDF, and scikit-learn's ``LinearSVC``.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+
+_PIPELINE = """
+import json, sys, joblib
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+rows = [json.loads(line) for line in open(sys.argv[1])]
+model = make_pipeline(TfidfVectorizer(min_df=2, sublinear_tf=True), LinearSVC())
+joblib.dump(model.fit([row["text"] for row in rows], [row["label"] for row in rows]), sys.argv[2])
+"""
+
+# What Annif's analyzers find sentences by; its models of languages are no part of any package.
+_SENTENCES = """
+import json, sys
+from nltk.tokenize.punkt import PunktTrainer, save_punkt_params
+trainer = PunktTrainer()
+trainer.train("\\n".join(json.loads(line)["text"] for line in open(sys.argv[1])))
+save_punkt_params(trainer.get_params(), dir=sys.argv[2])
+"""
+
+
+@contextmanager
+def mlserver(python: str, rows: Path, name: str) -> Iterator[int]:
+    """MLServer with a pipeline of scikit-learn's, without parallel workers; the port of its HTTP."""
+    folder = rows.with_name("mlserver")
+    folder.mkdir()
+    subprocess.run([python, "-c", _PIPELINE, str(rows), str(folder / "model.joblib")], check=True)
+    parameters = {"uri": "./model.joblib", "content_type": "str"}
+    model = {"name": name, "implementation": "mlserver_sklearn.SKLearnModel", "parameters": parameters}
+    (folder / "model-settings.json").write_text(json.dumps(model))
+    http, grpc, metrics = _free_ports(3)
+    server = {"host": "127.0.0.1", "http_port": http, "grpc_port": grpc, "metrics_port": metrics}
+    (folder / "settings.json").write_text(json.dumps({**server, "parallel_workers": 0, "debug": False}))
+    command = [str(Path(python).with_name("mlserver")), "start", str(folder)]
+    with _running(command, dict(os.environ), f"http://127.0.0.1:{http}/v2/health/ready"):
+        yield http
+
+
+@contextmanager
+def annif(python: str, rows: Path, name: str) -> Iterator[int]:
+    """Annif with its ``svc`` backend behind one worker of gunicorn, as its documentation says; the port of its HTTP."""
+    folder = rows.with_name("annif")
+    sentences = folder / "nltk" / "tokenizers" / "punkt_tab" / "english"
+    sentences.mkdir(parents=True)
+    subprocess.run([python, "-c", _SENTENCES, str(rows), str(sentences)], check=True)
+    documents = [json.loads(line) for line in rows.read_text().splitlines()]
+    labels = sorted({one["label"] for one in documents})
+    subjects, training = folder / "subjects.tsv", folder / "documents.tsv"
+    subjects.write_text("".join(f"<http://example.org/{label}>\t{label}\n" for label in labels))
+    training.write_text("".join(f"{one['text']}\t<http://example.org/{one['label']}>\n" for one in documents))
+    project = {"name": name, "language": "en", "backend": "svc", "analyzer": "simple", "vocab": name, "min_df": 2}
+    (folder / "projects.cfg").write_text(
+        "\n".join([f"[{name}]", *(f"{key}={value}" for key, value in project.items())])
+    )
+    environment = {
+        **os.environ,
+        "NLTK_DATA": str(folder / "nltk"),
+        "ANNIF_PROJECTS": str(folder / "projects.cfg"),
+        "ANNIF_DATADIR": str(folder / "data"),
+    }
+    for command in (["load-vocab", "--language", "en", name, str(subjects)], ["train", name, str(training)]):
+        subprocess.run([python, "-m", "annif.cli", *command], env=environment, check=True, capture_output=True)
+    (port,) = _free_ports(1)
+    command = [python, "-m", "gunicorn", "annif:create_app()", "--bind", f"127.0.0.1:{port}", "--timeout", "600"]
+    command += ["--workers", "1", "--worker-class", "uvicorn.workers.UvicornWorker"]
+    with _running(command, environment, f"http://127.0.0.1:{port}/v1/projects/{name}"):
+        yield port
+
+
+@contextmanager
+def _running(command: list[str], environment: dict[str, str], ready: str) -> Iterator[None]:
+    """The program while it runs, from when it answers at an address."""
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while not _answers(ready):
+            assert process.poll() is None, f"{command[0]} ended"
+            assert time.monotonic() < deadline, f"{command[0]} does not answer"
+            time.sleep(0.2)
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answers(address: str) -> bool:
+    try:
+        return httpx.get(address).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def _free_ports(n: int) -> list[int]:
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(n)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
