@@ -147,7 +147,7 @@ class QuickPredictions:
 def takes_moments(loaded: LoadedModel, n_bytes: int) -> bool:
     """Whether one instance, spelled in so many bytes, is scored sooner than other requests would notice."""
     n_classes = loaded.version.n_classes
-    if n_bytes > INLINE_BYTES or n_classes > _INLINE_CLASSES:
+    if n_bytes > INLINE_BYTES or n_classes > _INLINE_CLASSES or loaded.on_disk:
         return False
     # a value takes four bytes to spell at least, and reads a row of weights; other models may read all that they have
     read = 8 * (n_bytes // 4) * n_classes if loaded.model.kind in _OF_ROWS else loaded.nbytes

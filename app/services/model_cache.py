@@ -20,7 +20,7 @@ from app.schemas.models import ModelVersion
 from app.services import answer_reference, models
 from app.services.answer_counts import AnswerCounts, VersionCounts
 from app.services.answer_reference import AnswerReference
-from app.services.first_answers import load_loops_of, reading_ahead
+from app.services.first_answers import ReadAhead, load_loops_of
 from app.services.remembered import Remembered
 from app.services.sure_answers import prepare
 from app.services.version_labels import VersionLabels, of_details
@@ -48,6 +48,8 @@ class LoadedModel:
         How it answers to held-out rows.
     counts : VersionCounts or None
         Where its answers are counted, of one that is served.
+    read_ahead : ReadAhead or None
+        Of one that is served: whether its arrays are in the system's cache yet.
     """
 
     version: ModelVersion
@@ -57,6 +59,12 @@ class LoadedModel:
     labels: VersionLabels = field(default_factory=VersionLabels)
     reference: AnswerReference | None = None
     counts: VersionCounts | None = None
+    read_ahead: ReadAhead | None = None
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether some of the arrays may have to be read from the disk to answer."""
+        return self.read_ahead is not None and not self.read_ahead.over
 
     @cached_property
     def nodes(self) -> Collection[str]:
@@ -132,11 +140,11 @@ class ModelCache:
             loaded = self._loaded.get(id)
             if loaded is None:
                 version = models.version_by_id(session, id)
-                reading_ahead(models.artefact(session, id))
+                read_ahead = ReadAhead(models.artefact(session, id))
                 read = load_version(session, version)
                 load_loops_of(read.model)
                 edges = None if read.reference is None else read.reference.edges
-                loaded = replace(read, counts=self.counts.of(id, edges))
+                loaded = replace(read, counts=self.counts.of(id, edges), read_ahead=read_ahead)
             self._keep(loaded)
         return loaded
 

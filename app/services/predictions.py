@@ -11,6 +11,7 @@ from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.base import InstanceError, Row, stack
 from app.services.allowed_labels import Allowed, allowed_labels, best_allowed
 from app.services.explanations import MAX_TERMS, explanation
+from app.services.first_answers import ask_for_weights
 from app.services.label_facts import LabelFacts, facts_in, name_steps
 from app.services.model_cache import LoadedModel
 from app.services.sure_answers import Used, sure, sure_labels, used_threshold
@@ -56,6 +57,8 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
     if allowed is not None and used is not None and loaded.model.back_off is not None:
         raise _fault("an ancestor that is sure cannot be told among chosen labels", "/include")
     rows = _rows(loaded, instances)
+    if loaded.on_disk:
+        ask_for_weights(loaded.model, rows)
     version = loaded.version
     with np.errstate(over="ignore", invalid="ignore"):  # looked for in the scores themselves
         reported = facts_in(loaded.labels.shown, document.get("language"))

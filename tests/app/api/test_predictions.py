@@ -1,6 +1,7 @@
 import json
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from app.config import Settings
 from app.main import create_app
 from app.schemas.predictions import PredictResponse
 from app.services import remembered
+from app.services.first_answers import ReadAhead
 from app.services.model_cache import LoadedModel, ModelCache
 
 SPARSE_URL = "/api/v1/models/letters/predict"
@@ -229,9 +231,13 @@ def test_values_whose_scores_are_no_numbers_are_refused(models: TestClient) -> N
     assert "beyond the range of floats" in problem(models.post(SPARSE_URL, json=body), 422)["detail"]
 
 
-def test_only_what_takes_moments_is_scored_between_other_requests(models: TestClient) -> None:
-    loaded: LoadedModel = models.app.state.models.get(("default", "letters", None, None))  # type: ignore[attr-defined]
+def test_only_what_takes_moments_is_scored_between_other_requests(models: TestClient, tmp_path: Path) -> None:
+    kept: LoadedModel = models.app.state.models.get(("default", "letters", None, None))  # type: ignore[attr-defined]
+    loaded = replace(kept, read_ahead=None)
     assert takes_moments(loaded, 1000)
+    reading = ReadAhead(tmp_path)
+    reading.over = False  # should the thread have ended before
+    assert not takes_moments(replace(kept, read_ahead=reading), 1000)
     assert not takes_moments(loaded, 1 << 20)
     of_many = loaded.version.model_copy(update={"n_classes": 20_000})
     assert takes_moments(replace(loaded, version=of_many), 1000)

@@ -1,10 +1,16 @@
 """What a service has compiled before its first request, which then waits for no compiler."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from app.services.first_answers import ask_for_weights
+from solvers.core.linear_model import LinearModel
+from solvers.core.stored_models import load_model
 
 # a process of its own: others have called the loops before
 _ASKED = """
@@ -62,3 +68,25 @@ def test_a_request_compiles_nothing_that_a_start_or_the_warming_has_not(tmp_path
     done = subprocess.run([sys.executable, "-c", _ASKED, str(tmp_path), dtype], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    W = np.ones((50, 3), np.float32)
+    LinearModel(("a", "b", "c"), 100, np.arange(0, 100, 2), W).save(tmp_path / "model")
+    return tmp_path
+
+
+def test_the_weights_that_instances_need_are_asked_for_by_their_place_in_the_file(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda file, begin, size, advice: asked.append((begin, size)))
+    rows = [(np.array(indices, np.int32), np.ones(len(indices))) for indices in ([2, 3, 98], [2, 6])]
+    model, _ = load_model(stored / "model", mmap=True)
+    ask_for_weights(model, rows)
+    beginning = (stored / "model" / "W.npy").stat().st_size - 50 * 12
+    assert asked == [(beginning + 12 * row, 12) for row in (1, 3, 49)]
+    asked.clear()
+    ask_for_weights(load_model(stored / "model", mmap=False)[0], rows)
+    assert asked == []
