@@ -77,8 +77,8 @@ class PredictRequest(BaseModel):
         default=0,
         ge=0,
         le=100,
-        description="Of linear machines, learnt label trees and centroids: how many features to name in `explanation` "
-        "that lifted the label over the runner-up, and how many that lowered it.",
+        description="How many features to name in `explanation` that lifted the label over the runner-up, and how many "
+        "that lowered it. Refused, with the reason, where scores are not shared out among features.",
     )
 
 
@@ -168,7 +168,9 @@ class ExplainedStep(BaseModel):
 
     label: str
     name: str | None = Field(default=None, description="With `language`: of the label.")
-    rival: str | None = Field(description="The runner-up; along a label tree the best sibling. Absent without any.")
+    rival: str | None = Field(
+        description="The runner-up; along a label tree the best sibling. Absent without any, as in sets."
+    )
     rival_name: str | None = Field(default=None, description="With `language`: of the rival.")
     lead: float = Field(description="The label's score less its rival's.")
     intercept: float
@@ -200,7 +202,8 @@ class Prediction(NamedLabel):
     )
 
     explanation: list[ExplainedStep] | None = Field(
-        default=None, description="With `explain`: one step, or one for each level of a label tree."
+        default=None,
+        description="With `explain`: one step, or one for each level of a label tree or label of a predicted set.",
     )
 
 

@@ -1,7 +1,8 @@
 """Why a label was answered: what each feature brought to its lead over the runner-up, along a label tree at every node.
 
-All parts of a step, with its intercept and the rest that is not listed, add up to the lead. Of scores that are
-functions of sums over features, as those of learnt label trees, the parts are secants from the empty instance.
+Of a set of labels it is told for each of them. All parts of a step, with its intercept and the rest that is not listed,
+add up to the lead. Of scores that are functions of sums over features, as those of learnt label trees, the parts are
+secants from the empty instance.
 """
 
 from typing import Any
@@ -11,18 +12,16 @@ import numpy as np
 from app.errors import InvalidInput, Item, PolymarginError
 from app.services.model_cache import LoadedModel, ModelCache
 
-CAN_BE_EXPLAINED = "linear machines, learnt label trees, centroids, and pools of these"
 MAX_TERMS = 100
 _NOTHING = np.empty(0, np.int32), np.empty(0, np.float64)
 
 
-def explains(cache: ModelCache, workspace: str, model: str, version: int | None) -> bool:
-    """Whether the answers of a version can be explained; False if it is unread."""
+def unexplained(cache: ModelCache, workspace: str, model: str, version: int | None) -> str:
+    """Why the answers of a version cannot be explained; empty where they can."""
     try:
-        found = cache.get((workspace, model, version, None)).model
+        return cache.get((workspace, model, version, None)).model.unexplained
     except PolymarginError:
-        return False
-    return found.contributions(*_NOTHING, 0, None) is not None
+        return "it cannot be read"
 
 
 def weighs_features(cache: ModelCache, workspace: str, model: str, version: int) -> bool:
@@ -62,11 +61,12 @@ def explanation(
     """
     model = loaded.model
     steps = []
+    if model.unexplained:
+        reported = f"no answer of this model can be explained: {model.unexplained}"
+        raise InvalidInput("The request does not fit the model.", [Item(reported, "/explain")])
     for label, other in model.contests(*row, best, rival):
         found = model.contributions(*row, label, other)
-        if found is None:
-            reported = f"answers of this kind of model cannot be explained; those of {CAN_BE_EXPLAINED} can"
-            raise InvalidInput("The request does not fit the model.", [Item(reported, "/explain")])
+        assert found is not None
         order = np.argsort(-np.abs(found.parts), kind="stable")
         lifting = [k for k in order.tolist() if found.parts[k] > 0][:n_terms]
         lowering = [k for k in order.tolist() if found.parts[k] < 0][:n_terms]

@@ -79,8 +79,9 @@ def show_playground(
         version=version,
         threshold=threshold,
         kind=_kind(session, chosen),
-        explains=chosen is not None
-        and explanations.explains(request.app.state.models, request.state.key.workspace, chosen.id, version),
+        unexplained=""
+        if chosen is None
+        else explanations.unexplained(request.app.state.models, request.state.key.workspace, chosen.id, version),
         example_of=chosen.latest.dataset if chosen and chosen.latest else None,
         call=Call(f"/models/{name}/predict", python, "POST", body),
     )

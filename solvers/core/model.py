@@ -52,7 +52,7 @@ class Contributions(NamedTuple):
     intercept : float
         What no feature brings.
     additive : bool
-        What a feature brings does not depend on the others.
+        What a feature brings is its value times the same weight in every example.
     """
 
     parts: Floats
@@ -124,6 +124,8 @@ class Model(ABC):
     record : mapping of str to JSON
         How the model was chosen, of methods that choose; saved and loaded with it.
     output_code : OutputCode or None
+    unexplained : str
+        Why :meth:`contributions` has none; empty where it has.
     """
 
     kind: ClassVar[str]
@@ -138,6 +140,7 @@ class Model(ABC):
     set_reliability: SetReliability | None = None
     scores_rows_alone: bool = False
     record: Mapping[str, Any] = MappingProxyType({})
+    unexplained: str = ""
 
     @abstractmethod
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
@@ -208,7 +211,7 @@ class Model(ABC):
     def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
         """What each feature brings to the score of ``best`` less that of ``rival`` (None: less nothing).
 
-        None of models whose scores are not functions of weighted sums over features.
+        None where :attr:`unexplained` says why.
         """
         return None
 

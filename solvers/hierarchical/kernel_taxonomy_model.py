@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.core.model import Explanation, Model
+from solvers.core.model import Contributions, Explanation, Model
 from solvers.hierarchical.taxonomy_model import TaxonomyModel, stored_candidates
 from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.labels import stored_arrays
@@ -41,6 +41,7 @@ class KernelTaxonomyModel(Model):
         self.tree = tree
         self.parts = parts
         self.candidates = candidates
+        self.unexplained = parts.unexplained
         n = parts.n_support
         self._rule = TaxonomyModel(tree, n, np.arange(n), parts.coefficients, parts.intercept, candidates)
 
@@ -85,6 +86,12 @@ class KernelTaxonomyModel(Model):
         """The path to ``best``, with :meth:`level_margins`."""
         margins = self.level_margins(indices, values, best).tolist()
         return Explanation(path=list(zip(self.path(best), margins, strict=True)))
+
+    def contests(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> list[tuple[int, int | None]]:
+        return self._rule.contests(*self._values(indices, values), best, rival)
+
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
+        return self.parts.contributions(indices, values, best, rival)
 
     def top(self, indices: Ints32, values: Floats, k: int = 1) -> tuple[Ints, AnyFloats]:
         """As :meth:`TaxonomyModel.top`."""

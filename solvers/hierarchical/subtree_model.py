@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.core.model import Explanation, Model, Prune
+from solvers.core.model import Contributions, Explanation, Model, Prune
 from solvers.core.stored_models import find_kind
 from solvers.hierarchical import subtrees
 from solvers.labels import stored_arrays
@@ -44,6 +44,7 @@ class SubtreeModel(Model):
         self.tree = tree
         self.parts = parts
         self.rule = rule
+        self.unexplained = parts.unexplained
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
         """Margins of the nodes: float64 array, shape (n_samples, n_nodes)."""
@@ -89,6 +90,26 @@ class SubtreeModel(Model):
                 for node, above, margin in zip(nodes.tolist(), parents, margins.tolist(), strict=True)
             ]
         )
+
+    def contests(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> list[tuple[int, int | None]]:
+        """Every node of the predicted set for itself; where that is empty, the best."""
+        nodes, _ = self.subtree(indices, values)
+        return [(node, None) for node in nodes.tolist() or [best]]
+
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
+        """A margin is a sum of scores: by ``path`` of one node's, by ``best_set`` of those that come or go with it."""
+        if self.unexplained:
+            return None
+        scores = np.asarray(self.parts.score_one(indices, values), np.float64)
+        find = subtrees.nodes_of_best_set if self.rule == "best_set" else subtrees.nodes_of_least
+        parts, intercept = np.zeros(len(indices)), 0.0
+        for sign, of in ((1.0, best), (-1.0, rival)):
+            for node in [] if of is None else find(self.tree.parent, scores, of).tolist():
+                found = self.parts.contributions(indices, values, node, None)
+                assert found is not None
+                parts += sign * found.parts
+                intercept += sign * found.intercept
+        return Contributions(parts, intercept, additive=False)
 
     def path(self, node: int) -> list[str]:
         """The names from a child of the root down to a node, itself the last."""

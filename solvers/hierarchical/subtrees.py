@@ -1,8 +1,45 @@
 """From scores of a label tree's nodes to the margins by which they are in the predicted set."""
 
+import numpy as np
 from numba import njit
 
-from solvers.numerics.array_types import Floats, Ints32
+from solvers.numerics.array_types import Bools, Floats, Ints, Ints32
+
+
+def nodes_of_least(parent: Ints32, scores: Floats, node: int) -> Ints:
+    """The one node whose score is the margin of ``node`` by :func:`least_on_path`."""
+    path = _path(parent, node)
+    return np.array([path[int(scores[path].argmin())]])
+
+
+def nodes_of_best_set(parent: Ints32, scores: Floats, node: int) -> Ints:
+    """The nodes whose scores add up to the margin of ``node`` by :func:`best_set`, ascending.
+
+    Where it is in the best set, those that would leave it with the node; else those that would join it.
+    """
+    worth = scores.astype(np.float64)
+    _best_parts(parent, worth)
+    heads: list[int] = []
+    margin = np.inf
+    for j in _path(parent, node):
+        if worth[j] > 0.0:
+            heads = [j] if worth[j] <= margin else heads
+            margin = min(worth[j], margin)
+        else:
+            heads = [j, *(heads if margin < 0.0 else [])]
+            margin = worth[j] + min(0.0, margin)
+    chosen = np.zeros(len(parent), np.bool_)
+    chosen[heads] = True
+    _with_best_parts(parent, worth, chosen)
+    return np.flatnonzero(chosen)
+
+
+def _path(parent: Ints32, node: int) -> list[int]:
+    """From a child of the root down to a node."""
+    path = [node]
+    while parent[path[-1]] >= 0:
+        path.append(int(parent[path[-1]]))
+    return path[::-1]
 
 
 @njit(cache=True, nogil=True)
@@ -24,10 +61,24 @@ def best_set(parent: Ints32, F: Floats) -> None:
     """
     for i in range(F.shape[0]):
         f = F[i]
-        for j in range(parent.shape[0] - 1, -1, -1):
-            if parent[j] >= 0 and f[j] > 0.0:
-                f[parent[j]] += f[j]
+        _best_parts(parent, f)
         for j in range(parent.shape[0]):
             if parent[j] >= 0:
                 margin = f[parent[j]]
                 f[j] = min(f[j], margin) if f[j] > 0.0 else f[j] + min(0.0, margin)
+
+
+@njit(cache=True, nogil=True)
+def _best_parts(parent: Ints32, f: Floats) -> None:
+    """f_j becomes what the best part of the subtree of j is worth that has j in it."""
+    for j in range(parent.shape[0] - 1, -1, -1):
+        if parent[j] >= 0 and f[j] > 0.0:
+            f[parent[j]] += f[j]
+
+
+@njit(cache=True, nogil=True)
+def _with_best_parts(parent: Ints32, worth: Floats, chosen: Bools) -> None:
+    """To the chosen nodes come those below them that are worth more than nothing."""
+    for j in range(parent.shape[0]):
+        if parent[j] >= 0 and worth[j] > 0.0 and chosen[parent[j]]:
+            chosen[j] = True

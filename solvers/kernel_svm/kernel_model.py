@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.core.model import Model
+from solvers.core.model import Contributions, Model
 from solvers.kernel_svm.kernel_function import KernelFunction, square_lengths
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
@@ -53,6 +53,8 @@ class KernelModel(Model):
         self.coefficients = coefficients
         self.intercept = intercept
         self._squares = square_lengths(vectors)
+        if function.name not in ("linear", "precomputed"):
+            self.unexplained = "its kernel compares whole rows, and is no sum over features"
 
     @classmethod
     def of_training(
@@ -147,6 +149,18 @@ class KernelModel(Model):
 
     def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
         return np.asarray(self._of_values(self.kernel_values_of_one(indices, values)[None])[0])
+
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
+        """Of the linear kernel; of given kernel values those of the training examples, which are the features."""
+        if self.unexplained:
+            return None
+        lead = self.coefficients[:, best] if rival is None else self.coefficients[:, best] - self.coefficients[:, rival]
+        weights = lead if self.function.name == "precomputed" else np.asarray(lead @ self.vectors)
+        at, known = places(self.features, indices)
+        parts = np.zeros(len(indices))
+        parts[known] = values[known] * weights[at[known]]
+        given = np.zeros(len(self.classes)) if self.intercept is None else self.intercept
+        return Contributions(parts, float(given[best] - (0.0 if rival is None else given[rival])))
 
     def kernel_values(self, X: sp.csr_matrix) -> Floats:
         """The rows of X against the support vectors, shape (n_samples, n_support)."""

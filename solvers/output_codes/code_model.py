@@ -6,12 +6,12 @@ from typing import cast
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.core.model import Model, OutputCode
+from solvers.core.model import Contributions, Model, OutputCode
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints32
 from solvers.output_codes import codes
 from solvers.output_codes.columns.models import ColumnModels, read_model
-from solvers.output_codes.decoding import Loss, decode
+from solvers.output_codes.decoding import Loss, decode, loss_secants
 from solvers.output_codes.linear_code_model import LinearCodeModel
 
 CHUNK_BYTES = 64 << 20
@@ -58,6 +58,12 @@ class CodeModel(Model):
         self.loss = loss
         self.scale = scale
         self.head = head
+        if head is not None:
+            self.unexplained = "its code stands in the feature space of a kernel, where no feature has a weight"
+        elif decoding in ("votes", "hamming"):
+            self.unexplained = "its decoding counts the signs of margins, which jump from one side to the other"
+        else:
+            self.unexplained = columns.unexplained
 
     def margins(self, X: sp.csr_matrix) -> Floats:
         """Margins of the columns, shape (n_samples, n_columns)."""
@@ -79,6 +85,23 @@ class CodeModel(Model):
         if self.decoding == "inner_product":
             scores *= self.scale
         return scores
+
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
+        """By inner product what the margins bring; by loss their secants from the empty row. None by signs."""
+        if self.unexplained:
+            return None
+        if self.decoding == "inner_product":
+            row = self.code[best].astype(np.float64)
+            lead = row if rival is None else row - self.code[rival]
+            return self.columns.contributions(indices, values, self.scale * lead)
+        after, before = self.columns.margins_one(indices, values), self.columns.margins_one(indices[:0], values[:0])
+        weights, empty = loss_secants(after, before, self.code[best], self.loss), self._decoded(before[None])[0]
+        intercept = float(empty[best])
+        if rival is not None:
+            weights -= loss_secants(after, before, self.code[rival], self.loss)
+            intercept -= float(empty[rival])
+        found = self.columns.contributions(indices, values, weights)
+        return None if found is None else Contributions(found.parts, intercept, additive=False)
 
     def arrays(self) -> dict[str, Array]:
         held = {"code": self.code, "decoding": np.array([self.decoding, self.loss]), "scale": np.array([self.scale])}

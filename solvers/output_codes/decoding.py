@@ -14,6 +14,9 @@ from solvers.output_codes.codes import is_discrete, products
 
 Loss = Literal["hinge", "squared_hinge", "exponential", "logistic"]
 
+# of the intervals over which secants are taken: the difference of closer losses would be one of rounding errors
+_LEAST_HALF = 1e-6
+
 
 def decode(h: Array, code: Array, how: str = "inner_product", loss: Loss = "hinge") -> Floats:
     """Scores of the classes from the answers of the columns; the largest is the prediction.
@@ -48,6 +51,27 @@ def decode(h: Array, code: Array, how: str = "inner_product", loss: Loss = "hing
         return np.asarray(-np.stack([of(h * row).sum(axis=1) for row in code.astype(np.float64)], axis=1))
     zeros = (code == 0).sum(axis=1) * of(np.zeros(1))
     return np.asarray(-(products(of(h), code > 0) + products(of(-h), code < 0) + zeros))
+
+
+def loss_secants(after: Floats, before: Floats, code: Array, loss: Loss) -> Floats:
+    """By how much a class's score by loss rises for each unit of each margin, on the way from some margins to others.
+
+    Parameters
+    ----------
+    after, before : float64 arrays, shape (n_columns,)
+        Margins of a row, and of another.
+    code : array, shape (n_columns,)
+        The row of the class.
+    loss : str
+
+    Returns
+    -------
+    float64 array, shape (n_columns,)
+        m with ``m @ (after - before)`` the difference of the two scores; slopes where margins are equal.
+    """
+    of, signs = _LOSSES[loss], code.astype(np.float64)
+    middle, half = (after + before) / 2.0, np.maximum(np.abs(after - before) / 2.0, _LEAST_HALF)
+    return np.asarray((of(signs * (middle - half)) - of(signs * (middle + half))) / (2.0 * half))
 
 
 def _squared_hinge(z: Floats) -> Floats:

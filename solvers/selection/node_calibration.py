@@ -70,9 +70,13 @@ class NodeCalibration(NamedTuple):
                 offset[part] -= np.clip((aa * to_offset - ab * to_slope) / scale, -LONGEST, LONGEST)
         return cls(slope, offset, mean, deviation)
 
+    def of_nodes(self, scores: AnyFloats) -> Floats:
+        """Log-odds of every node for itself, of the shape of scores, whose last axis is that of the nodes."""
+        return np.asarray(self.slope * (scores - self.mean) / self.deviation + self.offset)
+
     def log_odds(self, scores: AnyFloats, parent: AnyInts) -> Floats:
         """The least log-odds on the path to each node, float64 array, shape (n_samples, n_nodes)."""
-        found = np.ascontiguousarray(self.slope * (scores - self.mean) / self.deviation + self.offset, np.float64)
+        found = np.ascontiguousarray(self.of_nodes(scores), np.float64)
         subtrees.least_on_path(parent, found)
         return found
 

@@ -56,6 +56,7 @@ class PoolModel(Model):
         self.later = later
         self.classes = self.members[0].classes
         self.n_features = self.members[0].n_features
+        self.unexplained = next((member.unexplained for member in self.members if member.unexplained), "")
         self.scores_rows_alone = all(member.scores_rows_alone for member in self.members)
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:

@@ -6,9 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from solvers.core.model import Explanation, Model, Prune
+from solvers.core.model import Contributions, Explanation, Model, Prune
 from solvers.core.stored_models import find_kind
 from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.hierarchical.subtrees import nodes_of_least
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.confidence.set_reliability import SetReliability
@@ -52,6 +53,7 @@ class SetPoolModel(Model):
         self.member = member
         self.calibration = calibration
         self.set_reliability = set_reliability
+        self.unexplained = member.unexplained
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
         """Log-odds of the nodes: float64 array, shape (n_samples, n_nodes)."""
@@ -98,6 +100,27 @@ class SetPoolModel(Model):
                 for node, above, score in zip(nodes.tolist(), parents, scores.tolist(), strict=True)
             ]
         )
+
+    def contests(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> list[tuple[int, int | None]]:
+        """Every node of the predicted set for itself; where that is empty, the best."""
+        nodes, _ = self.subtree(indices, values)
+        return [(node, None) for node in nodes.tolist() or [best]]
+
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
+        """Of the scores of the nodes on both paths whose log-odds are the least."""
+        if self.unexplained:
+            return None
+        member, fitted = scorer(self.member), self.calibration
+        log_odds = fitted.of_nodes(member.score_one(indices, values))
+        parts, intercept = np.zeros(len(indices)), 0.0
+        for sign, of in ((1.0, best), (-1.0, rival)):
+            for node in [] if of is None else nodes_of_least(self.tree.parent, log_odds, of).tolist():
+                found = member.contributions(indices, values, node, None)
+                assert found is not None
+                factor = float(fitted.slope[node] / fitted.deviation[node])
+                parts += sign * factor * found.parts
+                intercept += sign * float(factor * (found.intercept - fitted.mean[node]) + fitted.offset[node])
+        return Contributions(parts, intercept, additive=False)
 
     def path(self, node: int) -> list[str]:
         """The names from a child of the root down to a node, itself the last."""

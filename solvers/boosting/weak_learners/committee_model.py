@@ -26,6 +26,7 @@ class CommitteeModel(BoostedModel):
     """
 
     kind = "committee"
+    unexplained = "its votes are the signs of margins, which jump from one side to the other"
 
     def __init__(self, machines: ColumnModels, learners: Ints, ensemble: Ensemble) -> None:
         super().__init__(ensemble)

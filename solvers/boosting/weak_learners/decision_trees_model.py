@@ -26,6 +26,7 @@ class DecisionTreesModel(BoostedModel):
     """
 
     kind = "trees"
+    unexplained = "its decision trees ask for several features together"
 
     def __init__(self, features: Ints, thresholds: Floats, leaves: Ints8, ensemble: Ensemble) -> None:
         super().__init__(ensemble)

@@ -10,9 +10,11 @@ from numba import njit
 
 from solvers.boosting.weak_learners import bin_codes
 from solvers.boosting.weak_learners.boosted_model import BoostedModel, Ensemble, shares
+from solvers.core.model import Contributions
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 from solvers.numerics.copies import copy
+from solvers.output_codes.decoding import loss_secants
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +109,25 @@ class StumpsModel(BoostedModel):
     def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
         return np.asarray(self._look_up(np.array([0, len(indices)], np.int32), indices, values)[0])
 
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions:
+        """What each feature's steps bring, less those at zero; by a code the secants of its loss."""
+        empty = self.table.base
+        alone = np.empty((len(indices), self.ensemble.n_outputs))
+        self._add(np.arange(len(indices) + 1), indices, values, np.zeros_like(empty), alone)
+        after = empty + alone.sum(axis=0)
+
+        def of_class(class_: int) -> Contributions:
+            if self.code is None:
+                return Contributions(alone[:, class_], float(empty[class_]), additive=False)
+            slopes = loss_secants(after, empty, self.code[class_], "exponential")
+            return Contributions(alone @ slopes, float(self.decode(empty[None])[0, class_]), additive=False)
+
+        found = of_class(best)
+        if rival is None:
+            return found
+        other = of_class(rival)
+        return Contributions(found.parts - other.parts, found.intercept - other.intercept, additive=False)
+
     def staged_scores(self, X: sp.csr_matrix) -> Iterator[AnyFloats]:
         """Scores after each round of training, shape (n_samples, n_classes); those of the last are :meth:`scores`."""
         self.check_width(X)
@@ -122,10 +143,13 @@ class StumpsModel(BoostedModel):
         return response
 
     def _look_up(self, indptr: Array, indices: Array, data: Floats) -> AnyFloats:
-        table = self.table
         out = np.empty((len(indptr) - 1, self.ensemble.n_outputs))
-        _look_up(indptr, indices, data, self._place, table.first, table.thresholds, table.values, table.base, out)
+        self._add(indptr, indices, data, self.table.base, out)
         return self.decode(out)
+
+    def _add(self, indptr: Array, indices: Array, data: Floats, base: Floats, out: Floats) -> None:
+        table = self.table
+        _look_up(indptr, indices, data, self._place, table.first, table.thresholds, table.values, base, out)
 
     def arrays(self) -> dict[str, Array]:
         arrays = {f"table_{name}": array for name, array in vars(self.table).items()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.core.model import LinearWeights, Model
+from solvers.core.model import Contributions, LinearWeights, Model
 from solvers.core.stored_models import ModelError, find_kind
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
@@ -58,6 +58,11 @@ class ColumnModels:
         return self.parts[0].model.linear_weights()
 
     @property
+    def unexplained(self) -> str:
+        """Why some machine's margins are not shared out among features; empty where all are."""
+        return next((part.model.unexplained for part in self.parts if part.model.unexplained), "")
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays of all models."""
         return sum(part.model.nbytes for part in self.parts)
@@ -75,6 +80,24 @@ class ColumnModels:
         for part in self.parts:
             h[part.columns] = part.margins(part.model.score_one(indices, values))
         return h
+
+    def contributions(self, indices: Ints32, values: Floats, weights: Floats) -> Contributions | None:
+        """What each feature brings to a weighted sum of the margins, weights of shape (n_columns,).
+
+        None where some machine's margins are not shared out among features.
+        """
+        parts, intercept, additive = np.zeros(len(indices)), 0.0, True
+        for part in self.parts:
+            for place, column in enumerate(part.columns.tolist()):
+                sides = (1, 0) if part.lead else (place, None)
+                found = part.model.contributions(indices, values, *sides)
+                if found is None:
+                    return None
+                weight = float(weights[column]) / (part.lead or 1.0)
+                parts += weight * found.parts
+                intercept += weight * found.intercept
+                additive = additive and found.additive
+        return Contributions(parts, intercept, additive)
 
     def arrays(self) -> dict[str, Array]:
         """All that :meth:`from_arrays` needs."""
