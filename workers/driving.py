@@ -192,11 +192,14 @@ class Run:
         row = asdict(reached)
         del row["converged"], row["began"]
         row["measures"] = {name: value for name, value in step.measures.items() if math.isfinite(value)}
+        row["setting"] = step.setting or None
         if self._afresh:
             row["measures"]["started_afresh"], self._afresh = 1.0, False
-        progress = {"epoch": step.epoch, "point": self._point, **self._progress(step)}
+        progress: dict[str, Any] = {"epoch": step.epoch, "point": self._point, **self._progress(step)}
         if reached.gap is not None:
             progress["gap"] = reached.gap
+        if step.setting:
+            progress["setting"] = step.setting
         self.context.step(row, progress)
         return reached
 

@@ -107,7 +107,8 @@ class JobContext(LeaseHeartbeat):
             _log.info("phase", job_id=self.lease.job_id, attempt=self.lease.attempt, phase=name)
             self._end_phase_span()
             self._phase_span = tracing.phase(name)
-        self._progress = {"epoch": 0, "fraction": 0.0, **(self._progress or {}), **progress, "phase": name}
+        before = {key: value for key, value in (self._progress or {}).items() if key != "setting"}
+        self._progress = {"epoch": 0, "fraction": 0.0, **before, **progress, "phase": name}
         self.flush()
 
     def step(self, step: Mapping[str, Any], progress: Mapping[str, Any]) -> None:

@@ -241,6 +241,8 @@ def show_job(job: Job, json: bool) -> None:
         values["in the queue"] = _place(job)
     if job.progress is not None:
         values["progress"] = f"{job.progress.phase}, epoch {job.progress.epoch}, {job.progress.fraction:.0%}"
+        if job.progress.setting is not None:
+            values["progress"] += f", {job.progress.setting}"
         if job.progress.trials is not None:
             values["progress"] = f"{job.progress.trials_done} of {job.progress.trials} trials are over"
         if job.progress.eta_seconds is not None:

@@ -44,9 +44,10 @@ def finish(job: Job) -> Job:
 
 
 def _step(step: dict[str, Any]) -> str:
+    setting = f"{step['setting']}: " if step.get("setting") else ""
     gap = number(step["gap"]) or "not measured"
     more = "".join(f", {name.replace('_', ' ')} {number(value)}" for name, value in step.get("measures", {}).items())
-    return f"epoch {step['epoch']}, gap {gap}{more}"
+    return f"{setting}epoch {step['epoch']}, gap {gap}{more}"
 
 
 def _state(job: JobBody) -> dict[str, Any]:

@@ -101,6 +101,7 @@ class Progress(BaseModel):
         "trials and choosing.",
     )
     point: int = Field(default=0, description="The place in the job's path that is being trained, from 0.")
+    setting: str | None = Field(default=None, description="Of `auto`: the method that is tried or trained, and how.")
     trials: int | None = Field(default=None, description="Of a tuning: trials that were begun or wait so far.")
     trials_done: int | None = Field(default=None, description="Those of them that have ended.")
 
@@ -213,6 +214,7 @@ class JobStep(BaseModel):
     measures: dict[str, float] = Field(
         default_factory=dict, description="What else the method tells of the step, by name: errors, counts."
     )
+    setting: str | None = Field(default=None, description="Of `auto`: the method that is tried or trained, and how.")
 
 
 class JobSteps(BaseModel):

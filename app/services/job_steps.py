@@ -33,6 +33,7 @@ def steps(session: Session, id: str, after: int = -1, limit: int = 1000) -> JobS
                     seconds=row.seconds,
                     point=row.point,
                     measures=row.measures or {},
+                    setting=row.setting,
                 )
                 for row in rows
             ]

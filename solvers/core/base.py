@@ -101,6 +101,8 @@ class Step:
         Live arrays, enough to resume bit-identically: copy or write them before the next step is asked for.
     measures : mapping of str to float
         What else the method has to tell of this step, by name: errors on the rows it trains on or holds out, counts.
+    setting : str
+        What is being trained, of methods that train others: the method and its parameters, as a person reads them.
     """
 
     epoch: int
@@ -110,6 +112,7 @@ class Step:
     converged: bool
     state: State
     measures: Mapping[str, float] = field(default_factory=dict)
+    setting: str = ""
 
     @property
     def gap(self) -> float:

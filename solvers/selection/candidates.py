@@ -94,6 +94,14 @@ class Family:
         """Method and parameters of one trial."""
         return {"solver": self.method, "params": self.params | ({"C": self.Cs[place]} if self.Cs else {})}
 
+    def named(self, place: int) -> str:
+        """The same in words, and that it is a sketch."""
+        method, params = self.described(place).values()
+        settings = [
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in params.items()
+        ]
+        return ", ".join([method, *settings, *(["on a few of the rows"] if self.sketch else [])])
+
 
 def families_of(candidates: Sequence[Candidate]) -> list[Family]:
     """The families that candidates stand for.

@@ -201,7 +201,7 @@ class Search:
             for last in solver.steps(problem, start):
                 progress.trial_seconds += time.perf_counter() - began
                 if not last.converged:
-                    yield self._step(progress, last, {"trial": float(trial.number)})
+                    yield self._step(progress, last, trial, {"trial": float(trial.number)})
                 began = time.perf_counter()
             assert last is not None
             progress.trial_epochs += last.epoch
@@ -220,7 +220,9 @@ class Search:
         if not trial.family.sketch:
             progress.scores[trial.number] = scores
             self._forget(progress, trial)
-        yield Step(progress.epochs, np.nan, np.nan, np.nan, False, progress.state(), self._reported(progress, trial))
+        unmeasured = (np.nan,) * 3
+        reported, setting = self._reported(progress, trial), trial.family.named(trial.place)
+        yield Step(progress.epochs, *unmeasured, False, progress.state(), reported, setting)
 
     def _part(self, trial: Trial, fold: int) -> Problem:
         """What a trial is trained on: the rows of a fold, or some of them."""
@@ -254,10 +256,11 @@ class Search:
     def _train(self, progress: Progress, place: int, start: State | None) -> Iterator[Step]:
         """Train a member on all rows."""
         assert progress.pool is not None
-        solver, last = self._solver(self.trials[progress.pool.members[place]]), None
+        trial, last = self.trials[progress.pool.members[place]], None
+        solver = self._solver(trial)
         for last in solver.steps(self.problem, start):
             if not last.converged:
-                yield self._step(progress, last, {"member": float(place)})
+                yield self._step(progress, last, trial, {"member": float(place)})
         assert last is not None
         progress.final[place] = {name: np.asarray(last.state[name]) for name in last.state}
         certified = solver.handles.certified
@@ -266,12 +269,15 @@ class Search:
         progress.epochs += last.epoch
         progress.violation = float(np.nanmax([progress.violation, last.violation, 0.0]))
         if place < len(progress.pool.members) - 1:
-            yield self._step(progress, last, {"member": float(place)}, done=True)
+            yield self._step(progress, last, trial, {"member": float(place)}, done=True)
 
-    def _step(self, progress: Progress, inner: Step, measures: dict[str, float], *, done: bool = False) -> Step:
+    def _step(
+        self, progress: Progress, inner: Step, trial: Trial, measures: dict[str, float], *, done: bool = False
+    ) -> Step:
         state = progress.state(None if done else inner.state)
         epoch = progress.epochs + (0 if done else progress.trial_epochs + inner.epoch)
-        return Step(epoch, np.nan, np.nan, inner.violation, False, state, measures)
+        setting = trial.family.named(trial.place)
+        return Step(epoch, np.nan, np.nan, inner.violation, False, state, measures, setting)
 
     def _reported(self, progress: Progress, trial: Trial | None = None) -> dict[str, float]:
         if trial is None:

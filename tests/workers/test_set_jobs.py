@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import TrainRequest
 from app.schemas.predictions import PredictResponse
-from app.services import jobs, models
+from app.services import job_steps, jobs, models
 from app.services.model_cache import ModelCache
 from app.services.predictions import predict
 from app.store import tables
@@ -174,7 +174,9 @@ def test_a_model_that_is_chosen_for_sets_predicts_closed_subtrees(database: sess
         version = models.version(session, "m")
         assert version.report["held_out_micro_f1"] > 0.5
         chosen = models.selection(session, "m", 1)
+        tried = [step.setting for step in job_steps.steps(session, job.id).steps if "micro_f1" in step.measures]
     assert len(chosen.members) == 1
+    assert {str(setting).split(",")[0] for setting in tried} == {trial.solver for trial in chosen.trials}
     assert len(chosen.trials) == version.report["trials"]
     loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
     values = [3.0 if j == 0 else 0.0 for j in range(6)]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, Integer, String
+from sqlalchemy import ForeignKey, Index, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.store.tables.base import Owned, Table
@@ -105,6 +105,7 @@ class Step(Table):
     seconds: Mapped[float]
     point: Mapped[int] = mapped_column(Integer, default=0)
     measures: Mapped[dict[str, Any] | None]
+    setting: Mapped[str | None] = mapped_column(Text)
 
 
 class Checkpoint(Table):

@@ -33,12 +33,13 @@ function show(job) {
   put("eta", duration(progress.eta_seconds));
   put("gap", number(progress.gap, 3));
   put("epoch", number(progress.epoch));
+  put("setting", progress.setting ?? "");
   if (byId("progress")) byId("progress").value = progress.fraction ?? 0;
 }
 
 function take(step) {
   steps.push(step);
-  if (step.measures?.trial !== undefined && Object.keys(step.measures).length > 1) trials.push(step.measures);
+  if (step.measures?.trial !== undefined && Object.keys(step.measures).length > 1) trials.push({ setting: step.setting, measures: step.measures });
   const measures = Object.entries(step.measures ?? {}).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(COUNTED.includes(name) ? value + 1 : value)}`).join(", ");
   const cells = [step.number, step.seconds.toFixed(2), step.epoch, number(step.primal, 6), number(step.dual, 6), number(step.gap, 3)];
   const log = byId("log");
@@ -74,23 +75,29 @@ async function curves() {
 async function table() {
   byId("trials").hidden = trials.length === 0;
   if (!trials.length) return;
-  const names = Object.keys(trials[0]);
+  const names = Object.keys(trials[0].measures);
   best = ["accuracy", "micro_f1"].find((name) => names.includes(name)) ?? names[1];
-  byId("trials-head").replaceChildren(...names.map((name) => element("th", { scope: "col", class: "number" }, name.replaceAll("_", " "))));
-  const top = Math.max(...trials.map((trial) => trial[best]));
-  byId("trials-body").replaceChildren(...trials.map((trial) => element(
-    "tr", {},
-    ...names.map((name) => {
-      const text = name === "trial" ? String(trial[name] + 1) : name === "seconds" ? duration(trial[name]) : number(trial[name]);
-      return element("td", { class: "number" }, trial[best] === top ? element("strong", {}, text) : text);
-    }),
-  )));
-  const values = trials.map((trial) => trial[best]);
+  const heads = names.map((name) => element("th", { scope: "col", class: "number" }, name.replaceAll("_", " ")));
+  // steps that were written by a version before do not name what was tried
+  const named = trials.some(({ setting }) => setting);
+  if (named) heads.splice(1, 0, element("th", { scope: "col" }, "tried"));
+  byId("trials-head").replaceChildren(...heads);
+  const values = trials.map(({ measures }) => measures[best]);
+  const top = Math.max(...values);
+  byId("trials-body").replaceChildren(...trials.map(({ setting, measures }) => {
+    const marked = (text) => (measures[best] === top ? element("strong", {}, text) : text);
+    const cells = names.map((name) => {
+      const value = measures[name];
+      return element("td", { class: "number" }, marked(name === "trial" ? String(value + 1) : name === "seconds" ? duration(value) : number(value)));
+    });
+    if (named) cells.splice(1, 0, element("td", {}, marked(setting ?? "")));
+    return element("tr", {}, ...cells);
+  }));
   await draw(byId("trials-chart"), (colour) => ({
     traces: [{
-      x: trials.map((trial) => trial.trial + 1), y: values, mode: "markers",
-      marker: { size: 10, color: trials.map((trial) => colour(trial[best] === top ? "--good" : "--accent")) },
-      hovertemplate: "trial %{x}: %{y:.4f}<extra></extra>",
+      x: trials.map(({ measures }) => measures.trial + 1), y: values, mode: "markers", text: trials.map(({ setting }) => setting ?? ""),
+      marker: { size: 10, color: values.map((value) => colour(value === top ? "--good" : "--accent")) },
+      hovertemplate: "trial %{x}: %{y:.4f}<br>%{text}<extra></extra>",
     }],
     layout: { title: { text: `${best.replaceAll("_", " ")} on rows held out` }, xaxis: { title: { text: "Trial" }, tickformat: "d" }, yaxis: { range: rangeOf(values) } },
   }));

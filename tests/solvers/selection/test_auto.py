@@ -73,6 +73,17 @@ def test_every_trial_is_told_with_its_parameters_and_measures_the_best_first():
     assert model.report["trials"] == 7
 
 
+def test_every_step_names_what_is_tried_or_trained():
+    _, steps, _, model = run(texts(), candidates=CANDIDATES)
+    tried = [step.setting for step in steps if "accuracy" in step.measures]
+    assert tried[:2] == ["one_vs_rest, loss squared_hinge, C 0.1", "one_vs_rest, loss squared_hinge, C 1"]
+    assert tried[-1] == "centroids"
+    members = [member["solver"] for member in model.record["members"]]
+    trained = [step.setting for step in steps if "member" in step.measures]
+    assert all(setting.split(",")[0] in members for setting in trained)
+    assert Family("centroids", {}, sketch=True).named(0) == "centroids, on a few of the rows"
+
+
 def test_a_single_model_is_the_best_trial_trained_on_all_rows():
     problem = texts()
     _, _, last, model = run(problem, candidates=CANDIDATES[:2], most_members=1, tol=1e-4)
