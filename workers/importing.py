@@ -27,6 +27,7 @@ from workers.job_context import JobContext
 
 # arrays-<attempt>, and its name while it is written; an append's has its job's id before the attempt
 _NO_NUMBER = re.compile("'.*' is not a number$", re.DOTALL)
+_COMMA = re.compile(r"'[+-]?[0-9.]*,[0-9]+' is not a number")
 _OF_IMPORT = re.compile(r"\.?arrays-\d+(\.|$)")
 
 
@@ -101,9 +102,12 @@ def not_readable(store: Files, folder: str, error: FormatError) -> InvalidInput:
     store.save_bytes(f"{folder}/{ERROR_REPORT}", report.getvalue().encode())
     items = [Item(fault.detail, row=fault.row, column=fault.column) for fault in error.errors]
     shown = f"; the first {len(items)} are listed, the others in the report" if error.n_errors > len(items) else ""
+    hint = ""
     # who uploads texts as numbers has a fault in every row, none of which says what to do
-    texts = any(fault.column is not None and _NO_NUMBER.match(fault.detail) for fault in error.errors)
-    hint = "; columns of texts or categories are declared, or told by infer_columns" if texts else ""
+    if any(fault.column is not None and _NO_NUMBER.match(fault.detail) for fault in error.errors):
+        hint = "; columns of texts or categories are declared, or told by infer_columns"
+        if any(_COMMA.match(fault.detail) for fault in error.errors):
+            hint += ", and numbers with commas by decimal=comma"
     return InvalidInput(f"the file has {counted(error.n_errors, 'error')}{shown}{hint}", items)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 Stemmer = Literal[
     "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german", "greek",
@@ -36,22 +36,9 @@ def stop_language(name: str) -> str | None:
     return code if code in STOP_LANGUAGES else None
 
 
-def _stop_language(name: str) -> str:
-    code = "auto" if name == "auto" else stop_language(name)
-    if code is None:
-        known = ", ".join(f"{code} ({name})" for code, name in STOP_LANGUAGES.items())
-        raise ValueError(f"no list of stop words has that name: give words as a list, or auto, or one of {known}")
-    return code
-
-
 _Word = Annotated[str, Field(min_length=1, max_length=100)]
 StopWords = Annotated[
-    Annotated[
-        str,
-        AfterValidator(_stop_language),
-        Field(json_schema_extra={"enum": ["auto", *STOP_LANGUAGES, *_BY_NAME]}),
-        Tag("language"),
-    ]
+    Annotated[str, Field(json_schema_extra={"enum": ["auto", *STOP_LANGUAGES, *_BY_NAME]}), Tag("language")]
     | Annotated[tuple[_Word, ...], Field(max_length=10_000), Tag("words")],
     Discriminator(lambda given: "language" if isinstance(given, str) else "words"),
 ]
@@ -103,6 +90,17 @@ class TextRecipe(BaseModel):
     bm25_b: float = Field(default=0.75, ge=0, le=1, description="How much the length of a text lowers its counts.")
     sublinear_tf: bool = Field(default=True, description="1 + log(count) in place of the count; of tfidf alone.")
     lowercase: bool = Field(default=True, description="Capital letters are taken as small ones.")
+
+    @field_validator("stop_words")
+    @classmethod
+    def _of_language(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if not isinstance(given, str) or given == "auto":
+            return given
+        code = stop_language(given)
+        if code is None:
+            known = ", ".join(f"{code} ({name})" for code, name in STOP_LANGUAGES.items())
+            raise ValueError(f"no list of stop words has that name: give words as a list, or auto, or one of {known}")
+        return code
 
     @field_validator("char_ngrams")
     @classmethod

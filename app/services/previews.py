@@ -47,10 +47,11 @@ def preview(session: Session, ref: str, request: PreviewRequest) -> FeaturePrevi
     if not _places.acquire(blocking=False):
         raise Unavailable("Other rows are previewed just now; come again in a few seconds.")
     try:
-        if request.text.stop_words == "auto":
+        corpus = corpus_of(session, ref)
+        if corpus.texts is not None and request.text.stop_words == "auto":
             recipe = with_language(request.text, statistics(session, ref))
             request = request.model_copy(update={"text": recipe})
-        return _preview(corpus_of(session, ref), request)
+        return _preview(corpus, request)
     finally:
         _places.release()
 

@@ -135,7 +135,9 @@ def _run(arguments: list[str], seconds: float, check: Callable[[], None]) -> Non
 
 def _refusing_all_but(own: Iterable[str]) -> Callable[[str, tuple[Any, ...]], None]:
     """What refuses, as an audit hook, to ask networks, or files beside ``own`` and Python's, which a file may name."""
-    read = tuple(os.path.realpath(path) for path in (*own, *sys.path, sys.prefix, sys.base_prefix))
+    # an editable installation is found by a finder, and not on the path
+    code = (str(Path(__file__).parents[3] / package) for package in ("app", "solvers"))
+    read = tuple(os.path.realpath(path) for path in (*own, *code, *sys.path, sys.prefix, sys.base_prefix))
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request"):

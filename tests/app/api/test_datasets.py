@@ -176,6 +176,11 @@ def test_all_faulty_rows_are_in_the_report(client: TestClient) -> None:
     problem(client.get("/api/v1/datasets/right/errors"), 404, "not_found")
 
 
+def test_who_leaves_decimal_commas_unsaid_is_told_how_to_say_so(client: TestClient) -> None:
+    told = upload(client, "wrong", b"label;x\na;1,5\nb;-1.200,5\n", "csv")["error"]["detail"]
+    assert told.endswith(", and numbers with commas by decimal=comma")
+
+
 def test_rows_for_validation_are_neither_trained_on_nor_tested_on(client: TestClient) -> None:
     rows = b"a,1,train\nb,2,train\n" * 4 + b"a,1,test\nb,2,validation\nc,3,validation\n"
     dataset = upload(client, "parts", b"label,x,split\n" + rows, "csv")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -188,12 +189,18 @@ def test_who_would_wait_behind_several_others_is_told_to_come_again(
     assert client.post(URL, params={"name": "v", "format": "paths"}, content=b"a.b\n").status_code == 201
 
 
-def test_no_network_and_no_other_file_is_asked_while_a_file_is_read(tmp_path: Path) -> None:
+def test_no_network_and_no_other_file_is_asked_while_a_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = tmp_path / "own"
     own.mkdir()
     refuse = apart._refusing_all_but([str(own)])
     for event, arguments in (("open", (str(own / "a"), "r", 0)), ("open", (json.__file__, "r", 0)), ("exec", ("x",))):
         refuse(event, arguments)
+    monkeypatch.setattr(
+        sys, "path", [each for each in sys.path if not Path(apart.__file__).is_relative_to(each or ".")]
+    )
+    apart._refusing_all_but([])("open", (apart.__file__, "r", 0))  # as where a finder finds an editable installation
     with pytest.raises(PermissionError, match="asks nothing of a network"):
         refuse("socket.getaddrinfo", ("example.org", 80))
     for path in ("/etc/hostname", str(own / ".." / "admin.key")):

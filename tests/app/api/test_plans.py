@@ -90,6 +90,6 @@ def test_a_recipe_with_lists_of_words_and_languages_is_taken(client: TestClient)
     assert client.post(PLAN, json=body).status_code == 200
     for unknown in ("klingon", "auto"):
         body["text"] = {"stop_words": unknown}
-        assert problem(client.post(PLAN, json=body), 422)["errors"][0]["pointer"].startswith("/text/stop_words")
+        assert problem(client.post(PLAN, json=body), 422)["errors"][0]["pointer"] == "/text/stop_words"
     body["text"] = {"stop_words": ["the", 3]}
     assert problem(client.post(PLAN, json=body), 422)["errors"][0]["pointer"].startswith("/text/stop_words")
