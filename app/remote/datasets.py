@@ -32,6 +32,7 @@ FORMATS: dict[str, DatasetFormat] = {
 }
 _VERSIONS = TypeAdapter(list[DatasetVersion])
 COMPRESSED = (".gz", ".zst", ".xz")
+_LONGEST_LINE = 1 << 20
 
 
 class Dataset(DatasetBody):
@@ -231,8 +232,12 @@ class Datasets:
 
 
 def format_of(path: Path) -> DatasetFormat | None:
-    """The format that a file's ending tells."""
-    return FORMATS.get(path.with_name(plain_name(path)).suffix.lower())
+    """The format that a file's ending tells; None where its content is to tell, as Annif's corpora end in .tsv, too."""
+    found = FORMATS.get(path.with_name(plain_name(path)).suffix.lower())
+    if found == "tsv":
+        with path.open("rb") as file:
+            return None if b"\t<" in file.readline(_LONGEST_LINE) else found
+    return found
 
 
 def plain_name(path: Path) -> str:

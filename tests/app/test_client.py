@@ -155,6 +155,19 @@ def test_the_ending_tells_the_format_or_leaves_it_to_the_service(
     assert canned.asked[0].query == {"name": "papers", "text_columns": "title", "quotes": "false", **reported}
 
 
+@pytest.mark.parametrize(
+    ("content", "format"), [(b"a text\t<http://example.org/a>\n", {}), (b"text\tlabel\na\t<b>\n", {"format": "tsv"})]
+)
+def test_the_content_tells_annifs_corpora_from_other_tables(
+    canned: Canned, tmp_path: Path, content: bytes, format: dict[str, str]
+) -> None:
+    (tmp_path / "corpus.tsv").write_bytes(content)
+    canned.answer("POST /datasets/papers/rows", JOB, 202)
+    with Polymargin() as client:
+        client.datasets.append("papers", tmp_path / "corpus.tsv")
+    assert canned.asked[0].query == format
+
+
 def test_the_report_of_faulty_rows_is_given_as_it_comes(canned: Canned) -> None:
     canned.answer("GET /datasets/papers/errors", b"line,column,fault\r\n")
     with Polymargin() as client:
