@@ -117,4 +117,20 @@ def test_a_kernel_machine_cannot_be_explained(models: TestClient) -> None:
     assert "compares whole rows" in said
     for model, can in (("letters", True), ("kernels", False)):
         text = models.get(f"/playground?model={model}").text
+        assert ("compares whole rows" in text) == (not can)
         assert ('type="checkbox" checked' in text, 'type="checkbox" disabled' in text) == (can, not can)
+
+
+def test_every_label_of_a_predicted_set_is_explained(models: TestClient) -> None:
+    pairs = [("red", "green"), ("green", "blue"), ("red", "blue")] * 8
+    lines = [f'{{"text": "{a} {b} {a}", "label": ["{a}", "{b}"]}}' for a, b in pairs]
+    upload(models, "pairs", "\n".join(lines).encode(), "jsonl")
+    assert train(models, "pairs", "pairs", solver="hm3")["state"] == "succeeded"
+    answer = ask(models, "pairs", {"text": "red blue red"}, explain=5)
+    assert {node["label"] for node in answer["subtree"]} == {"red", "blue"}
+    for step, node in zip(answer["explanation"], answer["subtree"], strict=True):
+        assert (step["label"], step["rival"]) == (node["label"], None)
+        assert step["lead"] == pytest.approx(node["margin"], abs=1e-5)
+        assert step["lifted_by"][0]["feature"] == node["label"]
+        parts = [term["part"] for term in (*step["lifted_by"], *step["lowered_by"])]
+        assert sum(parts) + step["intercept"] + step["rest"] == pytest.approx(step["lead"])
