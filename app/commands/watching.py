@@ -10,6 +10,9 @@ from app.remote.errors import JobFailedError
 from app.remote.jobs import Job
 from app.schemas.jobs import Job as JobBody
 
+# counted from 0 in the steps, and from 1 for people
+_COUNTED = ("trial", "member")
+
 
 def watch(job: Job, out: Console) -> Job:
     """Draw the job's progress until it ends.
@@ -44,10 +47,15 @@ def finish(job: Job) -> Job:
 
 
 def _step(step: dict[str, Any]) -> str:
-    setting = f"{step['setting']}: " if step.get("setting") else ""
+    """Of a method that tries others, what is tried and what comes first of it: all would not fit into a line."""
+    setting, measures = step.get("setting"), step.get("measures", {})
+    told = {name: value + 1 if name in _COUNTED else value for name, value in measures.items()}
+    if setting:
+        first = "".join(f", {name.replace('_', ' ')} {number(value)}" for name, value in list(told.items())[:2])
+        return f"{setting}: epoch {step['epoch']}{first}"
     gap = number(step["gap"]) or "not measured"
-    more = "".join(f", {name.replace('_', ' ')} {number(value)}" for name, value in step.get("measures", {}).items())
-    return f"{setting}epoch {step['epoch']}, gap {gap}{more}"
+    more = "".join(f", {name.replace('_', ' ')} {number(value)}" for name, value in told.items())
+    return f"epoch {step['epoch']}, gap {gap}{more}"
 
 
 def _state(job: JobBody) -> dict[str, Any]:
