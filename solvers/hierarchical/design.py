@@ -24,7 +24,8 @@ class Design:
     absolute : bool
         Whether the regulariser has the bars, as in Zhou et al. 2011, equation 5.
     each_level : bool
-        Whether every level of an example has a loss of its own.
+        Whether every level of an example has a loss of its own. K must be the identity then: one flat machine at every
+        inner node.
     all_rival : bool
         Whether a label has all other nodes as rivals, scaled by their distance, in place of its path's siblings.
     candidates : int32 array, optional

@@ -25,7 +25,7 @@ from solvers.core.problem import Problem
 from solvers.hierarchical import epochs
 from solvers.hierarchical.design import Design
 from solvers.hierarchical.epochs import Epoch
-from solvers.hierarchical.hinges import steps, sums
+from solvers.hierarchical.hinges import path_steps, sibling_steps, steps, sums
 from solvers.hierarchical.hinges.run import HingeRun, pool_of
 from solvers.hierarchical.hinges.steps import VISITED, Progress, Visits
 from solvers.hierarchical.hinges.sums import Sums
@@ -215,9 +215,17 @@ class HingeAscent:
         while epoch.position < stop:
             run.pool = coefficients.with_room(run.pool, max(ROOM, 2 * room))
             visits = Visits(epoch.order, epoch.position, stop, all_pairs)
-            epoch.position = steps.visit(self.rows, self.tree, self.hinges, run.B, visits, run.R, run.pool, progress)
+            epoch.position = self._visit(run, visits, progress)
         run.products = None
         return float(work[n - 1])
+
+    def _visit(self, run: "HingeRun", visits: Visits, progress: Progress) -> int:
+        given = self.rows, self.tree, self.hinges
+        if self.design.each_level:
+            return int(sibling_steps.visit(*given, visits, run.R, run.pool, progress))
+        if self.design.all_rival:
+            return int(path_steps.visit(*given, visits, run.R, run.pool, progress))
+        return int(steps.visit(*given, run.B, visits, run.R, run.pool, progress))
 
     def _sums(self, run: "HingeRun", gaps: Floats, terms: Floats) -> Sums:
         found: Sums = sums.certify(self.rows, self.tree, self.hinges, run.B, run.R, run.pool, gaps, terms)

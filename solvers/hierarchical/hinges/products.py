@@ -58,26 +58,27 @@ def _with_all(rows: Any, i: Any, R: Any, out: Any) -> Any:
     return sparse
 
 
-def with_range(rows: Any, i: int, R: Any, low: int, high: int, out: Any) -> None:
-    """out[low:high] = the products of row i with these nodes."""
+def with_range(rows: Any, i: int, R: Any, low: int, high: int, first: int, out: Any) -> None:
+    """out[j - first] = the product of row i with node j, from ``low`` on and before ``high``."""
     raise NotImplementedError("called from compiled code alone")
 
 
 @overload(with_range, inline="always")
-def _with_range(rows: Any, i: Any, R: Any, low: Any, high: Any, out: Any) -> Any:
-    def dense(rows: Any, i: Any, R: Any, low: Any, high: Any, out: Any) -> Any:
+def _with_range(rows: Any, i: Any, R: Any, low: Any, high: Any, first: Any, out: Any) -> Any:
+    def dense(rows: Any, i: Any, R: Any, low: Any, high: Any, first: Any, out: Any) -> Any:
         data = rows.data
         for j in range(low, high):
-            out[j] = dot(R, j, data, i)
+            out[j - first] = dot(R, j, data, i)
 
-    def sparse(rows: Any, i: Any, R: Any, low: Any, high: Any, out: Any) -> Any:
+    def sparse(rows: Any, i: Any, R: Any, low: Any, high: Any, first: Any, out: Any) -> Any:
         indptr, indices, data, _ = rows
-        for j in range(low, high):
-            out[j] = 0.0
+        begin = low - first
+        for j in range(high - low):
+            out[begin + j] = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             x, r = data[p], R[indices[p]]
             for j in range(high - low):
-                out[low + j] += x * r[low + j]
+                out[begin + j] += x * r[low + j]
 
     return dense if _is_dense(rows) else sparse
 

@@ -34,9 +34,9 @@ class Hinges(NamedTuple):
 class Scores(NamedTuple):
     """What is known of one hinge after :func:`find_rivals`; written afresh for every hinge.
 
-    ``products`` are R' x, ``scores`` W' x of the nodes that matter. ``rivals`` are up to ``most`` of each level, or of
-    all nodes, the worst first, with their ``violations``. :func:`score_pairs` gathers the products of the nodes
-    ``needed``, in ``sums``; ``low`` and ``high`` bound the nodes of a level below each node of the label's path.
+    ``products`` are R' x, ``scores`` W' x of the nodes that matter. ``rivals`` are up to ``most`` of each level, the
+    worst first, with their ``violations``. :func:`score_pairs` gathers the products of the nodes ``needed``, in
+    ``sums``.
     """
 
     products: Array
@@ -47,8 +47,6 @@ class Scores(NamedTuple):
     needed: Ints32
     is_needed: Bools
     sums: Floats
-    low: Ints32
-    high: Ints32
 
 
 @njit(inline="always")
@@ -57,8 +55,7 @@ def blank_scores(tree: TreeArrays, R: Floats, width: int, most: int) -> Scores:
     m, depth = tree.parent.shape[0], tree.level[tree.parent.shape[0] - 1]
     return Scores(
         np.zeros(width, R.dtype), np.zeros(m), np.empty(most * depth, np.int32), np.empty(most * depth), most,
-        np.empty(m, np.int32), np.zeros(m, np.bool_), np.empty(m), np.empty(depth + 1, np.int32),
-        np.empty(depth + 1, np.int32),
+        np.empty(m, np.int32), np.zeros(m, np.bool_), np.empty(m),
     )  # fmt: skip
 
 
@@ -66,7 +63,7 @@ def blank_scores(tree: TreeArrays, R: Floats, width: int, most: int) -> Scores:
 def find_rivals(
     rows: Any, tree: TreeArrays, hinges: Hinges, B: Floats, b: int, R: Floats, narrow: bool, s: Scores
 ) -> int:
-    """Score hinge b with R, and find its worst rivals: how many there are.
+    """Score hinge b, whose rivals are siblings, with R, and find the worst of each level: how many there are.
 
     ``narrow`` takes the products with the groups of siblings along the path alone, else with all nodes.
     """
@@ -76,7 +73,7 @@ def find_rivals(
     else:
         with_all(rows, i, R, s.products)
     y = hinges.node[b]
-    found: int = _worst_of_all(tree, y, s) if hinges.all_rival else _worst_siblings(tree, B, y, hinges.first[b], s)
+    found: int = _worst_siblings(tree, B, y, hinges.first[b], s)
     return found
 
 
@@ -109,8 +106,6 @@ def score_pairs(
 @njit(inline="always")
 def is_narrow(tree: TreeArrays, hinges: Hinges, b: int, width: int) -> bool:
     """Whether the groups along the path of hinge b are so small a part of R that reading them alone is faster."""
-    if hinges.all_rival:
-        return False
     parent, nodes, first_child, spread = tree.parent, tree.path_nodes, tree.first_child, 0
     begin, end = tree.path_start[hinges.node[b]], tree.path_start[hinges.node[b] + 1]
     for t in range(begin, end):
@@ -131,7 +126,7 @@ def _score_groups(rows: Any, tree: TreeArrays, hinges: Hinges, b: int, R: Floats
         if t < first or high - low == 1:
             # its own group has no pair here, but what is below needs the node itself
             low, high = node, node + 1
-        with_range(rows, i, R, low, high, products)
+        with_range(rows, i, R, low, high, 0, products)
 
 
 @njit(inline="always")
@@ -153,7 +148,7 @@ def _worst_siblings(tree: TreeArrays, B: Floats, y: int, first: int, s: Scores) 
             total += B[q + t] * r[j]
             z[j] = total
             if j != i and total > lowest:
-                found = _insert(total, j, head, found, stop, rivals, violations)
+                found = insert(total, j, head, found, stop, rivals, violations)
                 if found == stop:
                     lowest = violations[found - 1]
         for at in range(head, found):
@@ -162,46 +157,7 @@ def _worst_siblings(tree: TreeArrays, B: Floats, y: int, first: int, s: Scores) 
 
 
 @njit(inline="always")
-def _worst_of_all(tree: TreeArrays, y: int, s: Scores) -> int:
-    """The scores of all nodes, summed down the paths, and the worst rivals of the label y.
-
-    A scale is that of the rival's level and of how much of its path is the label's. The nodes of a level stand in a
-    row, and so do those below each node of the label's path: between these ends the scale stays, and scores alone are
-    compared.
-    """
-    parent, level, nodes, first_child = tree.parent, tree.level, tree.path_nodes, tree.first_child
-    r, z, rivals, violations, most, low, high = s.products, s.scores, s.rivals, s.violations, s.most, s.low, s.high
-    m, begin, n, found, lowest = parent.shape[0], tree.path_start[y], level[y], 0, -np.inf
-    for j in range(first_child[1]):
-        z[j] = r[j]
-    for j in range(first_child[1], m):
-        z[j] = r[j] + z[parent[j]]
-    own = z[y]
-    low[0], high[0] = first_child[0], first_child[1]
-    for l in range(1, level[m - 1] + 1):
-        if l <= n:
-            low[l], high[l] = nodes[begin + l - 1], nodes[begin + l - 1] + 1
-        deepest = min(l, n)
-        for q in range(deepest + 1):
-            scale = 0.5 * (n + l - 2 * q)
-            for side in range(2 if q < deepest else 1):
-                # what shares q nodes with the path stands on both sides of what shares more
-                lo = high[q + 1] if side else low[q]
-                hi = high[q] if side or q == deepest else low[q + 1]
-                least = lowest / scale - 1.0 + own if scale > 0.0 else np.inf
-                for j in range(lo, hi):
-                    if z[j] > least:
-                        found = _insert(scale * (1.0 - own + z[j]), j, 0, found, most, rivals, violations)
-                        if found == most:
-                            lowest = violations[found - 1]
-                            least = lowest / scale - 1.0 + own
-        for q in range(deepest + 1):
-            low[q], high[q] = first_child[low[q] + 1], first_child[high[q] + 1]
-    return found
-
-
-@njit(inline="always")
-def _insert(v: float, j: int, head: int, found: int, stop: int, rivals: Ints32, violations: Floats) -> int:
+def insert(v: float, j: int, head: int, found: int, stop: int, rivals: Ints32, violations: Floats) -> int:
     """Put rival j in its place among those from ``head`` on, which fall; the last goes if there are ``stop``."""
     at = min(found, stop - 1)
     while at > head and violations[at - 1] < v:

@@ -19,7 +19,7 @@ from solvers.numerics.array_types import Bools, Bytes, Floats, Floats32, Ints32
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.copies import copy
 
-# rivals that join a hinge's pairs at a visit, in all or of every level
+# rivals that join a hinge's pairs at a visit, over all levels
 CANDIDATES = 3
 INNER_STEPS = 100
 SMALL = 16
@@ -224,7 +224,7 @@ def visit(
     """Ascend on the hinges of ``visits``; returns where it stopped, before their end when out of room."""
     m, width, all_pairs = tree.parent.shape[0], n_products(rows, R), visits.all_pairs
     order, unchanged, gains, visited = visits.order, progress.unchanged, progress.gains, progress.visited[0]
-    most = CANDIDATES if hinges.all_rival else max(1, CANDIDATES // tree.level[m - 1])
+    most = max(1, CANDIDATES // tree.level[m - 1])
     s = blank_scores(tree, R, width, most)
     p = Pairs(
         np.empty(m + 1, np.int32), np.empty(m + 1, np.int32),

@@ -5,8 +5,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from solvers.hierarchical.hinges.products import add, n_products
-from solvers.hierarchical.hinges.rivals import Hinges, blank_scores, find_rivals, is_narrow, pair
+from solvers.hierarchical.hinges.path_rivals import add_up, best_by_distance
+from solvers.hierarchical.hinges.products import add, n_products, with_all
+from solvers.hierarchical.hinges.rivals import (
+    Hinges,
+    blank_scores,
+    find_rivals,
+    is_narrow,
+    pair,
+)
 from solvers.labels.tree_paths import TreeArrays
 from solvers.numerics.array_types import Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
@@ -32,7 +39,8 @@ def certify(
     """
     width = n_products(rows, R)
     s = blank_scores(tree, R, width, 1)
-    lines, shared = np.empty(2 * tree.level[tree.level.shape[0] - 1] + 1), np.empty(tree.level.shape[0], np.int32)
+    depth = tree.level[tree.level.shape[0] - 1]
+    best, low, high = np.empty(2 * depth + 1), np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int32)
     start, nodes, level = tree.path_start, tree.path_nodes, tree.level
     scores, violations, classes, values = s.scores, s.violations, pool.classes, pool.values
     losses, linear, violation = 0.0, 0.0, 0.0
@@ -40,11 +48,19 @@ def certify(
         gaps[b] = 0.0
         if rows.squares[hinges.row[b]] == 0.0:
             continue
-        found = find_rivals(rows, tree, hinges, B, b, R, is_narrow(tree, hinges, b, width), s)
         worst, product, total, lowest = 0.0, 0.0, 0.0, np.inf
         y = hinges.node[b]
-        for t in range(found):
-            worst = max(worst, violations[t])
+        if hinges.all_rival:
+            with_all(rows, hinges.row[b], R, s.products)
+            add_up(tree.parent, tree.first_child, s.products, scores)
+            best_by_distance(level, start, nodes, tree.first_child, y, scores, low, high, best)
+            for q in range(1, best.shape[0]):
+                best[q] -= scores[y]
+                worst = max(worst, 0.5 * q * (1.0 + best[q]))
+        else:
+            found = find_rivals(rows, tree, hinges, B, b, R, is_narrow(tree, hinges, b, width), s)
+            for t in range(found):
+                worst = max(worst, violations[t])
         for p in range(pool.start[b], pool.start[b] + pool.length[b]):
             i, scale = pair(level, start, nodes, y, hinges.all_rival, classes[p])
             g = scale * (1.0 - scores[i] + scores[classes[p]])
@@ -57,7 +73,7 @@ def certify(
         losses += hinges.bound[b] * worst
         if worst > 0.0:
             if hinges.all_rival:
-                _note_largest(tree, y, hinges.bound[b], scores, shared, lines, terms)
+                _note_largest(hinges.bound[b], best, terms)
             else:
                 note(1.0, worst - 1.0, hinges.bound[b], terms)
         gaps[b] = hinges.bound[b] * worst - product
@@ -75,22 +91,13 @@ def _share_paths(tree: TreeArrays, y: int, shared: Ints32) -> None:
 
 
 @njit(inline="always")
-def _note_largest(
-    tree: TreeArrays, y: int, bound: float, scores: Floats, shared: Ints32, pulls: Floats, terms: Floats
-) -> None:
+def _note_largest(bound: float, pulls: Floats, terms: Floats) -> None:
     """Note a loss whose pairs have scales of their own: ``max_j scale_j (1 + t (z_j - z_y))``, for t from 1 on.
 
-    Of the pairs with one scale the one with the largest score alone matters. The largest of lines is convex, so the
-    one that holds at a point gives way to steeper ones alone.
+    Of the pairs with one scale the one with the largest score alone matters, by which the pulls are known. The largest
+    of lines is convex, so the one that holds at a point gives way to steeper ones alone.
     """
-    last, n = terms.shape[1] - 1, tree.level[y]
-    level = tree.level
-    for q in range(pulls.shape[0]):
-        pulls[q] = -np.inf
-    _share_paths(tree, y, shared)
-    for j in range(level.shape[0]):
-        q = n + level[j] - 2 * shared[j]
-        pulls[q] = max(pulls[q], scores[j] - scores[y])
+    last = terms.shape[1] - 1
     at = ONE
     while at <= last:
         # the line that is the largest at this point and, where several are, the steepest
@@ -119,15 +126,17 @@ def _note_largest(
 def losses_at_zero(tree: TreeArrays, hinges: Hinges) -> Floats:
     """The loss of every hinge whose scores all vanish: its largest scale, 0 where it has no pair."""
     out = np.zeros(hinges.row.shape[0])
-    shared = np.zeros(tree.parent.shape[0], np.int32)
+    shared, known = np.zeros(tree.parent.shape[0], np.int32), np.full(tree.parent.shape[0], -1.0)
     for b in range(out.shape[0]):
         y = hinges.node[b]
         n = tree.level[y]
         if hinges.all_rival:
             # furthest is a deepest node below another child of the root, or the deepest with the least in common
-            _share_paths(tree, y, shared)
-            for j in range(shared.shape[0]):
-                out[b] = max(out[b], 0.5 * (n + tree.level[j] - 2 * shared[j]))
+            if known[y] < 0.0:
+                _share_paths(tree, y, shared)
+                for j in range(shared.shape[0]):
+                    known[y] = max(known[y], 0.5 * (n + tree.level[j] - 2 * shared[j]))
+            out[b] = known[y]
         else:
             for t in range(hinges.first[b], n):
                 above = tree.parent[tree.path_nodes[tree.path_start[y] + t]]

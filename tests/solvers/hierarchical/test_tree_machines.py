@@ -10,8 +10,11 @@ from solvers.core.base import ParamsError
 from solvers.core.memory import TooLargeError
 from solvers.core.problem import Problem, ProblemError
 from solvers.hierarchical.drivers.dual_averaging import DualAveraging
+from solvers.hierarchical.hinges.ascent import HingeAscent
+from solvers.hierarchical.hinges.steps import VISITED, Progress, Visits
 from solvers.labels import coupling, tree_factor
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
+from solvers.numerics import scaling_search
 from solvers.registry import SOLVERS, parse_params
 
 everywhere = pytest.mark.parametrize("name", TREES)
@@ -307,3 +310,25 @@ def test_slices_do_not_change_what_is_learnt(monkeypatch):
     steps = list(made.steps(problem))
     assert len(steps) > 2 * whole.epoch
     assert (steps[-1].primal, steps[-1].dual) == (whole.primal, whole.dual)
+
+
+@pytest.mark.parametrize("name", ["hierarchical_multiclass", "tree_loss", "transfer"])
+def test_visits_raise_the_dual_by_what_they_report_or_more(name):
+    problem = with_tree(small(n=30, d=8))
+    driver = HingeAscent(machine(name).design(problem), problem, 1.0, 1e-6)
+    run, order = driver._begin(), np.flatnonzero(driver.filled).astype(np.int32)
+    before = 0.0
+    for all_pairs in (True, False, True, False):
+        progress = Progress(run.epoch.unchanged, run.gains, np.zeros(1, VISITED))
+        assert driver._visit(run, Visits(order, 0, len(order), all_pairs), progress) == len(order)
+        found = driver._sums(run, np.zeros(len(driver.filled)), scaling_search.blank())
+        value = found.linear - 0.5 * driver._square(run)
+        gain = progress.visited["gain"][0]
+        assert gain > 0.0
+        if name == "hierarchical_multiclass":
+            # its steps count what they would gain without bounds
+            assert value - before >= gain * (1 - 1e-9)
+        else:
+            assert value - before == pytest.approx(gain, rel=1e-9)
+        assert run.gains[order].sum() == pytest.approx(gain, rel=1e-5)
+        before = value
