@@ -40,7 +40,7 @@ def visit(
     found_rivals, found_violations = np.empty(CANDIDATES, np.int32), np.empty(CANDIDATES)
     rival, common = np.empty(m + 1, np.int32), np.empty(m + 1, np.int32)
     alpha, before, scale, g = np.empty(m + 1), np.empty(m + 1), np.empty(m + 1), np.empty(m + 1)
-    H, has_column = np.empty((SMALL, SMALL)), np.zeros(m + 1, np.bool_)
+    H = np.empty((SMALL, SMALL))
     for at in range(begin, end):
         if used[0] + m > listed.shape[0]:
             return at
@@ -67,7 +67,7 @@ def visit(
             with_some(rows, i, R, touched, n, sums, r)
             _add_up_paths(path_start, nodes, rival, w, y, r, z)
         w = _with_new(found, found_rivals, found_violations, w, rival, alpha)
-        worst, product, lowest = _open(level, path_start, nodes, y, z, C, w, rival, common, scale, alpha, before, g)
+        worst, product, lowest = _open(level, path_start, nodes, y, z, C, w, rival, common, scale, alpha, g)
         if found > 0:
             worst = max(worst, found_violations[0])
         apart = worst - lowest if lowest < np.inf else worst
@@ -82,7 +82,9 @@ def visit(
             continue
         if w > H.shape[0]:
             H = np.empty((2 * w, 2 * w))
-        gain = _ascend(w, K, level[y], path_start, nodes, rival, common, scale, alpha, g, 1e-2 * apart, H, has_column)
+        for q in range(w):
+            before[q] = alpha[q]
+        gain = _ascend(w, K, level[y], path_start, nodes, rival, common, scale, alpha, g, 1e-2 * apart, H)
         gains[h] = gain
         visited.gain += gain
         n = _changes(path_start, nodes, y, w, rival, common, scale, alpha, before, touched, is_touched, by_node)
@@ -128,7 +130,7 @@ def _with_new(n_found: int, found: Ints32, violations: Floats, w: int, rival: In
 @njit(inline="always")
 def _open(
     level: Ints32, start: Ints, nodes: Ints32, y: int, z: Floats, C: float, w: int, rival: Ints32, common: Ints32,
-    scale: Floats, alpha: Floats, before: Floats, g: Floats
+    scale: Floats, alpha: Floats, g: Floats
 ) -> tuple[float, float, float]:  # fmt: skip
     """What the pairs of y with w rivals share, their scales and violations g, and the slack behind them.
 
@@ -142,7 +144,6 @@ def _open(
             shared += 1
         common[q], scale[q] = shared, 0.5 * (level[y] + level[j] - 2 * shared)
         g[q] = scale[q] * (1.0 - z[y] + z[j])
-        before[q] = alpha[q]
         worst = max(worst, g[q])
         total += alpha[q]
         product += alpha[q] * g[q]
@@ -175,7 +176,7 @@ def _needed(start: Ints, nodes: Ints32, rival: Ints32, w: int, y: int, needed: I
 @njit(cache=True, nogil=True)
 def _ascend(
     w: int, K: float, depth: int, start: Ints, nodes: Ints32, rival: Ints32, common: Ints32, scale: Floats,
-    alpha: Floats, g: Floats, goal: float, H: Floats, has_column: Bools
+    alpha: Floats, g: Floats, goal: float, H: Floats
 ) -> float:  # fmt: skip
     """Steps from the pair with the least violation to that with the largest, until those are ``goal`` apart.
 
@@ -183,7 +184,8 @@ def _ascend(
     """
     gain = 0.0
     for q in range(w):
-        has_column[q] = False
+        # no row yet
+        H[q, q] = -1.0
     for _ in range(INNER_STEPS + 10 * w):
         up, down, high, low = w, w, 0.0, 0.0 if alpha[w] > 0.0 else np.inf
         for q in range(w):
@@ -194,8 +196,7 @@ def _ascend(
         if high - low <= max(goal, 1e-15) or up == down:
             break
         for l in (up, down):
-            if l < w and not has_column[l]:
-                has_column[l] = True
+            if l < w and H[l, l] < 0.0:
                 for q in range(w):
                     both = max(common[q], common[l])
                     if common[q] == common[l]:
