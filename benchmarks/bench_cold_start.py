@@ -19,7 +19,7 @@ from benchmarks.results import write
 
 SAMPLES, FEATURES, CLASSES = 60, 20, 4
 EPOCHS = 30
-COLD_AIM, WARM_AIM = 15.0, 0.5
+COLD_AIM, WARM_AIM = 8.0, 0.5
 TIMEOUT = 300
 # what an algorithm cannot do without
 NEEDED: dict[str, dict[str, Any]] = {"newton": {"loss": "squared_hinge"}}

@@ -1,3 +1,4 @@
-from solvers.compile_cache import install
+from solvers.compilation import cache, linked_code
 
-install()
+cache.install()
+linked_code.install()

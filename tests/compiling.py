@@ -14,6 +14,8 @@ from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
+from solvers.compilation import linked_code  # which says how functions are compiled
+
 _compile = Dispatcher.compile
 
 
@@ -26,7 +28,7 @@ def _compile_in_child(self: Any, signature: Any) -> Any:
     if isinstance(self._cache, FunctionCache):
         # the lock keeps other threads out of the compiler while the process is copied
         with global_compiler_lock:
-            if not _is_kept(self, signature):
+            if not linked_code.is_compiling() and not _is_kept(self, signature):
                 self.typingctx.refresh()
                 self.targetctx.refresh()
                 _run_in_child(self, signature)

@@ -17,7 +17,7 @@ from typing import Any
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
 from solvers.numerics.array_types import Ints
 
@@ -191,8 +191,11 @@ def _share(work_queue: Ints, task: int, arrays: int, n: int) -> None:
         raise RuntimeError("a piece of a shared loop has failed")
 
 
+@njit(inline="always")
 def parallel_for(work_queue: Ints, function: Any, n: int, arrays: tuple[Any, ...]) -> None:
-    """Call ``function(piece, *arrays)`` in compiled code for every piece < n; all who serve the work queue help.
+    """Call ``function(piece, *arrays)`` for every piece < n; all who serve the work queue help.
+
+    It becomes part of its caller: as a function of its own it would take as long to compile as all that a piece calls.
 
     Parameters
     ----------
@@ -208,15 +211,7 @@ def parallel_for(work_queue: Ints, function: Any, n: int, arrays: tuple[Any, ...
     RuntimeError
         The function has raised.
     """
-    raise NotImplementedError("only compiled code can share its loops")
-
-
-@overload(parallel_for, jit_options={"nogil": True})
-def _parallel_for(work_queue: Any, function: Any, n: Any, arrays: Any) -> Any:
-    def run(work_queue: Any, function: Any, n: Any, arrays: Any) -> None:
-        _share(work_queue, _address_of_task(function, arrays), _address_of_arrays(arrays), n)
-
-    return run
+    _share(work_queue, _address_of_task(function, arrays), _address_of_arrays(arrays), n)
 
 
 @njit(cache=True, nogil=True)

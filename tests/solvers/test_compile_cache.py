@@ -13,7 +13,7 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 
 import solvers
-from solvers import compile_cache
+from solvers.compilation import cache as compile_cache
 from solvers.linear.steps import joint
 
 INNER = "from numba import njit\n\n\n@njit(cache=True)\ndef f(x):\n    return x + {}\n"
@@ -36,8 +36,8 @@ def package(tmp_path: Path) -> Path:
     """A package of its own, with this one's cache and a function that calls another file's."""
     root = tmp_path / "solvers"
     root.mkdir()
-    for name in ("__init__.py", "compile_cache.py"):
-        shutil.copy(Path(solvers.__file__).parent / name, root)
+    shutil.copy(Path(solvers.__file__).parent / "__init__.py", root)
+    shutil.copytree(Path(solvers.__file__).parent / "compilation", root / "compilation")
     (root / "inner.py").write_text(INNER.format(1))
     (root / "outer.py").write_text(OUTER)
     (root / "other.py").write_text("")

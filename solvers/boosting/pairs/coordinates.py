@@ -242,18 +242,21 @@ def sweep(
     pieces = -(-n // length)
     sums = np.zeros((pieces, 2))
     moved, step, first = -1, 0.0, 0
-    while first < len(classes):
-        c, last = classes[first], run_end(classes, first)
-        single = last == first + 1
-        if moved >= 0 and (not single or mu.since_sum[classes[moved]] > LONG or mu.since_merge[classes[moved]] > FAR):
-            parallel_for(work_queue, _move_and_sum, pieces, (length, responses, classes, moved, step, -1, mu, sums))
-            _renew(classes[moved], mu)
-            moved = -1
-        if not single:
-            first += _sweep_class(responses[first:last], c, weights[first:last], rule, mu, u)
+    while first < len(classes) or moved >= 0:
+        last = run_end(classes, first) if first < len(classes) else first
+        asked = first if last == first + 1 else -1
+        if moved >= 0 and (mu.since_sum[classes[moved]] > LONG or mu.since_merge[classes[moved]] > FAR):
+            asked = -1
+        if moved >= 0 or asked >= 0:
+            parallel_for(work_queue, _move_and_sum, pieces, (length, responses, classes, moved, step, asked, mu, sums))
+        if asked < 0:
+            if moved >= 0:
+                _renew(classes[moved], mu)
+                moved = -1
+            if last > first + 1:
+                first += _sweep_class(responses[first:last], classes[first], weights[first:last], rule, mu, u)
             continue
-        parallel_for(work_queue, _move_and_sum, pieces, (length, responses, classes, moved, step, first, mu, sums))
-        plus, minus = 0.0, 0.0
+        c, plus, minus = classes[first], 0.0, 0.0
         for piece in range(pieces):
             plus += sums[piece, 0]
             minus += sums[piece, 1]
@@ -263,9 +266,6 @@ def sweep(
             moved, weights[first] = first, weight
             _count_step(c, step, mu)
         first = last
-    if moved >= 0:
-        parallel_for(work_queue, _move_and_sum, pieces, (length, responses, classes, moved, step, -1, mu, sums))
-        _renew(classes[moved], mu)
 
 
 @njit(cache=True, nogil=True)

@@ -58,9 +58,9 @@ def _sum_tile(piece: int, length: int, y: Ints32, F: Floats, mu: PairWeights, su
     begin, end = piece * length, min((piece + 1) * length, len(r))
     n = end - begin
     # of classes before the true one and of those behind it: one that is before it wins if it scores as much
-    own, before, behind = np.empty(n), np.full(n, -np.inf), np.full(n, -np.inf)
+    own, before, behind = np.empty(n), np.empty(n), np.empty(n)
     for i in range(n):
-        own[i] = F[y[begin + i], begin + i]
+        own[i], before[i], behind[i] = F[y[begin + i], begin + i], -np.inf, -np.inf
     for c in range(F.shape[0]):
         f, g = F[c], e[c]
         s, t = within(begin, end, mu.starts, c)
@@ -75,8 +75,8 @@ def _sum_tile(piece: int, length: int, y: Ints32, F: Floats, mu: PairWeights, su
     n_wrong[piece] = total
 
 
-@njit(cache=True, nogil=True)
-def sum_classes(work_queue: Ints, y: Ints32, F: Floats, mu: PairWeights, sums: Floats) -> int:
+@njit(inline="always")
+def _sum_classes(work_queue: Ints, y: Ints32, F: Floats, mu: PairWeights, sums: Floats) -> int:
     """Sums over the rows for all classes: of mu_ic, of mu_ic log(mu_ic / omega_i), and of |u_ic|; shape (n_classes, 3).
 
     ``u_ic = S_i`` in the rows of class c, ``-mu_ic`` elsewhere. Returns how many of the rows are wrong.
@@ -85,10 +85,16 @@ def sum_classes(work_queue: Ints, y: Ints32, F: Floats, mu: PairWeights, sums: F
     pieces = n_tiles(n)
     parts, n_wrong = np.empty((pieces, F.shape[0], 3)), np.empty(pieces, np.int64)
     parallel_for(work_queue, _sum_tile, pieces, (piece_length(n, TILE), y, F, mu, parts, n_wrong))
-    sums[:] = 0.0
+    # element by element: sums of whole arrays take longer to compile
+    for c in range(F.shape[0]):
+        for k in range(3):
+            sums[c, k] = 0.0
+            for piece in range(pieces):
+                sums[c, k] += parts[piece, c, k]
+    wrong = 0
     for piece in range(pieces):
-        sums += parts[piece]
-    return int(n_wrong.sum())
+        wrong += n_wrong[piece]
+    return wrong
 
 
 @njit(cache=True, nogil=True)
@@ -119,8 +125,8 @@ def _load_tile(piece: int, length: int, mu: PairWeights, scales: Floats, U: Arra
         interleave(q[:lanes], begin, end - begin, U[block : block + 1])
 
 
-@njit(cache=True, nogil=True)
-def load(work_queue: Ints, mu: PairWeights, scales: Floats, U: Array, totals: Array) -> None:
+@njit(inline="always")
+def _load(work_queue: Ints, mu: PairWeights, scales: Floats, U: Array, totals: Array) -> None:
     """``u_ic scales[c]``, rounded, to lane c of U; ``totals`` become the lanes' sums."""
     n = len(mu.r)
     pieces = n_tiles(n)
@@ -144,10 +150,10 @@ def measure(
     Returns the sums of mu and of mu log(mu / omega), and how many rows are wrong.
     """
     sums = np.empty((F.shape[0], 3))
-    n_wrong = sum_classes(work_queue, y, F, mu, sums)
+    n_wrong = _sum_classes(work_queue, y, F, mu, sums)
     mass = entropy = 0.0
     for c in range(len(sums)):
         mass, entropy, channels.masses[c] = mass + sums[c, 0], entropy + sums[c, 1], sums[c, 2]
     choose_scales(channels.masses, len(mu.r), top, channels.scales, channels.slack)
-    load(work_queue, mu, channels.scales, channels.U, channels.totals)
+    _load(work_queue, mu, channels.scales, channels.U, channels.totals)
     return mass, entropy, n_wrong

@@ -61,7 +61,7 @@ def _count_values(column: Floats, zeros: int, distinct: Floats, counts: Ints) ->
     return _count_value(0.0, zeros, m, distinct, counts) if zeros > 0 else m
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _count_value(v: float, times: int, m: int, distinct: Floats, counts: Ints) -> int:
     if m > 0 and distinct[m - 1] == v:
         counts[m - 1] += times
@@ -110,7 +110,7 @@ def between(low: float, high: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def bin_of(v: float, thresholds: Floats, begin: int, end: int) -> int:
+def bin_of(v: float, thresholds: Array, begin: int, end: int) -> int:
     """How many of the ascending ``thresholds[begin:end]`` are below v."""
     low, high = begin, end
     while low < high:

@@ -110,11 +110,11 @@ class Bins:
         codes = np.empty(len(entries.data), dtype)
         bin_codes.encode_sparse(indptr, entries.data, first[n_dense:], thresholds, codes)
         zeros = np.arange(len(features) - n_dense + 1, dtype=np.int64)
-        zero = np.empty(len(features) - n_dense, np.int32)
+        zero = np.empty(len(features) - n_dense, dtype)
         bin_codes.encode_sparse(zeros, np.zeros(len(zero)), first[n_dense:], thresholds, zero)
         return cls(
             n, features, (n_cuts + 1).astype(np.int32), first, thresholds, dense, indptr,
-            entries.indices.astype(np.int32), codes, zero,
+            entries.indices.astype(np.int32), codes, zero.astype(np.int32),
         )  # fmt: skip
 
     @cached_property

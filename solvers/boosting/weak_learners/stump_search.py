@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from solvers.boosting.simd import LANES, add_vector, scan_bins
-from solvers.boosting.weak_learners.bin_codes import BinArrays
+from solvers.boosting.weak_learners.bin_codes import BinArrays, bin_of
 from solvers.numerics.array_types import Array, Floats, Ints, Ints8, Ints32
 from solvers.numerics.parallel_for import MOST_PIECES, parallel_for
 
@@ -109,7 +109,8 @@ def histograms(bins: BinArrays, f: int, many: int, U: Array, total: Array, strid
             add_vector(H, np.int64(codes[p]) * LANES, U, np.int64(rows[p]) * LANES)
         # the rows without an entry are in the bin of zero: what the others lack of the total
         held = H[stride : stride + LANES]
-        held[:] = 0
+        for lane in range(LANES):
+            held[lane] = 0
         for b in range(bins.n_bins[f]):
             add_vector(H, stride, H, np.int64(b) * LANES)
         zero = np.int64(bins.zero[f - n_dense]) * LANES
@@ -132,11 +133,14 @@ def _search_part(
     n_dense, n_blocks = bins.dense.shape[0], U.shape[0]
     group, part = piece // n_parts, piece % n_parts
     begin, end = edges[group], edges[group + 1]
-    stride = LANES * bins.n_bins[begin:end].max()
-    H = scratch(4 * stride, U)
     # fields are read once: in an inner loop each reading would count the references to the array
     pointers, last, lanes, values = queries.pointers, queries.bins, queries.lanes, queries.values
     n_bins, first = bins.n_bins, bins.first
+    most = 0
+    for f in range(begin, end):
+        most = max(most, n_bins[f])
+    stride = LANES * most
+    H = scratch(4 * stride, U)
     for block in range(part * n_blocks // n_parts, (part + 1) * n_blocks // n_parts):
         total = totals[block]
         size, where, value = best.size[group, block], best.where[group, block], best.value[group, block]
@@ -221,9 +225,10 @@ def _worth(h: Array, total: Array, real: bool, left: Floats) -> float:
 @njit(cache=True, nogil=True)
 def predict(bins: BinArrays, learners: Ints, out: Ints8) -> None:
     """out[j, i] = what stump ``learners[j]`` says of row i."""
+    first = bins.first
     for j in range(len(learners)):
-        f = np.searchsorted(bins.first, learners[j], side="right") - 1 if learners[j] >= 0 else -1
-        predict_one(bins, f, learners[j] - bins.first[f] if f >= 0 else 0, out[j])
+        f = bin_of(learners[j] + 1, first, 0, len(first)) - 1 if learners[j] >= 0 else -1
+        predict_one(bins, f, learners[j] - first[f] if f >= 0 else 0, out[j])
 
 
 @njit(cache=True, nogil=True)

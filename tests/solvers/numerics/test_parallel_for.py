@@ -98,11 +98,6 @@ def test_helpers_without_work_leave_by_themselves():
     assert work_queue[shared_loops.SERVING] == 0
 
 
-def test_interpreted_code_cannot_share_its_loops():
-    with pytest.raises(NotImplementedError, match="compiled"):
-        parallel_for(np.zeros(shared_loops.QUEUE_LENGTH, np.int64), _fail, 1, (np.zeros(1, np.int64),))
-
-
 def test_a_thread_pool_serves_loops_and_calls_by_turns():
     spent = np.full(3, 1000)
     with ThreadPool(3) as thread_pool:

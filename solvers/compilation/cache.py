@@ -2,8 +2,9 @@
 
 Compiled functions inline those of other files. Numba knows a compiled function by the contents of its own file alone,
 so that after a change elsewhere the old code would still be run, and a type that is gone would break the reading of the
-index. Here the digest is of the file and of all files of this package that it imports, directly or not: whatever may be
-in the compiled code is in the digest, and a change of any other file leaves the compiled code in use.
+index. Here the digest is of the file and of all files of this package that it imports, directly or not, and of the one
+that says how functions are compiled (``linked_code.py``): whatever may be in the compiled code is in the digest, and a
+change of any other file leaves the compiled code in use.
 
 Several processes compile at a time, and numba lets two of them give one file to two signatures of a function: the index
 then names one and the file has the other, which is called with arrays of other types. Here one saves at a time.
@@ -38,8 +39,8 @@ def imported_files(path: Path, root: Path) -> frozenset[Path]:
 
 @cache
 def digest(path: Path, root: Path) -> str:
-    """SHA-256 over the contents of a file and of all files of its package that it imports, directly or not."""
-    closure, new = {path}, {path}
+    """SHA-256 over a file, all files of its package that it imports, and the one that says how they are compiled."""
+    closure, new = {path, root / "compilation" / "linked_code.py"}, {path}
     while new:
         new = {file for each in new for file in imported_files(each, root)} - closure
         closure |= new
@@ -52,7 +53,7 @@ def digest(path: Path, root: Path) -> str:
 class ImportedFilesLocator(_CacheLocator):  # type: ignore[misc]
     """Numba's place for the compiled functions of one file of this package; for all other files it has none."""
 
-    root = Path(__file__).resolve().parent
+    root = Path(__file__).resolve().parents[1]
 
     def __init__(self, function: Any, file: str) -> None:
         path = Path(file).resolve()
