@@ -5,17 +5,27 @@ function that another one calls all this goes unused: the caller links its optim
 of that again. Here a function that is compiled because another one calls it gets its LLVM code alone, which callers
 link as before, so that their machine code is the same. That is what the cache keeps of it, too. If Python calls it
 later, it is compiled anew, with all.
+
+This is so for the functions of this package, and for what these call; those of other programs in the process are
+compiled as ever. It takes the place of functions of numba's own, so it is only done with a version of numba that is
+known to have them.
 """
 
+import os
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
+import numba
 from numba.core import compiler, sigutils
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 from numba.core.dispatcher import Dispatcher
+
+KNOWN_NUMBA = "0.68."
+_OWN = str(Path(__file__).parents[1]) + os.sep
 
 
 class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -31,7 +41,9 @@ class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 def install() -> None:
-    """Let numba compile so from now on, in this process."""
+    """Let numba compile so from now on, in this process; nothing is done with an unknown version of numba."""
+    if not numba.__version__.startswith(KNOWN_NUMBA):
+        return
     compiler.compile_extra = _compile_function
     dispatcher: Any = Dispatcher
     dispatcher.compile = _compile
@@ -69,8 +81,11 @@ def _compile(self: Any, sig: Any) -> Any:
     global _depth
     with global_compiler_lock:
         args = tuple(sigutils.normalize_signature(sig)[0])
-        if _depth == 0 and _is_linked(self.overloads.get(args)):
-            del self.overloads[args]
+        if _depth == 0:
+            if _is_linked(self.overloads.get(args)):
+                del self.overloads[args]
+            if not self.py_func.__code__.co_filename.startswith(_OWN):
+                return _plain_compile(self, sig)
         _depth += 1
         try:
             return _plain_compile(self, sig)

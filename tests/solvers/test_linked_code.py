@@ -5,10 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from numba import njit
 
+from solvers.compilation import linked_code
 from solvers.compilation.linked_code import LinkedLibrary
 
 TWO_FILES = """from numba import njit
@@ -39,9 +41,16 @@ except ValueError as error:
 """
 
 
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The functions of this file are taken for the package's own."""
+    monkeypatch.setattr(linked_code, "_OWN", str(Path(__file__).parent))
+
+
 def run(folder: Path, code: str) -> str:
     """What a process of its own prints, with the functions of a folder and a cache that is kept there."""
-    begin = f"import sys; sys.path.insert(0, {str(folder)!r}); import solvers; from functions import *"
+    own = f"from solvers.compilation import linked_code; linked_code._OWN = {str(folder)!r}"
+    begin = f"import sys; sys.path.insert(0, {str(folder)!r}); {own}; from functions import *"
     hits = "hits = lambda function: sum(function.stats.cache_hits.values())"
     done = subprocess.run(
         [sys.executable, "-c", "\n".join([begin, hits, code])], cwd=Path(__file__).parents[2],
@@ -72,6 +81,7 @@ def library(function, number=0):
     return list(function.overloads.values())[number].library
 
 
+@pytest.mark.usefixtures("own")
 def test_a_function_that_compiled_code_calls_has_no_machine_code():
     inner, outer = made()
     assert outer(1.0) == 15.0
@@ -82,6 +92,7 @@ def test_a_function_that_compiled_code_calls_has_no_machine_code():
         assert "wrapper" not in " ".join(function.name for function in called.get_defined_functions())
 
 
+@pytest.mark.usefixtures("own")
 def test_it_is_compiled_anew_when_python_calls_it():
     inner, outer = made()
     assert outer(1.0) == 15.0
@@ -94,12 +105,24 @@ def test_it_is_compiled_anew_when_python_calls_it():
     assert outer(2) == 21.0
 
 
+@pytest.mark.usefixtures("own")
 def test_one_that_python_has_called_before_is_linked_as_it_is():
     inner, outer = made()
     assert inner(1.0) == 6.0
     before = library(inner)
     assert outer(1.0) == 15.0
     assert library(inner) is before
+
+
+def test_functions_of_others_are_compiled_as_ever():
+    inner, outer = made()
+    assert outer(1.0) == 15.0
+    assert not any(isinstance(each.library, LinkedLibrary) for each in inner.overloads.values())
+
+
+def test_the_installed_numba_is_known():
+    assert numba.__version__.startswith(linked_code.KNOWN_NUMBA)
+    assert linked_code.Dispatcher.compile is not linked_code._plain_compile
 
 
 @pytest.mark.slow
