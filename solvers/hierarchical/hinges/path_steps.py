@@ -14,11 +14,11 @@ from numba import njit
 
 from solvers.hierarchical.hinges.path_rivals import add_up, worst_of_all
 from solvers.hierarchical.hinges.products import add, n_products, with_all, with_some
-from solvers.hierarchical.hinges.rivals import Hinges
-from solvers.hierarchical.hinges.steps import CANDIDATES, INNER_STEPS, SMALL, Progress, Visits
+from solvers.hierarchical.hinges.rivals import Hinges, on_paths
+from solvers.hierarchical.hinges.steps import CANDIDATES, INNER_STEPS, SMALL, Progress, Visits, furthest_apart, keep
 from solvers.labels.tree_paths import TreeArrays
 from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints32
-from solvers.numerics.coefficients import Coefficients
+from solvers.numerics.coefficients import Coefficients, put
 
 
 @njit(cache=True, nogil=True)
@@ -30,8 +30,7 @@ def visit(
     unchanged, gains, visited = progress.unchanged, progress.gains, progress.visited[0]
     hinge_rows, hinge_nodes, bounds, squares = hinges.row, hinges.node, hinges.bound, rows.squares
     parent, first_child, level, path_start, nodes = tree
-    pool_start, length, capacity = pool.start, pool.length, pool.capacity
-    listed, values, used = pool.classes, pool.values, pool.used
+    pool_start, length, listed, values, used = pool.start, pool.length, pool.classes, pool.values, pool.used
     m = parent.shape[0]
     depth = level[m - 1]
     r, z, sums = np.zeros(n_products(rows, R), R.dtype), np.zeros(m), np.empty(m)
@@ -45,14 +44,8 @@ def visit(
         if used[0] + m > listed.shape[0]:
             return at
         h = order[at]
-        i, y, C, K, first, w = (
-            hinge_rows[h],
-            hinge_nodes[h],
-            bounds[h],
-            squares[hinge_rows[h]],
-            pool_start[h],
-            length[h],
-        )
+        i, y, C, first, w = hinge_rows[h], hinge_nodes[h], bounds[h], pool_start[h], length[h]
+        K = squares[i]
         for q in range(w):
             rival[q], alpha[q] = listed[first + q], values[first + q]
         found = 0
@@ -63,7 +56,7 @@ def visit(
                 level, path_start, nodes, first_child, y, z, CANDIDATES, low, high, found_rivals, found_violations
             )
         else:
-            n = _needed(path_start, nodes, rival, w, y, touched, is_touched)
+            n = on_paths(path_start, nodes, y, rival, 0, w, touched, is_touched)
             with_some(rows, i, R, touched, n, sums, r)
             _add_up_paths(path_start, nodes, rival, w, y, r, z)
         w = _with_new(found, found_rivals, found_violations, w, rival, alpha)
@@ -89,17 +82,12 @@ def visit(
         visited.gain += gain
         n = _changes(path_start, nodes, y, w, rival, common, scale, alpha, before, touched, is_touched, by_node)
         add(rows, i, touched, n, by_node, R)
-        kept, changed = _keep(C, w, rival, alpha, before)
+        kept, changed = keep(C, w, rival, alpha, before)
         if changed:
             unchanged[h] = 0
         elif all_pairs:
             unchanged[h] = min(unchanged[h], 254) + 1
-        if kept > capacity[h]:
-            pool_start[h], capacity[h] = used[0], kept
-            used[0] += kept
-        first, length[h] = pool_start[h], kept
-        for q in range(kept):
-            listed[first + q], values[first + q] = rival[q], alpha[q]
+        put(pool, h, rival, alpha, kept)
     return end
 
 
@@ -156,23 +144,6 @@ def _open(
     return worst, product, lowest
 
 
-@njit(inline="always")
-def _needed(start: Ints, nodes: Ints32, rival: Ints32, w: int, y: int, needed: Ints32, is_needed: Bools) -> int:
-    """The nodes on the paths of y and of w rivals, each once: how many."""
-    n = 0
-    for q in range(w + 1):
-        j = rival[q] if q < w else y
-        p = start[j + 1] - 1
-        while p >= start[j] and not is_needed[nodes[p]]:
-            needed[n] = nodes[p]
-            is_needed[nodes[p]] = True
-            n += 1
-            p -= 1
-    for t in range(n):
-        is_needed[needed[t]] = False
-    return n
-
-
 @njit(cache=True, nogil=True)
 def _ascend(
     w: int, K: float, depth: int, start: Ints, nodes: Ints32, rival: Ints32, common: Ints32, scale: Floats,
@@ -187,12 +158,7 @@ def _ascend(
         # no row yet
         H[q, q] = -1.0
     for _ in range(INNER_STEPS + 10 * w):
-        up, down, high, low = w, w, 0.0, 0.0 if alpha[w] > 0.0 else np.inf
-        for q in range(w):
-            if g[q] > high:
-                up, high = q, g[q]
-            if alpha[q] > 0.0 and g[q] < low:
-                down, low = q, g[q]
+        up, down, high, low = furthest_apart(w, alpha, g)
         if high - low <= max(goal, 1e-15) or up == down:
             break
         for l in (up, down):
@@ -248,15 +214,3 @@ def _changes(
     for t in range(n):
         is_touched[touched[t]] = False
     return n
-
-
-@njit(inline="always")
-def _keep(C: float, w: int, rival: Ints32, alpha: Floats, before: Floats) -> tuple[int, bool]:
-    """Move the rivals that have a dual variable to the front: how many; and whether any has changed."""
-    kept, changed = 0, False
-    for q in range(w):
-        changed |= abs(alpha[q] - before[q]) > 1e-12 * C
-        if alpha[q] > 0.0:
-            rival[kept], alpha[kept] = rival[q], alpha[q]
-            kept += 1
-    return kept, changed

@@ -85,9 +85,26 @@ def score_pairs(
     start, nodes, level, classes = tree.path_start, tree.path_nodes, tree.level, pool.classes
     products, scores, needed, is_needed = s.products, s.scores, s.needed, s.is_needed
     i, y = hinges.row[b], hinges.node[b]
-    first, last, n = pool.start[b], pool.start[b] + pool.length[b], 0
+    first, last = pool.start[b], pool.start[b] + pool.length[b]
+    n = on_paths(start, nodes, y, classes, first, last, needed, is_needed)
+    with_some(rows, i, R, needed, n, s.sums, products)
+    for t in range(level[y]):
+        scores[nodes[start[y] + t]] = weight(start, nodes, B, products, nodes[start[y] + t])
+    for at in range(first, last):
+        scores[classes[at]] = weight(start, nodes, B, products, classes[at])
+
+
+@njit(inline="always")
+def on_paths(
+    start: Ints, nodes: Ints32, y: int, rivals: Ints32, first: int, last: int, needed: Ints32, is_needed: Bools
+) -> int:
+    """The nodes on the paths of y and of ``rivals[first:last]``, each once in ``needed``: how many.
+
+    ``is_needed`` is False of every node, before and after.
+    """
+    n = 0
     for at in range(first - 1, last):
-        j = classes[at] if at >= first else y
+        j = rivals[at] if at >= first else y
         p = start[j + 1] - 1
         while p >= start[j] and not is_needed[nodes[p]]:
             needed[n] = nodes[p]
@@ -96,11 +113,7 @@ def score_pairs(
             p -= 1
     for t in range(n):
         is_needed[needed[t]] = False
-    with_some(rows, i, R, needed, n, s.sums, products)
-    for t in range(level[y]):
-        scores[nodes[start[y] + t]] = weight(start, nodes, B, products, nodes[start[y] + t])
-    for at in range(first, last):
-        scores[classes[at]] = weight(start, nodes, B, products, classes[at])
+    return n
 
 
 @njit(inline="always")

@@ -135,6 +135,21 @@ def _curvatures(tree: TreeArrays, B: Floats, square: float, w: int, p: Pairs, H:
 
 
 @njit(inline="always")
+def furthest_apart(w: int, alpha: Floats, g: Floats) -> tuple[int, int, float, float]:
+    """Of w pairs, and the slack behind them, with violations g: the largest, and the least that can fall.
+
+    Returns both pairs, then both violations; that of the slack is 0.
+    """
+    up, down, high, low = w, w, 0.0, 0.0 if alpha[w] > 0.0 else np.inf
+    for q in range(w):
+        if g[q] > high:
+            up, high = q, g[q]
+        if alpha[q] > 0.0 and g[q] < low:
+            down, low = q, g[q]
+    return up, down, high, low
+
+
+@njit(inline="always")
 def _ascend(w: int, p: Pairs, H: Floats, goal: float) -> float:
     """Steps from the pair with the least violation to that with the largest, until those are ``goal`` apart.
 
@@ -142,12 +157,7 @@ def _ascend(w: int, p: Pairs, H: Floats, goal: float) -> float:
     """
     alpha, g, gain = p.alpha, p.violation, 0.0
     for _ in range(INNER_STEPS + 10 * w):
-        up, down, high, low = w, w, 0.0, 0.0 if alpha[w] > 0.0 else np.inf
-        for q in range(w):
-            if g[q] > high:
-                up, high = q, g[q]
-            if alpha[q] > 0.0 and g[q] < low:
-                down, low = q, g[q]
+        up, down, high, low = furthest_apart(w, alpha, g)
         if high - low <= max(goal, 1e-15) or up == down:
             break
         curve, room = H[up, up] + H[down, down] - 2.0 * H[up, down], alpha[down]
@@ -197,17 +207,15 @@ def _node_changes(tree: TreeArrays, B: Floats, w: int, p: Pairs, change: Change)
 
 
 @njit(inline="always")
-def _store(pool: Coefficients, b: int, bound: float, w: int, p: Pairs) -> bool:
-    """Keep the pairs of hinge b that have a dual variable; whether any has changed."""
-    rival, alpha, before = p.rival, p.alpha, p.before
+def keep(bound: float, w: int, rival: Ints32, alpha: Floats, before: Floats) -> tuple[int, bool]:
+    """Move the rivals that have a dual variable to the front: how many; and whether any has changed."""
     kept, changed = 0, False
     for q in range(w):
         changed |= abs(alpha[q] - before[q]) > 1e-12 * bound
         if alpha[q] > 0.0:
             rival[kept], alpha[kept] = rival[q], alpha[q]
             kept += 1
-    put(pool, b, rival, alpha, kept)
-    return changed
+    return kept, changed
 
 
 @njit(cache=True, nogil=True)
@@ -267,7 +275,9 @@ def visit(
         gains[b] = gain
         visited.gain += gain
         n_moved = _node_changes(tree, B, w, p, change)
-        if _store(pool, b, bound, w, p):
+        kept, changed = keep(bound, w, p.rival, p.alpha, p.before)
+        put(pool, b, p.rival, p.alpha, kept)
+        if changed:
             unchanged[b] = 0
         elif all_pairs:
             unchanged[b] = min(unchanged[b], 254) + 1

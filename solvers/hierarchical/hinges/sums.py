@@ -7,13 +7,7 @@ from numba import njit
 
 from solvers.hierarchical.hinges.path_rivals import add_up, best_by_distance
 from solvers.hierarchical.hinges.products import add, n_products, with_all
-from solvers.hierarchical.hinges.rivals import (
-    Hinges,
-    blank_scores,
-    find_rivals,
-    is_narrow,
-    pair,
-)
+from solvers.hierarchical.hinges.rivals import Hinges, blank_scores, find_rivals, is_narrow, pair
 from solvers.labels.tree_paths import TreeArrays
 from solvers.numerics.array_types import Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
