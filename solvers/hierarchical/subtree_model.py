@@ -17,66 +17,33 @@ from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 Rule = Literal["best_set", "path"]
 
 
-class SubtreeModel(Model):
-    """Margins of all nodes of a label tree; the predicted set is where they are positive.
+class ClosedSetModel(Model):
+    """Names the nodes of a label tree whose margins are positive; margins never rise on the way down.
 
-    Margins never rise on the way down, so that the set is closed: it holds a node's parent with the node.
-
-    Parameters
-    ----------
-    tree : Taxonomy
-        Its nodes are the model's classes.
-    parts : Model
-        Scores the nodes, each for itself; its classes are those of the tree.
-    rule : {"best_set", "path"}
-        ``best_set`` takes the closed set with the largest sum of scores (Rousu et al. 2005, section 4), found by
-        dynamic programming; the margin of a node is by how much the best set with it is worth more than the best one
-        without it. ``path`` goes down as long as scores are positive; the margin is the least score on the path.
+    The set is closed so: it holds a node's parent with the node. The model's classes are the nodes.
     """
 
-    kind = "subtree"
     names_sets = True
     tree: Taxonomy
 
-    def __init__(self, tree: Taxonomy, parts: Model, rule: Rule) -> None:
-        self.classes = tree.names
-        self.n_features = parts.n_features
-        self.tree = tree
-        self.parts = parts
-        self.rule = rule
-        self.unexplained = parts.unexplained
-
-    def scores(self, X: sp.csr_matrix) -> AnyFloats:
-        """Margins of the nodes: float64 array, shape (n_samples, n_nodes)."""
-        return self._margins(self.parts.scores(X))
-
-    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
-        return np.asarray(self._margins(self.parts.score_one(indices, values)[None])[0])
-
-    def _margins(self, scores: AnyFloats) -> Floats:
-        margins = np.array(scores, np.float64, order="C")
-        decide = subtrees.best_set if self.rule == "best_set" else subtrees.least_on_path
-        decide(self.tree.parent, margins)
-        return margins
-
-    def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> Ints:
-        """The node of the largest margin, shape (n_samples,), always a child of the root; see :meth:`predict_sets`."""
-        return super().predict(X, chunk_bytes)
+    def margins(self, scores: AnyFloats) -> AnyFloats:
+        """What is positive for the nodes of the set, from what :meth:`scores` gives; both (n_samples, n_nodes)."""
+        return scores
 
     def ranking(self, X: sp.csr_matrix) -> Ranking:
-        margins = self.scores(X)
-        return Ranking(margins, sets=sp.csr_matrix(margins > 0))
+        scores = self.scores(X)
+        return Ranking(scores, sets=sp.csr_matrix(self.margins(scores) > 0))
 
     def predict_sets(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> sp.csr_matrix:
         """The predicted sets: csr_matrix of bool, shape (n_samples, n_nodes); made ``chunk_bytes`` bytes at a time."""
         rows = max(1, chunk_bytes // (16 * len(self.classes)))
         begins = range(0, max(1, X.shape[0]), rows)
-        parts = [sp.csr_matrix(self.scores(X[begin : begin + rows]) > 0) for begin in begins]
+        parts = [sp.csr_matrix(self.margins(self.scores(X[begin : begin + rows])) > 0) for begin in begins]
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
     def subtree(self, indices: Ints32, values: Floats) -> tuple[Ints, AnyFloats]:
         """The predicted set of one sparse example, parents before children, and the margin of every node in it."""
-        margins = self.score_one(indices, values)
+        margins = self.margins(self.score_one(indices, values)[None])[0]
         nodes = np.flatnonzero(margins > 0)
         return nodes, margins[nodes]
 
@@ -96,6 +63,53 @@ class SubtreeModel(Model):
         nodes, _ = self.subtree(indices, values)
         return [(node, None) for node in nodes.tolist() or [best]]
 
+    def path(self, node: int) -> list[str]:
+        """The names from a child of the root down to a node, itself the last."""
+        return [self.classes[i] for i in self.tree.path(node).tolist()]
+
+
+class SubtreeModel(ClosedSetModel):
+    """Scores are the margins.
+
+    Parameters
+    ----------
+    tree : Taxonomy
+        Its nodes are the model's classes.
+    parts : Model
+        Scores the nodes, each for itself; its classes are those of the tree.
+    rule : {"best_set", "path"}
+        ``best_set`` takes the closed set with the largest sum of scores (Rousu et al. 2005, section 4), found by
+        dynamic programming; the margin of a node is by how much the best set with it is worth more than the best one
+        without it. ``path`` goes down as long as scores are positive; the margin is the least score on the path.
+    """
+
+    kind = "subtree"
+
+    def __init__(self, tree: Taxonomy, parts: Model, rule: Rule) -> None:
+        self.classes = tree.names
+        self.n_features = parts.n_features
+        self.tree = tree
+        self.parts = parts
+        self.rule = rule
+        self.unexplained = parts.unexplained
+
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
+        """Margins of the nodes: float64 array, shape (n_samples, n_nodes)."""
+        return self._decided(self.parts.scores(X))
+
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
+        return np.asarray(self._decided(self.parts.score_one(indices, values)[None])[0])
+
+    def _decided(self, scores: AnyFloats) -> Floats:
+        margins = np.array(scores, np.float64, order="C")
+        decide = subtrees.best_set if self.rule == "best_set" else subtrees.least_on_path
+        decide(self.tree.parent, margins)
+        return margins
+
+    def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> Ints:
+        """The node of the largest margin, shape (n_samples,), always a child of the root; see :meth:`predict_sets`."""
+        return super().predict(X, chunk_bytes)
+
     def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
         """A margin is a sum of scores: by ``path`` of one node's, by ``best_set`` of those that come or go with it."""
         if self.unexplained:
@@ -110,10 +124,6 @@ class SubtreeModel(Model):
                 parts += sign * found.parts
                 intercept += sign * found.intercept
         return Contributions(parts, intercept, additive=False)
-
-    def path(self, node: int) -> list[str]:
-        """The names from a child of the root down to a node, itself the last."""
-        return [self.classes[i] for i in self.tree.path(node).tolist()]
 
     def smaller(self, prune: Prune, half: bool) -> "SubtreeModel":
         return SubtreeModel(self.tree, self.parts.smaller(prune, half), self.rule)

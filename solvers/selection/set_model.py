@@ -6,20 +6,19 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from solvers.core.model import Contributions, Explanation, Model, Prune
+from solvers.core.model import Contributions, Model, Prune
 from solvers.core.stored_models import find_kind
-from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.hierarchical.subtree_model import ClosedSetModel, SubtreeModel
 from solvers.hierarchical.subtrees import nodes_of_least
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.confidence.set_reliability import SetReliability
-from solvers.metrics.ranking import Ranking
-from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints32
 from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.node_calibration import NodeCalibration
 
 
-class SetPoolModel(Model):
+class SetPoolModel(ClosedSetModel):
     """``log-odds(j) = min over the path to j of a (s - m) / dev + b``; the set is where they exceed the threshold.
 
     Log-odds never rise on the way down, so that the set is closed upwards.
@@ -37,8 +36,6 @@ class SetPoolModel(Model):
     """
 
     kind = "set_pool"
-    names_sets = True
-    tree: Taxonomy
 
     def __init__(
         self,
@@ -67,44 +64,9 @@ class SetPoolModel(Model):
         """Of each node for itself that a row has it: shape (n_samples, n_nodes), never rising on the way down."""
         return np.asarray(expit(self.scores(X)))
 
-    def ranking(self, X: sp.csr_matrix) -> Ranking:
-        scores = self.scores(X)
-        return Ranking(scores, sets=sp.csr_matrix(self._margins(scores) > 0))
-
-    def predict_sets(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> sp.csr_matrix:
-        """The predicted sets: csr_matrix of bool, shape (n_samples, n_nodes); made ``chunk_bytes`` bytes at a time."""
-        rows = max(1, chunk_bytes // (16 * len(self.classes)))
-        parts = []
-        for begin in range(0, max(1, X.shape[0]), rows):
-            parts.append(sp.csr_matrix(self._margins(self.scores(X[begin : begin + rows])) > 0))
-        return sp.csr_matrix(sp.vstack(parts, format="csr"))
-
-    def subtree(self, indices: Ints32, values: Floats) -> tuple[Ints, AnyFloats]:
-        """The predicted set of one sparse example, parents before children, and the log-odds of every node in it."""
-        scores = self.score_one(indices, values)
-        nodes = np.flatnonzero(self._margins(scores[None])[0] > 0)
-        return nodes, scores[nodes]
-
-    def _margins(self, scores: AnyFloats) -> Floats:
+    def margins(self, scores: AnyFloats) -> Floats:
+        """Log-odds above thresholds."""
         return self.calibration.margins(np.asarray(scores, np.float64), self.tree.parent)
-
-    def explain(self, indices: Ints32, values: Floats, best: int) -> Explanation:
-        """The predicted set of one sparse example, whatever its best node; margins are log-odds above thresholds."""
-        margins = self._margins(self.score_one(indices, values)[None])[0]
-        nodes = np.flatnonzero(margins > 0)
-        scores = margins[nodes]
-        names, parents = self.classes, self.tree.parent[nodes].tolist()
-        return Explanation(
-            subtree=[
-                (names[node], None if above < 0 else names[above], score)
-                for node, above, score in zip(nodes.tolist(), parents, scores.tolist(), strict=True)
-            ]
-        )
-
-    def contests(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> list[tuple[int, int | None]]:
-        """Every node of the predicted set for itself; where that is empty, the best."""
-        nodes, _ = self.subtree(indices, values)
-        return [(node, None) for node in nodes.tolist() or [best]]
 
     def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
         """Of the scores of the nodes on both paths whose log-odds are the least."""
@@ -121,10 +83,6 @@ class SetPoolModel(Model):
                 parts += sign * factor * found.parts
                 intercept += sign * float(factor * (found.intercept - fitted.mean[node]) + fitted.offset[node])
         return Contributions(parts, intercept, additive=False)
-
-    def path(self, node: int) -> list[str]:
-        """The names from a child of the root down to a node, itself the last."""
-        return [self.classes[i] for i in self.tree.path(node).tolist()]
 
     def smaller(self, prune: Prune, half: bool) -> "SetPoolModel":
         return SetPoolModel(self.tree, self.member.smaller(prune, half), self.calibration, self.set_reliability)
