@@ -231,7 +231,8 @@ def large() -> None:
                 found = forecast(counts, d, n * LARGE["nnz"], LARGE_SHARDS, 4, rates=rates, kind=kind)
                 most = max(share.memory_bytes for share in found.shares)
                 figures = [found.rounds, f"{found.bytes / 1e9:.3g}", f"{most / 1e9:.2f}", f"{found.seconds:.3g}"]
-                taken = f"{rates.batch:g} examples a round, {rates.message:g} bytes" if kind == "scores" else ""
+                taken = f"{rates.batch:g} examples a round, {rates.once:g} and {rates.message:g} bytes"
+                taken = taken if kind == "scores" else ""
                 rows.append([machine, kind, taken, *figures])
     header = ["machine", "exchange", "taken for granted", "rounds", "GB sent", "GB a shard", "s"]
     note = (

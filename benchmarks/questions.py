@@ -92,7 +92,7 @@ PAGES = (
         "shards",
         "What do class shards and threads gain?",
         "One model in several processes: time, epochs, what travels; and threads within one process.",
-        ("bench_shards", "bench_exchange", "bench_threads", "bench_lock_free"),
+        ("bench_shards", "bench_many_shards", "bench_exchange", "bench_threads", "bench_lock_free"),
         (Dots("shards", "Class shards: time in processes of their own: ", "", "way", "wall s", "seconds"),),
     ),
     Page(

@@ -33,7 +33,13 @@ class Assumptions(BaseModel):
     """What the prediction takes for granted."""
 
     batch: Span[float] = Field(description="Rows a round, on average; depends on the data.")
-    message: Span[float] = Field(description="Bytes that each shard sends of a row in an epoch; depends on the data.")
+    once: Span[float] = Field(
+        description="Bytes of a row in an epoch that travel once, however many shards there are; depends on the data."
+    )
+    message: Span[float] = Field(
+        description="Bytes that every further shard adds for a row in an epoch, where it has very many classes; "
+        "depends on the data."
+    )
     products: float = Field(description="Multiply-adds a thread does in a second.")
     bandwidth: float = Field(description="Bytes a second between a shard and Redis.")
     round_trip: float = Field(description="Seconds of a round without its bytes.")

@@ -57,6 +57,7 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
         advice=_advice(request.shards, alone, least, most) if known else None,
         assumptions=Assumptions(
             batch=Span(least=MOST.batch, most=LEAST.batch),
+            once=Span(least=LEAST.once, most=MOST.once),
             message=Span(least=LEAST.message, most=MOST.message),
             products=MOST.products,
             bandwidth=MOST.bandwidth,

@@ -13,14 +13,19 @@ BOUNDS_BYTES = 48
 
 
 class Rates(NamedTuple):
-    """What the prediction takes for granted; the first two depend on the data more than any count tells.
+    """What the prediction takes for granted; the first three depend on the data more than any count tells.
 
     Attributes
     ----------
     batch : float
         Examples a round, mean over the rounds of an epoch, which adapt to the data.
+    once : float
+        Bytes of an example in an epoch that travel once, however many shards there are: of its list.
     message : float
-        Bytes that each shard sends of an example in an epoch.
+        Bytes that every shard but one adds for an example in an epoch, where it has very many classes: of candidates
+        that it cannot rule out by the classes that it knows.
+    certificates : float
+        How many an epoch has, on average.
     products : float
         Multiply-adds of weights that a thread does in a second, float32; half as many in float64.
     bandwidth : float
@@ -30,16 +35,18 @@ class Rates(NamedTuple):
     """
 
     batch: float = 32.0
+    once: float = 200.0
     message: float = 100.0
+    certificates: float = 0.25
     products: float = 3e9
     bandwidth: float = 1.25e8
     round_trip: float = 1e-3
 
 
 # Between them lay all sets measured at C = 1. Examples a round: 6 on letter, 13 to 43 on digits, 80 to 135 on few
-# texts, 220 to 420 on more; batches of 8, the least, make 4.5, as inner passes have batches, too. Bytes: 14 on
-# usps, 40 to 70 on texts, 170 on 5,000 classes.
-LEAST, MOST = Rates(batch=450.0, message=10.0), Rates(batch=4.5, message=400.0)
+# texts, 220 to 420 on more; batches of 8, the least, make 4.5, as inner passes have batches, too. Bytes sent once: 20
+# on usps, 90 to 500 on texts; added by a shard: 3 to 90 on texts, 180 on 900 classes of 4 examples each.
+LEAST, MOST = Rates(batch=450.0, once=10.0, message=2.0), Rates(batch=4.5, once=700.0, message=400.0)
 
 
 class Share(NamedTuple):

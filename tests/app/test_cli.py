@@ -237,7 +237,8 @@ PLAN = {
     "advice": "Shards do not pay.",
     "assumptions": {
         "batch": {"least": 4.5, "most": 450.0},
-        "message": {"least": 15.0, "most": 800.0},
+        "once": {"least": 10.0, "most": 700.0},
+        "message": {"least": 2.0, "most": 400.0},
         "products": 3e9,
         "bandwidth": 1.25e8,
         "round_trip": 0.001,

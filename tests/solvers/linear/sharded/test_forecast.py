@@ -73,12 +73,52 @@ def test_memory_is_that_of_the_arrays_within_a_tenth(dtype):
 
 def test_an_epoch_costs_what_the_rates_say():
     problem = text()
-    rates = Rates(batch=100.0, message=500.0, products=1e6, bandwidth=1e6, round_trip=0.01)
+    rates = Rates(batch=100.0, once=500.0, message=0.0, certificates=0.5, products=1e6, bandwidth=1e6, round_trip=0.01)
     found = forecast(*facts(problem), 2, 4, threads=2, rates=rates)
     assert found.rounds == 33
-    assert found.bytes == 3_000_000
-    assert found.seconds == pytest.approx(problem.X.nnz * 60 / 2e6 + 33 * 0.01 + 6.0)
+    # of both shards two numbers of candidates an example, and of every other epoch two scores and what a search notes
+    assert found.bytes == 500 * 3000 + 2 * (2 * 3000 + (8 * 3000 + 65536) // 2)
+    assert found.seconds == pytest.approx(problem.X.nnz * 60 / 2e6 + 33 * 0.01 + 2e-6 * found.bytes)
     assert forecast(*facts(problem), 2, 8, rates=rates).seconds > found.seconds
+
+
+def test_a_shard_adds_its_candidates_and_at_most_all_its_classes():
+    def added(k, message):
+        counts = np.full(k, 1000 // k)
+        rates = Rates(once=0.0, message=message)
+        two, one = (forecast(counts, 10, 1000, size, 4, rates=rates).bytes for size in (2, 1))
+        nothing = Rates(once=0.0, message=0.0)
+        return (two - one - forecast(counts, 10, 1000, 1, 4, rates=nothing).bytes) / (1000 // k * k)
+
+    assert added(1000, 12.0) == pytest.approx(12.0, rel=1e-2)
+    assert added(10, 12.0) == pytest.approx(6 * 2 * 5 / 7, rel=1e-3)
+    assert added(10, 1e6) == pytest.approx(5 * 6.0, rel=1e-3)
+
+
+def test_bytes_of_many_shards_follow_from_those_of_few_within_a_fifth():
+    problem, epochs = text(n=600, k=60), 2
+    n, facts_of = problem.n_samples, facts(problem)
+    solver = SOLVERS["weston_watkins"](
+        parse_params("weston_watkins", {"max_epochs": epochs, "tol": 1e-9, "dtype": "float32"})
+    )
+    sent, rounds = {}, {}
+    for size in (1, 4, 16):
+        hub = Hub(size)
+
+        def work(rank, hub=hub):
+            for _ in solver.sharded(problem, hub.exchange(rank), kind="scores"):
+                pass
+
+        with ThreadPoolExecutor(size) as pool:
+            list(pool.map(work, range(size)))
+        sent[size], rounds[size] = hub.bytes / epochs, hub.rounds / epochs
+    blank = Rates(batch=n / (rounds[4] - 3), once=0.0, message=0.0, certificates=1 / epochs)
+    rates = blank._replace(once=(sent[1] - forecast(*facts_of, 1, 4, rates=blank).bytes) / n)
+    tried = [rates._replace(message=message) for message in np.geomspace(1.0, 1e4, 500)]
+    rates = min(tried, key=lambda some: abs(forecast(*facts_of, 4, 4, rates=some).bytes - sent[4]))
+    found = forecast(*facts_of, 16, 4, rates=rates)
+    assert found.bytes == pytest.approx(sent[16], rel=0.2)
+    assert found.rounds == pytest.approx(rounds[16], rel=0.2)
 
 
 def dots(n=1500, d=30, k=10):
