@@ -45,8 +45,9 @@ class Rates(NamedTuple):
 
 # Between them lay all sets measured at C = 1. Examples a round: 6 on letter, 13 to 43 on digits, 80 to 135 on few
 # texts, 220 to 420 on more; batches of 8, the least, make 4.5, as inner passes have batches, too. Bytes sent once: 20
-# on usps, 90 to 500 on texts; added by a shard: 3 to 90 on texts, 180 on 900 classes of 4 examples each.
-LEAST, MOST = Rates(batch=450.0, once=10.0, message=2.0), Rates(batch=4.5, once=700.0, message=400.0)
+# on usps, 90 to 490 on texts, 760 on 750 classes of 4 examples each; added by a shard: 3 to 60 on texts, 240 to 350
+# with so few examples a class.
+LEAST, MOST = Rates(batch=450.0, once=10.0, message=2.0), Rates(batch=4.5, once=1000.0, message=600.0)
 
 
 class Share(NamedTuple):
