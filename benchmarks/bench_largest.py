@@ -38,6 +38,7 @@ def generate(shape: Shape, folder: str) -> Row:
     began = time.process_time(), time.perf_counter()
     X, y = text(shape)
     n = int((1 - SHARE_HELD_OUT) * shape.n)
+    Path(folder).mkdir(parents=True, exist_ok=True)
     for name, rows in ((ROWS, slice(n)), (HELD_OUT, slice(n, None))):
         with Path(folder, name).open("wb") as file:
             dump_svmlight_file(X[rows].astype(np.float32), y[rows], file, zero_based=False)
@@ -93,26 +94,25 @@ def main() -> None:
     arguments.add_argument("--peer", help="a Python that has omikuji and libpecos")
     programs = list(largest_peers.TITLES)
     arguments.add_argument("--programs", nargs="*", default=programs, choices=programs)
+    arguments.add_argument("--folder", help="where the files of this scale are kept, or are from an earlier run")
     chosen = arguments.parse_args()
     n, d, k, per_row = LSHTC_2011
     shape = Shape(*(int(chosen.scale * size) for size in (n, d, k)), per_row)
-    with tempfile.TemporaryDirectory() as folder:
-        names = ("rows", "small", "many")
-        folders = [Path(folder, name) for name in names]
-        for one in folders:
-            one.mkdir()
-        rows, *small = map(str, folders)
-        small = small if shape.k > 8192 else small[:1]
-        for one, its in zip(small, (SMALL, MANY_CLASSES), strict=False):
-            apart(generate, its, one)
-        _report(chosen, shape, apart(generate, shape, rows), folders[0], small)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, small = chosen.folder or f"{temporary}/rows", []
+        for name, its in (("small", SMALL), ("many", MANY_CLASSES)):
+            if its is SMALL or shape.k >= its.k:
+                small.append(f"{temporary}/{name}")
+                apart(generate, its, small[-1])
+        there = Path(folder, SHAPE).exists()
+        _report(chosen, shape, [] if there else [apart(generate, shape, folder)], Path(folder), small)
 
 
-def _report(chosen: argparse.Namespace, shape: Shape, generated: Row, folder: Path, small: list[str]) -> None:
+def _report(chosen: argparse.Namespace, shape: Shape, generated: list[Row], folder: Path, small: list[str]) -> None:
     part = f"{chosen.scale:g} of LSHTC-2011's shape"
     about = f"n {shape.n:,}, d {shape.d:,}, k {shape.k:,}, the last tenth of the rows held out; one thread"
     if "process" in chosen.parts:
-        rows = [generated, *apart(work, chosen.machine, str(folder), small, chosen.tol)]
+        rows = [*generated, *apart(work, chosen.machine, str(folder), small, chosen.tol)]
         note = f"{about}; GB are peaks of the process so far, of which generating has its own. Without the service."
         write(f"From a file to answers, {part}: {chosen.machine}", largest_service.HEADER, rows, note)
     for name, shards in (("service", 0), ("shards", SHARDS)):
