@@ -4,6 +4,8 @@ import math
 from collections import deque
 
 _POINTS = 8
+# the share of the most epochs before which these tell nothing: most trainings end long before all of them
+_TELLING = 0.1
 _MOST = 0.99
 
 
@@ -61,6 +63,6 @@ class EtaEstimate:
         return max(0.0, end - seconds)
 
     def _by_epochs(self, epoch: int, seconds: float) -> float | None:
-        if not self._max_epochs or epoch <= 0:
+        if not self._max_epochs or epoch <= 0 or epoch < _TELLING * self._max_epochs:
             return None
         return seconds / epoch * max(0, self._max_epochs - epoch)

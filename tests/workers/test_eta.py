@@ -21,6 +21,12 @@ def test_the_limit_of_epochs_ends_training_too() -> None:
     assert eta == pytest.approx(16.0)
 
 
+def test_the_limit_of_epochs_promises_nothing_while_it_is_far_away() -> None:
+    estimate = EtaEstimate(tol=0.05, max_epochs=1000)
+    assert estimate.step(3, math.nan, 360.0) == (0.0, None)
+    assert estimate.step(100, math.nan, 400.0) == (pytest.approx(0.1), pytest.approx(3600.0))
+
+
 def test_without_a_trend_nothing_is_promised() -> None:
     estimate = EtaEstimate(tol=1e-3, max_epochs=None)
     assert estimate.step(1, math.nan, 1.0) == (0.0, None)
