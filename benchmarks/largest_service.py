@@ -165,7 +165,7 @@ def _serving(home: Path, shards: int) -> Iterator[tuple[Any, int]]:
     from app.client import Polymargin
 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("POLYMARGIN_")}
-    environment |= {"POLYMARGIN_HOME": str(home), "POLYMARGIN_COMPILE_AHEAD": "0"}
+    environment |= {"POLYMARGIN_HOME": str(home), "POLYMARGIN_COMPILE_AHEAD": "0", "POLYMARGIN_WORKER_NICENESS": "0"}
     command = [sys.executable, "-m", "app.cli", "up", "--port", "0", "--shards", str(shards)]
     log = home.with_suffix(".out")
     with log.open("w") as output:
