@@ -84,10 +84,10 @@ class Watch:
 
     def begin(self, name: str, what: str = "") -> None:
         """End the phase before, and begin one."""
-        processor, wall = processor_seconds(self._pid), time.perf_counter()
+        held, processor, wall = own_bytes(self._pid), processor_seconds(self._pid), time.perf_counter()
         with self._lock:
             self._end(processor, wall)
-            self._rows.append({"name": name, "began": (processor, wall), "bytes": 0, "what": what})
+            self._rows.append({"name": name, "began": (processor, wall), "bytes": held, "what": what})
 
     def phase(self, name: str | None) -> None:
         """Begin a phase of a job, unless it is the one that is going on."""
