@@ -22,7 +22,9 @@ from benchmarks.processes import children
 
 GB = 1e9
 HEADER = ("phase", "s", "processor s", "GB at most", "what")
-ANSWERS, LOOK_SECONDS = 100, 0.2
+ANSWERS = 100
+# between two looks at memory, and two requests for how far a job is, whose answers count among the processor seconds
+LOOK_SECONDS, ASK_SECONDS = 0.2, 2.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 Row = list[object]
 
@@ -49,7 +51,7 @@ def phases(client: Any, pid: int, name: str, folder: Path, machine: str, tol: fl
         job = client.train(name, name, machine, {"tol": tol}, test_fraction=0.0, **options)
         while not job.refresh().finished:
             watch.phase(None if job.progress is None else job.progress.phase)
-            time.sleep(LOOK_SECONDS)
+            time.sleep(ASK_SECONDS if watch.seconds > 10 * ASK_SECONDS else LOOK_SECONDS)
         version = client.models.versions(job.wait().result.model).items[0]
         watch.tell(f"{version.size_bytes / GB:.2f} GB")
         watch.tell(f"{version.epochs} epochs, gap {version.gap:.3f}", "training")
@@ -88,6 +90,11 @@ class Watch:
         with self._lock:
             self._end(processor, wall)
             self._rows.append({"name": name, "began": (processor, wall), "bytes": held, "what": what})
+
+    @property
+    def seconds(self) -> float:
+        """Since the phase began."""
+        return time.perf_counter() - float(self._rows[-1]["began"][1])
 
     def phase(self, name: str | None) -> None:
         """Begin a phase of a job, unless it is the one that is going on."""
