@@ -125,11 +125,15 @@ def version(json: Json = False) -> None:
 
 
 def main() -> None:
-    """Run the command line; errors of the service end it with status 1 and one line on stderr."""
+    """Run the command line; errors of the service and of files end it with status 1 and one line on stderr."""
     try:
         cli()
     except ClientError as error:
         sys.exit(fail(error.detail, "--json" in sys.argv, error))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        sys.exit(fail(f"{error.filename}: {error.strerror}", "--json" in sys.argv))
 
 
 if __name__ == "__main__":

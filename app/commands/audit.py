@@ -38,6 +38,8 @@ def _thing(entry: AuditEntry) -> str:
 def _change(entry: AuditEntry) -> str:
     if entry.what is None:
         return ""
+    if entry.what == "rule_run" and entry.after is not None:
+        return ", ".join(f"{name}: {value}" for name, value in entry.after.items() if value is not None)
     if entry.before is None or entry.after is None:
         return "made" if entry.before is None else "removed"
     names = sorted({*entry.before, *entry.after})

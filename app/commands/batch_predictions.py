@@ -32,6 +32,8 @@ def predict_dataset(
     format = _FORMATS.get(output.suffix)
     if format is None:
         raise typer.BadParameter(f"ends with none of {', '.join(_FORMATS)}", param_hint="output")
+    if not output.parent.is_dir():  # told before the job is made, not after it
+        raise typer.BadParameter(f"there is no folder {output.parent}", param_hint="output")
     given: dict[str, Any] = {"version": version, "alias": alias, "dataset_version": dataset_version, "part": part}
     given |= {"priority": priority, "time_limit_seconds": time_limit_seconds, "tags": tags_of(tag) if tag else None}
     options = {name: value for name, value in given.items() if value is not None}

@@ -7,9 +7,10 @@ import orjson
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, option, options_of, print_json, table
+from app.commands.output import Json, console, fail, option, options_of, print_json, table
 from app.commands.output import number as rounded
 from app.remote.datasets import plain_name
+from app.remote.errors import ClientError
 from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, ImportOptions, NewRows
 from app.schemas.tables import ColumnSummary
 from app.schemas.uploads import FromUpload
@@ -220,6 +221,8 @@ def _show(dataset: Dataset, json: bool) -> None:
         return
     values = dataset.model_dump(mode="json", exclude={"error"}, exclude_none=True)
     console(json).print(table(["dataset", dataset.name], values.items()))
+    if dataset.error is not None:
+        fail(f"the import has failed: {dataset.error.detail}", json, ClientError("", dataset.error.errors))
 
 
 def _reported(file: Path) -> dict[int, list[str]]:

@@ -53,6 +53,8 @@ def tune(
         "ranges": dict(_pair(each, "--range", _range) for each in range_ or ()),
     }
     candidates += [{"solver": name, **{part: of for part, of in varied.items() if of}} for name in solver or ()]
+    if not candidates:
+        raise typer.BadParameter("give a method to try, or a file of candidates", param_hint="--solver / --space")
     request = request_of(TuneRequest, given) | {"kind": "tune", "space": candidates}
     if text:
         request["texts"] = [_json(each, "--text") for each in text]

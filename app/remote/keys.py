@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from app.remote.transport import Transport
-from app.schemas.keys import Key, KeyRequest, NewKey, Role
+from app.schemas.keys import Key, NewKey, Role
 from app.schemas.pages import Page
 
 
@@ -24,10 +24,10 @@ class Keys:
         """
         given: dict[str, Any] = {"name": name, "role": role}
         if expires_at is not None:
-            given["expires_at"] = expires_at
+            given["expires_at"] = expires_at.isoformat()
         if workspace is not None:
             given["workspace"] = workspace
-        return self._transport.post(NewKey, "/keys", KeyRequest(**given))
+        return self._transport.post(NewKey, "/keys", given)
 
     def list(self, page_size: int = 50, page_token: str | None = None) -> Page[Key]:
         """One page, newest first."""

@@ -14,7 +14,7 @@ import httpx
 import orjson
 from pydantic import BaseModel
 
-from app.remote.errors import UnreachableError, from_answer
+from app.remote.errors import ResponseError, UnauthenticatedError, UnreachableError, from_answer
 
 B = TypeVar("B", bound=BaseModel)
 Content = bytes | Callable[[], Iterator[bytes]]
@@ -113,7 +113,7 @@ class Transport:
             if response.status_code < 400:
                 return response
             if response.status_code not in _PASSING or attempt == self.attempts:
-                raise from_answer(response.status_code, response.content)
+                raise self._refusal(response.status_code, response.content)
             self.wait(attempt, response.headers.get("Retry-After"))
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -122,7 +122,7 @@ class Transport:
         """The lines of a long answer, one attempt; httpx.TransportError passes through to the caller."""
         with self._http.stream("GET", path, headers=dict(headers), timeout=timeout) as response:
             if response.status_code >= 400:
-                raise from_answer(response.status_code, response.read())
+                raise self._refusal(response.status_code, response.read())
             yield response.iter_lines()
 
     def pieces(self, path: str, params: Mapping[str, Any]) -> Iterator[bytes]:
@@ -139,7 +139,7 @@ class Transport:
         try:
             with self._http.stream("GET", path, params=query) as response:
                 if response.status_code >= 400:
-                    raise from_answer(response.status_code, response.read())
+                    raise self._refusal(response.status_code, response.read())
                 yield from response.iter_bytes()
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
@@ -151,13 +151,24 @@ class Transport:
     def _opened(self, **settings: Any) -> httpx.Client:
         return httpx.Client(**settings)
 
+    def _refusal(self, status: int, body: bytes) -> ResponseError:
+        """The error of an answer; of one that asks for a key where none was sent, with where a key is looked for."""
+        error = from_answer(status, body)
+        if isinstance(error, UnauthenticatedError) and "Authorization" not in self._http.headers:
+            error.detail = f"{self.url} takes an API key: set POLYMARGIN_API_KEY; there is no {_key_file()} to be read"
+        return error
+
     def _unreachable(self, error: httpx.TransportError) -> UnreachableError:
         reason = str(error) or type(error).__name__
         return UnreachableError(f"No answer from {self.url} ({reason}). Is the service running?")
 
 
-def _key_from_home() -> str | None:
+def _key_file() -> Path:
     home = os.environ.get("POLYMARGIN_HOME")
-    file = (Path(home) if home else Path.home() / ".polymargin") / "admin.key"
+    return (Path(home) if home else Path.home() / ".polymargin") / "admin.key"
+
+
+def _key_from_home() -> str | None:
+    file = _key_file()
     # Whoever started the service on this machine may read its key; for everybody else there is none.
     return file.read_text().strip() if os.access(file, os.R_OK) else None

@@ -410,6 +410,41 @@ def test_a_refusal_is_one_line_and_one_for_each_fault(run: Run, canned: Canned) 
     assert err == "Error: 2 faults\n  row 3, label: label is empty\n  /params/C: bad\n"
 
 
+def test_a_failed_dataset_is_shown_with_its_faults(run: Run, canned: Canned) -> None:
+    faults = [{"detail": "'abc' is not a number", "row": 4, "column": "x"}]
+    error = problem(422, "invalid_input", "the file has 1 error", faults)
+    canned.answer("GET /datasets/bad", DATASET | {"name": "bad", "state": "failed", "error": error})
+    _, out, err = run("datasets", "show", "bad")
+    assert "failed" in out
+    assert err.splitlines() == [
+        "Error: the import has failed: the file has 1 error",
+        "  row 4, x: 'abc' is not a number",
+    ]
+
+
+def test_a_role_that_is_none_is_refused_by_the_service(run: Run, canned: Canned) -> None:
+    canned.answers["POST /keys"].clear()
+    refusal = problem(422, "invalid_input", "the body is wrong", [{"detail": "no role", "pointer": "/role"}])
+    canned.answer("POST /keys", refusal, 422)
+    status, _, err = run("keys", "create", "bob", "--role", "vewer")
+    assert (status, err) == (1, "Error: the body is wrong\n  /role: no role\n")
+    assert json.loads(canned.asked[-1].body) == {"name": "bob", "role": "vewer"}
+
+
+def test_a_file_that_cannot_be_written_is_named_in_one_line(run: Run, canned: Canned, tmp_path: Path) -> None:
+    canned.answer("GET /datasets/bad/errors", b"line,column,fault\n")
+    file = tmp_path / "nowhere" / "faults.csv"
+    status, _, err = run("datasets", "errors", "bad", "--output", str(file))
+    assert (status, err) == (1, f"Error: {file}: No such file or directory\n")
+
+
+def test_the_audit_log_tells_what_a_rule_has_found(run: Run, canned: Canned) -> None:
+    after = {"outcome": "promoted", "accuracy": 0.9, "p_value": 0.75, "reason": None}
+    canned.answers["GET /audit"].clear()
+    canned.answer("GET /audit", {"items": [ENTRY | {"what": "rule_run", "before": None, "after": after}]})
+    assert "outcome: promoted, accuracy: 0.9, p_value: 0.75" in run("audit")[1]
+
+
 def test_a_refusal_in_json_has_the_faults_too(run: Run) -> None:
     status, out, _ = run("jobs", "show", "nothing", "--json")
     assert status == 1

@@ -94,6 +94,21 @@ def test_the_key_comes_from_the_data_folder_where_no_other_is_given(
     assert canned.asked[0].headers["authorization"] == "Bearer pm_of_home"
 
 
+def test_without_a_key_the_refusal_says_where_one_is_looked_for(
+    canned: Canned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canned.answer("GET /solvers", problem(401, "unauthenticated", "no such key"), 401)
+    with Polymargin() as client, pytest.raises(errors.UnauthenticatedError) as caught:
+        client.solvers()
+    assert caught.value.detail == "no such key"
+    monkeypatch.delenv("POLYMARGIN_API_KEY")
+    monkeypatch.setenv("POLYMARGIN_HOME", str(tmp_path))
+    with Polymargin() as client, pytest.raises(errors.UnauthenticatedError) as caught:
+        client.solvers()
+    assert "POLYMARGIN_API_KEY" in caught.value.detail
+    assert str(tmp_path / "admin.key") in caught.value.detail
+
+
 def test_an_upload_sends_the_file_as_it_is(canned: Canned, tmp_path: Path) -> None:
     file = tmp_path / "papers.jsonl"
     file.write_bytes(b"x" * 3_000_000)

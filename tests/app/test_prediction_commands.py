@@ -44,6 +44,15 @@ def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
+def test_a_folder_that_is_not_there_is_told_before_a_job_is_made(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "nowhere" / "answers.csv"
+    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(file)) == 2
+    assert "there is no folder" in capsys.readouterr().err
+    assert job.asked == []
+
+
 def test_a_dataset_is_predicted_into_a_file(
     job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
