@@ -1,22 +1,25 @@
 """JSON bodies, read and checked so that a hostile one costs little and is not repeated in the answer."""
 
-import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args, get_origin
 
 import orjson
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from app.api.problems import items, pointer
+from app.api.problems import items, pointer, unknown
 from app.errors import MAX_ITEMS, InvalidInput, Item, Malformed, UnsupportedFormat
 
 MAX_DEPTH = 64
 INLINE_BYTES = 64 << 10
 # whole numbers of floats are exact below
 MAX_EXACT = 2.0**53
+
+# what is refused where a number was meant, from the character before it
+_NO_NUMBER = re.compile(r".?(nan|-?inf|[-+]?\d+(\.\d*)?e\d)", re.IGNORECASE | re.DOTALL)
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -43,9 +46,9 @@ class JsonBody(Generic[B]):
         """The model that a JSON object stands for; raises InvalidInput."""
         if _deeper_than(document, MAX_DEPTH):
             raise InvalidInput(f"The body is nested deeper than {MAX_DEPTH} levels.")
-        unknown = _unknown_fields(self._model, document, ())
-        if unknown:
-            raise InvalidInput("The body has fields that are not known here.", unknown)
+        extra = _unknown_fields(self._model, document, ())
+        if extra:
+            raise InvalidInput("The body has fields that are not known here.", extra)
         try:
             return self._validated(document)
         except ValidationError as error:
@@ -122,7 +125,10 @@ def parse_object(content: bytes) -> dict[str, Any]:
     try:
         document = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"The body is not JSON: it breaks off at line {error.lineno}, column {error.colno}.") from None
+        where = f"it breaks off at line {error.lineno}, column {error.colno}"
+        if _NO_NUMBER.match(error.doc, max(0, error.pos - 1)):
+            where += ", at a number that is none in JSON, as NaN, or is too large"
+        raise Malformed(f"The body is not JSON: {where}.") from None
     if not isinstance(document, dict):
         raise InvalidInput("The body must be a JSON object.")
     return document
@@ -151,21 +157,32 @@ def _children(node: Any) -> list[Any]:
     return [child for child in inside if isinstance(child, dict | list)]
 
 
-def _unknown_fields(model: type[BaseModel], document: dict[str, Any], path: tuple[str, ...]) -> list[Item]:
+def _unknown_fields(model: type[BaseModel], document: dict[str, Any], path: tuple[str | int, ...]) -> list[Item]:
     # Pydantic would make one fault for each of a million unknown fields, and spend seconds on it.
     fields = model.model_fields
     names = islice((name for name in document if name not in fields), MAX_ITEMS)
-    found = [Item(_unknown(name, list(fields)), pointer((*path, name))) for name in names]
+    found = [Item(unknown(name, list(fields)), pointer((*path, name))) for name in names]
     for name, field in fields.items():
-        child = document.get(name)
-        kinds = (field.annotation, *get_args(field.annotation))
-        models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
-        # of several models it is not known yet which one is meant
-        if isinstance(child, dict) and len(models) == 1:
-            found += _unknown_fields(models[0], child, (*path, name))
+        for kind, place, child in _inside(field.annotation, document.get(name)):
+            if len(found) < MAX_ITEMS:
+                found += _unknown_fields(kind, child, (*path, name, *place))
     return found
 
 
-def _unknown(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name[:80].lower(), known, n=1)
-    return f"unknown field; did you mean {near[0]!r}?" if near else f"unknown field; known are {', '.join(known)}"
+def _inside(annotation: Any, value: Any) -> Iterator[tuple[type[BaseModel], tuple[int, ...], dict[str, Any]]]:
+    """The objects of a field, with the model of each and its place, where one model alone can be meant."""
+    kinds = (annotation, *get_args(annotation))
+    if isinstance(value, dict):
+        # the values of a mapping are objects of their own
+        kinds = () if get_origin(annotation) is dict else kinds
+        models = _models(kinds)
+        if len(models) == 1:
+            yield models[0], (), value
+    elif isinstance(value, list):
+        models = _models(inner for kind in kinds if get_origin(kind) is list for inner in get_args(kind))
+        if len(models) == 1:
+            yield from ((models[0], (at,), each) for at, each in enumerate(value) if isinstance(each, dict))
+
+
+def _models(kinds: Iterable[Any]) -> list[type[BaseModel]]:
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]

@@ -1,7 +1,9 @@
 """Every failure of a request as a problem document (RFC 9457), none of which repeats what was sent."""
 
+import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -10,6 +12,7 @@ import orjson
 import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,11 +20,17 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from app.errors import MAX_ITEMS, InvalidInput, Item, PolymarginError, TooMany
-from app.schemas.names import NAME_PATTERN
+from app.schemas.names import NAME_PATTERN, VERSION_PATTERN
 from app.store.failures import FAILURES, explained
 
 MEDIA_TYPE = "application/problem+json"
+UNKNOWN = "unknown field"
 NAME_RULE = "a name is 1 to 128 letters, digits, '.', '_' or '-', the first a letter or digit"
+
+_PATTERNS = {
+    NAME_PATTERN: NAME_RULE,
+    VERSION_PATTERN: "a version is MODEL@NUMBER or MODEL@ALIAS, as topics@3",
+}
 
 log = structlog.get_logger()
 
@@ -142,19 +151,42 @@ def _allowed(request: Request) -> list[str]:
 
 async def _from_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return problem(refused_parameters(error), request_id(request))
+    return problem(refused_parameters(error, _query_names(request)), request_id(request))
 
 
-def refused_parameters(error: RequestValidationError) -> InvalidInput:
-    """What is wrong with parameters of the path, the query and headers."""
-    found = items(error.errors())
+def _query_names(request: Request) -> list[str]:
+    """The parameters in the query of the route that was asked, those of a model one by one."""
+    dependant = getattr(request.scope.get("route"), "dependant", None)
+    found: list[str] = []
+    for parameter in dependant.query_params if dependant else ():
+        kind = parameter.field_info.annotation
+        found += kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else [parameter.alias]
+    return found
+
+
+def unknown(name: str, known: Sequence[str]) -> str:
+    """What to say of a field that is none of those that are known."""
+    near = difflib.get_close_matches(name[:80].lower(), known, n=1)
+    return f"{UNKNOWN}; did you mean {near[0]!r}?" if near else f"{UNKNOWN}; known are {', '.join(known)}"
+
+
+def refused_parameters(error: RequestValidationError, known: Sequence[str] = ()) -> InvalidInput:
+    """What is wrong with parameters of the path, the query and headers; ``known`` are those of the query."""
+    found = [
+        replace(item, detail=unknown((item.pointer or "").split("/")[-1], known))
+        if item.detail == UNKNOWN and known
+        else item
+        for item in items(error.errors())
+    ]
     where = ", ".join(sorted({item.pointer.split("/")[1] for item in found if item.pointer}))
     return InvalidInput(f"The request's {where} parameters are not valid.", found)
 
 
 def _message(fault: Mapping[str, Any]) -> str:
-    if fault["type"] == "string_pattern_mismatch" and fault.get("ctx", {}).get("pattern") == NAME_PATTERN:
-        return NAME_RULE
+    if fault["type"] == "string_pattern_mismatch" and fault["ctx"]["pattern"] in _PATTERNS:
+        return _PATTERNS[fault["ctx"]["pattern"]]
+    if fault["type"] == "extra_forbidden":
+        return UNKNOWN
     return str(fault["msg"]).removeprefix("Value error, ")
 
 

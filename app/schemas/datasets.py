@@ -99,6 +99,8 @@ class ImportOptions(BaseModel):
 class NewDataset(ImportOptions, FromUpload):
     """A dataset that is to be uploaded."""
 
+    model_config = ConfigDict(extra="forbid")
+
     name: Name = Field(description="Unique; how jobs and URLs call the dataset.")
     format: DatasetFormat | None = Field(
         default=None, description="Left out: told by the content, where that leaves no doubt."
@@ -107,6 +109,8 @@ class NewDataset(ImportOptions, FromUpload):
 
 class NewRows(ImportOptions, FromUpload):
     """Rows that are to be appended; what is not said of them is what was said of the dataset's first file."""
+
+    model_config = ConfigDict(extra="forbid")
 
     part: Literal["train", "test", "validation"] | None = Field(
         default=None,

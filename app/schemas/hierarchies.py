@@ -96,6 +96,8 @@ class HierarchyOptions(BaseModel):
 class NewHierarchy(HierarchyOptions):
     """A hierarchy that is to be uploaded."""
 
+    model_config = ConfigDict(extra="forbid")
+
     name: Name = Field(description="Unique; how jobs and URLs call the hierarchy.")
     format: HierarchyFormat = Field(
         description="json: nested objects and lists; csv: columns of labels and their parents; lshtc: cat_hier.txt; "

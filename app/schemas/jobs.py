@@ -9,7 +9,7 @@ from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.compression import CompressRequest
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.job_options import MAX_JOB_TAGS, Priority, TagValue
-from app.schemas.names import Name
+from app.schemas.names import VERSION_PATTERN, Name
 from app.schemas.problems import ProblemDocument
 from app.schemas.texts import TextRecipe
 from app.schemas.training_data import TrainingData
@@ -62,7 +62,7 @@ class TrainRequest(TrainingData):
     )
     warm_start: str | None = Field(
         default=None,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}@[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+        pattern=VERSION_PATTERN,
         description="A version, as MODEL@NUMBER or MODEL@ALIAS, of the same method on an earlier version of the "
         "dataset or the same: the training begins at its dual variables. The optimum is that of all rows. Where the "
         "dataset has no split of its own, former rows stay in the part that they were in.",

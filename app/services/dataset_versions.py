@@ -30,13 +30,20 @@ def meant(session: Session, dataset: tables.Dataset, number: int | None) -> tabl
     InvalidInput
         It has no such version.
     """
-    if dataset.state != "ready":
-        raise Conflict(f"the dataset is {dataset.state}; wait until it is ready")
+    require_ready(dataset)
     found = find(session, dataset.id, number or dataset.version)
     if found is None:
         detail = f"the dataset has the versions 1 to {dataset.version}"
         raise InvalidInput("the dataset has no such version", [Item(detail, "/dataset_version")])
     return found
+
+
+def require_ready(dataset: tables.Dataset) -> None:
+    """Raise Conflict unless the dataset was imported."""
+    if dataset.state == "failed":
+        raise Conflict("the dataset's import has failed: its errors say why; delete it, and upload the file anew")
+    if dataset.state != "ready":
+        raise Conflict(f"the dataset is {dataset.state}; wait until it is ready")
 
 
 def options(session: Session, ids: Sequence[str]) -> dict[str, dict[str, Any]]:

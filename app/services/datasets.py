@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, defer
 
-from app.errors import Conflict, InvalidInput, Item, NotFound
+from app.errors import Conflict, Forbidden, InvalidInput, Item, NotFound
 from app.formats.detection import declared_format
 from app.formats.labels import PARTS
 from app.formats.table import FormatError
@@ -18,6 +18,7 @@ from app.schemas.pages import Page
 from app.schemas.problems import ProblemDocument
 from app.schemas.uploads import FromUpload
 from app.services import audit, in_use, job_queue, quotas
+from app.services.dataset_versions import require_ready
 from app.services.import_options import check_options
 from app.services.lookup import by_ref, moment, newest, require_owner
 from app.store import tables
@@ -47,15 +48,14 @@ def check_new(session: Session, new: NewDataset) -> None:
     if new.format is not None:
         check_options(new, new.format)
     with reading(session):
-        state = session.scalars(select(tables.Dataset.state).where(tables.Dataset.name == new.name)).first()
-        if state is not None:
-            raise _taken(new.name, failed=state == "failed")
+        _require_free(session, new.name)
 
 
 def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
     """Keep a received file as a dataset and queue its import; raises as :func:`check_new` does.
 
-    The upload is gone afterwards, whatever happens.
+    A dataset of that name whose import has failed gives way to it, where whoever asks may delete that. The upload is
+    gone afterwards, whatever happens.
     """
     store = files()
     id = new_id()
@@ -68,6 +68,9 @@ def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
         with writing(session):
             quotas.require_jobs(session)
             quotas.require_room(session, upload.size_bytes)
+            failed = _require_free(session, new.name)
+            if failed is not None:
+                _remove(session, failed)
             row = tables.Dataset(
                 id=id,
                 name=new.name,
@@ -89,6 +92,8 @@ def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
         if isinstance(error, IntegrityError):
             raise _taken(new.name) from None
         raise
+    if failed is not None:
+        store.delete(_folder(failed.id))
     job_queue.notify(session, job.id, job.queue)
     return shown
 
@@ -220,8 +225,7 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
         row = by_ref(session, tables.Dataset, ref, _BRIEF, lock=True)
         require_owner(session, row)
         in_use.refuse(session, "dataset", tables.Job.dataset_id, tables.ModelVersion.dataset_id, row.id, force)
-        audit.changed(session, row, {"name": row.name, "sha256": row.sha256, "owner": row.owner}, None)
-        session.execute(sql_delete(tables.Dataset).where(tables.Dataset.id == row.id))
+        _remove(session, row)
     files().delete(_folder(row.id))
 
 
@@ -256,15 +260,32 @@ def _folder(id: str) -> str:
     return f"datasets/{id}"
 
 
-def _taken(name: str, failed: bool = False) -> Conflict:
-    more = "; its import has failed: delete it, or choose another name" if failed else ""
+def _remove(session: Session, row: tables.Dataset) -> None:
+    audit.changed(session, row, {"name": row.name, "sha256": row.sha256, "owner": row.owner}, None)
+    session.execute(sql_delete(tables.Dataset).where(tables.Dataset.id == row.id))
+
+
+def _require_free(session: Session, name: str) -> tables.Dataset | None:
+    """Raise Conflict if a dataset has the name, but for one whose import has failed: that is returned."""
+    row = session.scalars(select(tables.Dataset).options(_BRIEF).where(tables.Dataset.name == name)).first()
+    if row is None:
+        return None
+    if row.state != "failed":
+        raise _taken(name)
+    try:
+        require_owner(session, row)
+    except Forbidden:
+        raise _taken(name, "; its import has failed, and somebody else made it: choose another name") from None
+    return row
+
+
+def _taken(name: str, more: str = "") -> Conflict:
     return Conflict(f"a dataset is called {name!r} already{more}")
 
 
 def _ready(session: Session, ref: str) -> tables.Dataset:
     row = by_ref(session, tables.Dataset, ref)
-    if row.state != "ready":
-        raise Conflict(f"the dataset is {row.state}; wait until it is ready")
+    require_ready(row)
     return row
 
 

@@ -35,13 +35,16 @@ def check_labels(
     cannot be learnt.
     """
     n_trained = int(np.count_nonzero(counts.train))
+    if sets and not len(counts.labels):
+        detail = "no row has a label: such a dataset is there to be predicted, and no model learns from it"
+        raise InvalidInput("the dataset cannot be trained on", [Item(detail, "/dataset")])
     if sets:
         _check_sets(solver, n_trained, counts, hierarchy)
     elif hierarchy is None and not solver.handles.flat:
         detail = f"{solver.name} learns along a label tree: name the one that the labels are nodes of"
         raise InvalidInput("the solver needs a hierarchy", [Item(detail, "/hierarchy")])
     elif n_trained < 2:
-        detail = f"its training part has {n_trained} class(es); at least two are needed"
+        detail = f"its training part has {counted(n_trained, 'label')}; at least two are needed"
         raise InvalidInput("the dataset cannot be trained on", [Item(detail, "/dataset")])
     unseen, what = counts.named(counts.test_only), "no training row has"
     if hierarchy is not None:

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session, defer
 from app.errors import Conflict, InvalidInput
 from app.schemas.jobs import FINAL_STATES, Job
 from app.services import append_sources, job_queue, quotas, shown_jobs
+from app.services.dataset_versions import require_ready
 from app.services.lookup import by_ref, require_owner
 from app.store import tables
 from app.store.db import new_id, writing
@@ -19,8 +20,7 @@ BRIEF = defer(tables.Dataset.statistics)
 
 def require_quiet(session: Session, dataset: tables.Dataset) -> None:
     """Raise Conflict unless the dataset is ready and no other job makes its next version."""
-    if dataset.state != "ready":
-        raise Conflict(f"the dataset is {dataset.state}; wait until it is ready")
+    require_ready(dataset)
     unfinished = select(tables.Job).where(
         tables.Job.dataset_id == dataset.id,
         tables.Job.kind.in_(append_sources.KINDS),

@@ -3,7 +3,7 @@ import gzip
 import io
 
 import pytest
-from asking import MARKER, TestClient, problem
+from asking import MARKER, TestClient, bearer, problem
 from working import SPARSE, TEXTS, run, train, upload
 
 LONG = 20 * MARKER
@@ -88,10 +88,32 @@ def test_rows_are_shortened_unless_they_are_asked_for_whole(client: TestClient) 
     assert (len(many["rows"]), many["n_rows"]) == (20, 22)
 
 
-def test_a_name_that_a_failed_import_holds_is_said_to_be_so(client: TestClient) -> None:
-    upload(client, "wrong", b"x,y\n1,2\n", "csv")
-    taken = problem(client.post("/api/v1/datasets?name=wrong&format=csv", content=b"label,x\na,1\n"), 409, "conflict")
-    assert "its import has failed: delete it" in taken["detail"]
+def test_a_failed_import_gives_way_to_the_next_upload_of_its_name(client: TestClient, secrets: dict[str, str]) -> None:
+    failed = upload(client, "wrong", b"x,y\n1,2\n", "csv")
+    assert failed["state"] == "failed"
+    refused = problem(client.post("/api/v1/jobs", json={"dataset": "wrong", "model": "m"}), 409, "conflict")
+    assert "import has failed" in refused["detail"]
+    query, content = "/api/v1/datasets?name=wrong&format=csv", b"label,x\na,1\nb,2\n"
+    taken = problem(client.post(query, content=content, headers=bearer(secrets["editor"])), 409, "conflict")
+    assert "somebody else made it" in taken["detail"]
+    assert upload(client, "wrong", content, "csv")["state"] == "ready"
+    problem(client.get(f"/api/v1/datasets/{failed['id']}"), 404, "not_found")
+    problem(client.post(query, content=content), 409, "conflict")
+
+
+def test_an_option_that_no_upload_has_is_answered_with_the_nearest(client: TestClient) -> None:
+    answer = client.post("/api/v1/datasets?name=a&decimel=comma", content=b"label,x\na,1\n")
+    assert problem(answer, 422)["errors"] == [
+        {"pointer": "/query/decimel", "detail": "unknown field; did you mean 'decimal'?"}
+    ]
+
+
+def test_rows_without_labels_are_said_to_be_no_training_data(client: TestClient) -> None:
+    upload(client, "asked", b"text\na b\nc d\n", "csv", unlabelled="true")
+    for solver in ("crammer_singer", "auto"):
+        body = {"dataset": "asked", "model": "m", "solver": solver}
+        (fault,) = problem(client.post("/api/v1/jobs", json=body), 422)["errors"]
+        assert "no row has a label" in fault["detail"]
 
 
 def test_datasets_come_in_pages_newest_first(client: TestClient) -> None:

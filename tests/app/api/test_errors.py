@@ -70,6 +70,30 @@ def test_a_misspelt_field_is_answered_with_the_nearest(client: TestClient) -> No
     ]
 
 
+def test_a_misspelt_field_of_an_object_in_a_list_is_answered_with_the_nearest(client: TestClient) -> None:
+    space = [{"solver": "softmax", "ranges": {"C": {"low": 1, "high": 2}}}]
+    body = {"kind": "tune", "dataset": "a", "model": "b", "space": space, "texts": [{}, {"ngrammax": 2}]}
+    document = problem(client.post(JOBS, json=body), 422)
+    assert document["errors"] == [
+        {"pointer": "/texts/1/ngrammax", "detail": "unknown field; did you mean 'ngram_max'?"}
+    ]
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e400", "-Infinity"])
+def test_numbers_that_json_has_not_are_named_as_the_fault(client: TestClient, number: str) -> None:
+    body = '{"dataset": "a", "model": "b", "params": {"C": ' + number + "}}"
+    document = problem(client.post(JOBS, content=body, headers=JSON), 400)
+    assert "none in JSON" in document["detail"]
+
+
+def test_a_version_without_its_model_is_told_how_it_is_written(client: TestClient) -> None:
+    body = {"dataset": "a", "model": "b", "solver": "weston_watkins", "warm_start": "topics"}
+    document = problem(client.post(JOBS, json=body), 422)
+    assert document["errors"] == [
+        {"pointer": "/warm_start", "detail": "a version is MODEL@NUMBER or MODEL@ALIAS, as topics@3"}
+    ]
+
+
 def test_what_two_values_break_together_is_told_in_its_own_words(client: TestClient) -> None:
     document = problem(client.post(JOBS, json={"dataset": "a", "model": "b", "text": {"char_ngrams": [5, 3]}}), 422)
     assert document["errors"] == [{"pointer": "/text/char_ngrams", "detail": "the shorter length comes first"}]
