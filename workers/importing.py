@@ -108,6 +108,8 @@ def not_readable(store: Files, folder: str, error: FormatError) -> InvalidInput:
         hint = "; columns of texts or categories are declared, or told by infer_columns"
         if any(_COMMA.match(fault.detail) for fault in error.errors):
             hint += ", and numbers with commas by decimal=comma"
+    if any(fault.detail.startswith("the cell is empty") for fault in error.errors):
+        hint += "; numbers that are missing are kept by missing=keep"
     return InvalidInput(f"the file has {counted(error.n_errors, 'error')}{shown}{hint}", items)
 
 

@@ -90,6 +90,10 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
     ignored = [place[name] for name in options.ignore_columns]
     numbers = [place[name] for name in options.number_columns]
     categories = [place[name] for name in options.category_columns]
+    at = place.get(options.label_column)
+    if options.unlabelled and at is not None and options.label_column not in named_columns(options):
+        detail = "no row has a label by unlabelled, and here are some: leave it out, or name them in ignore_columns"
+        raise row_error(1, detail, options.label_column)
     taken = {label, weight, *ignored, *numbers, *categories}
     split, text = (None if at in taken else at for at in map(place.get, ("split", "text")))
     id = place.get("id" if options.id_column is None else options.id_column)

@@ -69,6 +69,8 @@ def _read_names(window: Window, options: ImportOptions, default: str | None) -> 
         text = record.decode()
     except UnicodeDecodeError as error:
         raise row_error(1, f"the header is not {NOT_UTF8}") from error
+    if "\r" in text.rstrip("\r\n") and '"' not in text:
+        raise row_error(1, "lines end in a carriage return alone: save the file with line feeds, or as CSV in UTF-8")
     if given is None:
         given = _declared_delimiter(text, options)
     delimiter = DELIMITERS[given]

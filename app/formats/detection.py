@@ -17,6 +17,8 @@ HEAD_BYTES = 256 << 10
 
 _SVMLIGHT = re.compile(r"\S+(?:\s+(?:qid|cost|\d+):\S+)+\s*(?:#.*)?")
 _ANNIF = re.compile(r"[^\t]*\t\s*(?:<[^<>\s]+>\s*)+")
+_ARRAY = re.compile(r"\s*\[\s*[\[{]")
+_ARRAY_SAID = "the file is one JSON array: write JSON lines, an object in each line, with no brackets or commas around"
 _TAR = (
     "a tar of a folder is not read: write the documents into one file, Annif's TSV (a line for each: its text, a tab, "
     "its subjects as <uri> <uri>) or JSON lines with text and label"
@@ -80,6 +82,8 @@ def declared_format(path: Path, options: ImportOptions) -> DatasetFormat:
         raise row_error(1, "the file is empty or has only blank lines")
     if lines[0].lstrip().startswith("{"):
         return "jsonl"
+    if _ARRAY.match(text):
+        raise row_error(1, _ARRAY_SAID)
     fitting: list[DatasetFormat] = []
     rows = [line for line in lines if not line.lstrip().startswith("#")]
     if rows and _SVMLIGHT.fullmatch(rows[0].strip()):

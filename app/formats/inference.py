@@ -20,6 +20,7 @@ import orjson
 from app.formats.arrow_tables import sample_of_arrow, sample_of_parquet
 from app.formats.columns import named_columns
 from app.formats.csv_header import sample_of_table
+from app.formats.table import row_error
 from app.schemas.datasets import ImportOptions
 
 MOST_ROWS = 10_000
@@ -29,6 +30,7 @@ _TEXT_WORDS, _TEXT_LENGTH = 3, 40
 _FEW_LEVELS, _LEVELS_SHARE = 20, 0.5
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_COMMA_NUMBER = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 _CODE = re.compile(r"0[0-9]+")
 _DATE = re.compile(
     r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}"
@@ -71,7 +73,10 @@ def inferred(path: Path, format: str, options: ImportOptions) -> tuple[ImportOpt
     for name, values in sample.items():
         if name in named:
             continue
-        role = _role(values, options, written=format in ("csv", "tsv"))
+        written = format in ("csv", "tsv")
+        if written and options.decimal == "point":
+            _check_commas(name, values, options.missing_values)
+        role = _role(values, options, written)
         if name == "text" and not options.text_columns and role not in ("number", "no values"):
             role = "text"
         {"text": texts, "number": numbers, "category": categories}.get(role, []).append(name)
@@ -138,6 +143,18 @@ def _role(values: Sequence[Any], options: ImportOptions, written: bool) -> str:
     if n_levels <= max(_FEW_LEVELS, _LEVELS_SHARE * len(strings)) and n_levels < max(len(strings), 2):
         return "category"
     return "text" if any(" " in string for string in strings) else "a value of its own in each row"
+
+
+def _check_commas(name: str, values: Sequence[str], missing: Sequence[str]) -> None:
+    """Refuse numbers with commas: as names of categories they would mean nothing, and nobody would notice."""
+    present = [value.strip() for value in values if value.strip() not in ("", *missing)]
+    numbers = all(_COMMA_NUMBER.fullmatch(value) or _NUMBER.fullmatch(value) for value in present)
+    if numbers and any("," in value for value in present):
+        detail = (
+            "numbers with commas: say decimal=comma where these are decimal, or what the column is "
+            "(text_columns, category_columns, ignore_columns)"
+        )
+        raise row_error(1, detail, name)
 
 
 def _plain(value: Any) -> Any:

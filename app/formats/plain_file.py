@@ -25,6 +25,8 @@ BLOCK_BYTES = 1 << 20
 _XZ_MEMORY = 256 << 20
 # what follows the end of a member is copied at each end, and a member may have twenty bytes
 _PIECE_BYTES = 1 << 14
+# of so many bytes one may be zero in a text
+_ZEROS = 4
 # a small file may well repeat itself a thousand times
 _RATIO_FROM = 64 << 20
 
@@ -114,6 +116,9 @@ def check_text(head: bytes) -> None:
         raise row_error(
             1, "the file begins with the byte order mark of UTF-16: say encoding=utf-16, or save it as UTF-8"
         )
+    # letters of most languages have a zero beside them there
+    if head.count(0) * _ZEROS >= len(head) > 0:
+        raise row_error(1, "the file has zero bytes as UTF-16 has, and no byte order mark: save it as UTF-8")
 
 
 def _unpacked(path: Path, kind: str | None, most: MostUnpacked) -> Iterator[bytes]:

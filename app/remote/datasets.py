@@ -1,9 +1,12 @@
 """Datasets of a remote service: upload, wait until ready, look inside, delete."""
 
+import gzip
+import lzma
 import time
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import IO, Any, Literal, Self
 
 from pydantic import PrivateAttr, TypeAdapter
 
@@ -33,6 +36,8 @@ FORMATS: dict[str, DatasetFormat] = {
 _VERSIONS = TypeAdapter(list[DatasetVersion])
 COMPRESSED = (".gz", ".zst", ".xz")
 _LONGEST_LINE = 1 << 20
+# zstd is not in the standard library: of such files the service tells what is wrong
+_OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 class Dataset(DatasetBody):
@@ -234,10 +239,20 @@ class Datasets:
 def format_of(path: Path) -> DatasetFormat | None:
     """The format that a file's ending tells; None where its content is to tell, as Annif's corpora end in .tsv, too."""
     found = FORMATS.get(path.with_name(plain_name(path)).suffix.lower())
-    if found == "tsv":
-        with path.open("rb") as file:
-            return None if b"\t<" in file.readline(_LONGEST_LINE) else found
-    return found
+    return None if found == "tsv" and b"\t<" in _first_line(path) else found
+
+
+def _first_line(path: Path) -> bytes:
+    """The beginning of a file, unpacked; empty where it is damaged, which the service then says."""
+    try:
+        with _OPENERS.get(path.suffix.lower(), _opened)(path) as file:
+            return file.readline(_LONGEST_LINE)
+    except (EOFError, OSError, lzma.LZMAError, zlib.error):
+        return b""
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return path.open("rb")
 
 
 def plain_name(path: Path) -> str:

@@ -1,3 +1,5 @@
+import gzip
+import lzma
 import ssl
 import subprocess
 import sys
@@ -180,6 +182,26 @@ def test_the_content_tells_annifs_corpora_from_other_tables(
     canned.answer("POST /datasets/papers/rows", JOB, 202)
     with Polymargin() as client:
         client.datasets.append("papers", tmp_path / "corpus.tsv")
+    assert canned.asked[0].query == format
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format"),
+    [
+        ("corpus.tsv.gz", gzip.compress(b"a text\t<http://example.org/a>\n"), {}),
+        ("corpus.tsv.xz", lzma.compress(b"a text\t<http://example.org/a>\n"), {}),
+        ("corpus.tsv.gz", gzip.compress(b"text\tlabel\n"), {"format": "tsv"}),
+        ("corpus.tsv.gz", gzip.compress(b"text\tlabel\n" * 99)[:20], {"format": "tsv"}),
+        ("corpus.tsv.xz", b"no such thing", {"format": "tsv"}),
+    ],
+)
+def test_compressed_corpora_are_told_by_what_is_in_them(
+    canned: Canned, tmp_path: Path, name: str, content: bytes, format: dict[str, str]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    canned.answer("POST /datasets/papers/rows", JOB, 202)
+    with Polymargin() as client:
+        client.datasets.append("papers", tmp_path / name)
     assert canned.asked[0].query == format
 
 

@@ -203,6 +203,10 @@ def test_who_leaves_decimal_commas_unsaid_is_told_how_to_say_so(client: TestClie
     assert told.endswith(", and numbers with commas by decimal=comma")
 
 
+def test_who_leaves_missing_numbers_unsaid_is_told_how_to_keep_them(client: TestClient) -> None:
+    assert "missing=keep" in upload(client, "wrong", b"label,x\na,1\nb,\n", "csv")["error"]["detail"]
+
+
 def test_rows_for_validation_are_neither_trained_on_nor_tested_on(client: TestClient) -> None:
     rows = b"a,1,train\nb,2,train\n" * 4 + b"a,1,test\nb,2,validation\nc,3,validation\n"
     dataset = upload(client, "parts", b"label,x,split\n" + rows, "csv")

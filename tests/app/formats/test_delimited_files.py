@@ -76,6 +76,12 @@ def test_another_encoding_is_never_guessed(tmp_path: Path) -> None:
         read(tmp_path, "label;text\na;b\n".encode("utf-16"))
 
 
+def test_lines_that_end_in_carriage_returns_alone_are_said_to_do_so(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="carriage return"):
+        read(tmp_path, "label,text\ra,b\rb,c\r")
+    assert texts(read(tmp_path, "label,text\r\na,b\r\n")) == ["b"]
+
+
 def test_tsv_is_read_with_quotes_or_without(tmp_path: Path) -> None:
     assert texts(read(tmp_path, 'label\ttext\na\t"one\ttwo"\n', "tsv")) == ["one\ttwo"]
     plain = 'label\ttext\na\t"quoted" at the beginning\nb\tno "end\n'

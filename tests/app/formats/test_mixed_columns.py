@@ -177,6 +177,16 @@ def test_values_tell_what_a_column_is(tmp_path: Path, values: list[str], role: s
     assert found["c"] == role
 
 
+def test_numbers_with_commas_are_taken_for_nothing_else_unless_that_is_said(tmp_path: Path) -> None:
+    content = b"label;x;c\na;1,5;r\nb;NA;s\na;2;r\n"
+    said = INFERRED.model_copy(update={"missing_values": ("NA",)})
+    row, column, detail = refusal(tmp_path, content, "csv", said)
+    assert (row, column) == (1, "x")
+    assert "decimal=comma" in detail
+    for more in ({"decimal": "comma"}, {"category_columns": ("x",)}, {"ignore_columns": ("x",)}):
+        assert read(tmp_path, content, "csv", said.model_copy(update=more)).n_rows == 3
+
+
 @pytest.mark.parametrize(
     ("content", "options", "expected"),
     [

@@ -75,6 +75,9 @@ def test_annifs_content_tells_itself(tmp_path: Path) -> None:
         (b"papers/1.txt".ljust(257, b"\0") + b"ustar", "a tar of a folder is not read"),
         (b"\x80\x04\x95" + b"\0" * 20, "a pickle, which is never read"),
         ("label\ttext\n".encode("utf-16"), "encoding=utf-16"),
+        ("label\ttext\n".encode("utf-16-le"), "no byte order mark"),
+        (b'[{"label": "a", "text": "b"}]', "one JSON array"),
+        (b'[\n  {"label": "a", "text": "b"}\n]', "one JSON array"),
         (b"  \n\n", "blank lines"),
     ],
 )

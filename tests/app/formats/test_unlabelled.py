@@ -83,6 +83,14 @@ def test_columns_of_tables_need_no_labels(tmp_path: Path) -> None:
         assert (parsed.kind, parsed.n_rows, parsed.labels) == ("table", 2, [])
 
 
+def test_labels_that_are_there_are_not_taken_for_something_else(tmp_path: Path) -> None:
+    content = b"label,a,b\nx,9,1\ny,0,2\n"
+    with pytest.raises(FormatError, match="ignore_columns"):
+        read(tmp_path, "csv", content)
+    ignoring = OPTIONS.model_copy(update={"ignore_columns": ("label",)})
+    assert read(tmp_path, "csv", content, ignoring).n_rows == 2
+
+
 def test_annifs_files_have_labels() -> None:
     with pytest.raises(InvalidInput) as caught:
         check_options(OPTIONS, "annif")
