@@ -246,7 +246,7 @@ def _first_line(path: Path) -> bytes:
     """The beginning of a file, unpacked; empty where it is damaged, which the service then says."""
     try:
         with _OPENERS.get(path.suffix.lower(), _opened)(path) as file:
-            return file.readline(_LONGEST_LINE)
+            return bytes(file.readline(_LONGEST_LINE))
     except (EOFError, OSError, lzma.LZMAError, zlib.error):
         return b""
 

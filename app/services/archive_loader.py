@@ -225,7 +225,28 @@ def _scores(kind: str, X: Any, arrays: dict[str, Any], n_classes: int) -> Any:
     raise ValueError(f"this script reads linear machines; a model of the kind {kind!r} is imported into Polymargin")
 
 
-if __name__ == "__main__":
-    classifier = Classifier(sys.argv[1])
-    for instance, label in zip(sys.argv[2:], classifier.predict(sys.argv[2:]), strict=True):
+def main(arguments: list[str]) -> None:
+    """Print the label of each argument but the first: a text, numbers with commas between, or a record as JSON."""
+    if len(arguments) < 2:
+        sys.exit("Usage: python load.py MODEL.npz INSTANCE ...; an instance is a text, or 1.5,0,2, or a JSON object")
+    path, *instances = arguments
+    try:
+        classifier = Classifier(path)
+    except (OSError, KeyError, TypeError, ValueError):
+        sys.exit(f"{path} cannot be read as an archive of a model's version")
+    kind = classifier.features["kind"]
+    try:
+        asked: list[Any] = instances
+        if kind == "table":
+            asked = [json.loads(instance) for instance in instances]
+        elif kind != "text":
+            asked = [[float(number) for number in instance.split(",")] for instance in instances]
+        labels = classifier.predict(asked)
+    except (ArithmeticError, AttributeError, IndexError, ValueError) as error:
+        sys.exit(f"These cannot be classified: {error}")
+    for instance, label in zip(instances, labels, strict=True):
         print(f"{label}\t{instance}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -40,6 +40,9 @@ def test_what_columns_were_taken_for_is_told(shop: TestClient) -> None:
     ]  # fmt: skip
     assert (columns[1]["missing"], columns[1]["least"], columns[1]["most"]) == (9, 0.03, 2.35)
     assert (columns[2]["levels"], columns[3]["why"]) == (3, "dates")
+    page = " ".join(shop.get("/datasets/shop").text.split())
+    assert '<th scope="row" class="name">day</th><td>left out: dates</td>' in page
+    assert '<th scope="row" class="name">price</th><td>number</td><td class="number">9</td>' in page
     row = shop.get("/api/v1/datasets/shop/rows", params={"offset": 4, "limit": 1}).json()["rows"][0]
     assert (row["id"], row["text"]) == ("r4", f"{TITLES[1]} 4")
     assert row["record"] == {"title": f"{TITLES[1]} 4", "price": None, "colour": "green"}

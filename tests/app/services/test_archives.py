@@ -455,6 +455,33 @@ def test_the_script_says_what_it_does_not_know(
         load([[0.0] * 5])
 
 
+def test_the_script_tells_what_is_wrong_in_one_line(
+    database: sessionmaker[Session],
+    session: Session,
+    dataset: Callable[..., str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    dataset()
+    _train(database)
+    file, other = tmp_path / "m-1.npz", tmp_path / "other.npz"
+    file.write_bytes(_exported(session))
+    other.write_bytes(b"no archive")
+    for arguments, words in (
+        ([str(file)], "Usage: python load.py"),
+        ([str(tmp_path / "nowhere.npz"), "1"], "cannot be read as an archive"),
+        ([str(other), "1"], "cannot be read as an archive"),
+        ([str(file), "a,b"], "could not convert string to float"),
+        ([str(file), "1,2"], "cannot be classified"),
+    ):
+        with pytest.raises(SystemExit, match=words):
+            archive_loader.main(arguments)
+    archive_loader.main([str(file), "0,0,0,0,1"])
+    label, instance = capsys.readouterr().out.split()
+    assert instance == "0,0,0,0,1"
+    assert label in json.loads(_members(file.read_bytes())["model/manifest.json"])["classes"]
+
+
 def test_the_script_knows_every_field_of_the_recipe() -> None:
     source = Path(archive_loader.__file__).read_text()
     for name in TextRecipe.model_fields:
