@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import orjson
 import typer
+from rich.table import Table
 
 from app.client import Polymargin
 from app.commands.output import Json, console, options_of, print_json, table
@@ -76,12 +77,21 @@ def predict(
             shown.print(f"Instance {row} is a blank text: it has no features, and its answer is that of any such row")
     languages = sorted({language for item in every for language in _named(item)})
     titles = ["instance", "label", *languages, "score", "way", "probability", "sure"]
-    shown.print(table(titles, _rows(every, languages)))
+    shown.print(_told(titles, [*_rows(every, languages)]))
     if explain:
         head = ["instance", "label", "against", "lead", "lifted by", "lowered by", "rest"]
         shown.print(table(head, _explained(every)))
     if answer.sure_from is not None:
         shown.print(_used(answer.sure_from))
+
+
+def _told(titles: list[str], rows: list[tuple[object, ...]]) -> Table:
+    """The table without those of the last columns that no answer of the model has."""
+    kept = [
+        at for at, title in enumerate(titles)
+        if title not in ("way", "probability", "sure") or any(row[at] is not None for row in rows)
+    ]  # fmt: skip
+    return table([titles[at] for at in kept], ([row[at] for at in kept] for row in rows))
 
 
 def _used(found: UsedThreshold) -> str:
@@ -111,7 +121,11 @@ def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple
             yield from _set_rows(row, item, languages)
             continue
         for place, best in enumerate(item.top):
-            way = " > ".join(f"{step.label} {_score(step.margin)}" for step in item.path or []) if place == 0 else None
+            way = (
+                " > ".join(f"{step.label} {_score(step.margin) or '-'}" for step in item.path or [])
+                if place == 0
+                else None
+            )
             sure = item.sure if place == 0 else None
             said = None if sure is None else f"{sure.label} {sure.probability:.3f}"
             named = (best.label, *_names(best, languages))
@@ -147,8 +161,8 @@ def _terms(terms: list[ExplainedTerm]) -> str:
     return ", ".join(f"{one.feature} {one.part:+.3f}" for one in terms)
 
 
-def _score(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+def _score(value: float | None) -> str | None:
+    return None if value is None else f"{value:.4f}"
 
 
 def _batches(instances: Iterator[Any]) -> Iterator[list[Any]]:

@@ -320,6 +320,17 @@ def _has(given: Any, expected: Any) -> bool:
     return bool(given == expected)
 
 
+def test_columns_that_no_answer_has_are_left_out(run: Run, canned: Canned) -> None:
+    titles = run("predict", "topics", "--text", "hello")[1].splitlines()[0].split()
+    assert titles == ["instance", "label", "score"]
+    canned.answers["POST /models/topics/predict"].clear()
+    sure = {"label": "a", "probability": 0.75}
+    top = [{"label": "a", "score": 1.5, "probability": 0.75}]
+    canned.answer("POST /models/topics/predict", ANSWER | {"predictions": [PREDICTION | {"top": top, "sure": sure}]})
+    titles = run("predict", "topics", "--text", "hello")[1].splitlines()[0].split()
+    assert titles == ["instance", "label", "score", "probability", "sure"]
+
+
 def test_an_upload_waits_until_the_dataset_is_ready(run: Run, canned: Canned, tmp_path: Path) -> None:
     (tmp_path / "papers.csv").write_text("label,text\n")
     status, out, _ = run("datasets", "upload", str(tmp_path / "papers.csv"), "--json")
