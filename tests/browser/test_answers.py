@@ -30,6 +30,24 @@ def test_words_that_spoke_for_a_label_are_marked_behind_characters_of_two_code_u
     answer.locator("mark").first.wait_for(state="detached")
 
 
+def test_labels_are_called_as_their_vocabulary_names_them(page: Any, service: Service) -> None:
+    def named(route: Any) -> None:
+        found = route.fetch().json()
+        for each in found["predictions"][0]["top"]:
+            each["names"] = {"de": "Obst", "en": "Fruits"} if each["label"] == "fruit" else None
+        route.fulfill(json=found)
+
+    page.route("**/predict*", named)
+    page.goto(f"{service.url}/playground?model=foods")
+    page.get_by_label("What it shall label").fill("round apple and sea")
+    page.get_by_role("button", name="Predict").click()
+    answer = page.locator("#answer")
+    answer.get_by_role("heading", name="Fruits").wait_for()
+    assert answer.locator(".answers .name").first.inner_text() == "Fruits fruit"
+    assert answer.locator(".answers .name").nth(1).inner_text() in ("vegetable", "water")
+    assert answer.get_by_text("Lead of Fruits over").count() == 1
+
+
 def test_a_text_of_which_nothing_counts_is_said_to_be_so(page: Any, service: Service) -> None:
     page.goto(f"{service.url}/playground?model=foods")
     told = page.locator("#answer").get_by_text("Nothing in it counts for the answer")

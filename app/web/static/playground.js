@@ -16,16 +16,28 @@ function instance() {
   return form.elements.kind.value === "text" ? { text } : JSON.parse(text);
 }
 
-function bars(top) {
+// The names that a vocabulary gives to labels, in a language of the browser where there is one.
+function namesOf(one) {
+  const wanted = navigator.languages.map((tag) => tag.split("-")[0]);
+  const named = [...one.top, ...(one.subtree ?? []), ...(one.sure_labels ?? [])].filter((each) => each.names && Object.keys(each.names).length);
+  return new Map(named.map(({ label, names }) => [label, names[wanted.find((language) => language in names)] ?? Object.values(names)[0]]));
+}
+
+// A label as people call it; what programs call it stands beside.
+function titled(label, names) {
+  return names.has(label) && names.get(label) !== label ? [names.get(label), element("small", { class: "muted" }, ` ${label}`)] : [label];
+}
+
+function bars(top, names) {
   const sure = top.every((each) => Number.isFinite(each.probability));
   return element("ol", { class: "answers" }, ...top.map((each) => element("li", {},
-    element("span", { class: "name" }, each.label),
+    element("span", { class: "name" }, ...titled(each.label, names)),
     element("span", { class: "number" }, sure ? percent(each.probability) : `score ${number(each.score)}`),
     sure ? element("progress", { max: "1", value: String(each.probability), "aria-label": `Probability of ${each.label}` }) : null)));
 }
 
-function steps(path) {
-  return element("div", {}, element("h3", {}, "Path"), element("ol", { class: "path" }, ...path.map((step) => element("li", { title: step.margin === null ? "the only child" : `margin ${number(step.margin)}` }, step.label))));
+function steps(path, called) {
+  return element("div", {}, element("h3", {}, "Path"), element("ol", { class: "path" }, ...path.map((step) => element("li", { title: step.margin === null ? "the only child" : `margin ${number(step.margin)}` }, called(step.label)))));
 }
 
 // a blank text has no features; of another, where the answer is explained, no part is named then
@@ -36,17 +48,19 @@ function countsForNothing(one, asked) {
 
 function show(found, asked) {
   const [one] = found.predictions;
-  const parts = [element("h2", {}, one.subtree ? "Labels" : one.label)];
-  if (one.subtree) parts.push(element("ul", { class: "path" }, ...one.subtree.map((node) => element("li", {}, node.label))));
+  const names = namesOf(one);
+  const called = (label) => names.get(label) ?? label;
+  const parts = [element("h2", {}, one.subtree ? "Labels" : called(one.label))];
+  if (one.subtree) parts.push(element("ul", { class: "path" }, ...one.subtree.map((node) => element("li", { title: node.label }, called(node.label)))));
   if (found.sure_from) {
     const sure = one.sure_labels ?? (one.sure ? [one.sure] : []);
     const none = found.sure_from.threshold === null ? "No threshold reached that precision." : `Nothing is as sure as ${percent(found.sure_from.threshold)}.`;
-    parts.push(element("p", { class: sure.length ? "notice good" : "notice warn" }, sure.length ? `Sure enough: ${sure.map((each) => `${each.label}, ${percent(each.probability)}`).join("; ")}` : none));
+    parts.push(element("p", { class: sure.length ? "notice good" : "notice warn" }, sure.length ? `Sure enough: ${sure.map((each) => `${called(each.label)}, ${percent(each.probability)}`).join("; ")}` : none));
   }
   if (countsForNothing(one, asked)) parts.push(element("p", { class: "notice warn" }, "Nothing in it counts for the answer: a row without any feature that the model knows has the same."));
-  parts.push(bars(one.top));
-  if (one.path) parts.push(steps(one.path));
-  if (one.explanation?.length) parts.push(why(one.explanation, asked.text ?? null));
+  parts.push(bars(one.top, names));
+  if (one.path) parts.push(steps(one.path, called));
+  if (one.explanation?.length) parts.push(why(one.explanation, asked.text ?? null, called));
   if (answer.dataset.corrects !== undefined) parts.push(correction(found, 0, asked));
   parts.push(element("p", { class: "muted small" }, `Version ${found.version} of ${found.model}`));
   answer.replaceChildren(...parts);

@@ -51,24 +51,25 @@ function row(name, part, most, muted = false) {
   return element("tr", {}, element("th", { scope: "row", class: muted ? "name muted" : "name" }, name), element("td", {}, bar), element("td", { class: "number" }, signed(part)));
 }
 
-function table(step, terms) {
+function table(step, terms, called) {
   const most = Math.max(...terms.map((term) => Math.abs(term.part)), Math.abs(step.rest), Math.abs(step.intercept));
   const rows = terms.map((term) => row(String(term.feature), term.part, most));
   if (step.rest !== 0) rows.push(row("all other features", step.rest, most, true));
   if (step.intercept !== 0) rows.push(row("intercept", step.intercept, most, true));
-  const against = step.rival === null ? "" : ` over ${step.rival}`;
+  const against = step.rival === null ? "" : ` over ${called(step.rival)}`;
   const head = element("tr", {}, element("th", { scope: "col" }, "Feature"), element("th", { scope: "col" }, element("span", { class: "visually-hidden" }, "As a bar")), element("th", { scope: "col", class: "number" }, "Part"));
-  return element("details", {}, element("summary", {}, `Lead of ${step.label}${against}: ${number(step.lead, 3)}`),
+  return element("details", {}, element("summary", {}, `Lead of ${called(step.label)}${against}: ${number(step.lead, 3)}`),
     element("div", { class: "scroll" }, element("table", { class: "parts" }, element("thead", {}, head), element("tbody", {}, ...rows))));
 }
 
-// The elements that tell it, of an explanation as the API has it; `text` is null where no text was asked about.
-export function why(explanation, text) {
+// The elements that tell it, of an explanation as the API has it; `text` is null where no text was asked about, and
+// `called` gives the name of a label.
+export function why(explanation, text, called = (label) => label) {
   const steps = explanation.map((step) => {
     const terms = [...step.lifted_by, ...step.lowered_by];
-    const rival = step.rival === null ? "" : `, and not ${step.rival}`;
-    const of = explanation.length > 1 ? element("h4", {}, `${step.label}${rival}`) : element("p", {}, `Why ${step.label}${rival}:`);
-    return element("div", { class: "step" }, of, text === null ? null : marked(text, terms), table(step, terms));
+    const rival = step.rival === null ? "" : `, and not ${called(step.rival)}`;
+    const of = explanation.length > 1 ? element("h4", {}, `${called(step.label)}${rival}`) : element("p", {}, `Why ${called(step.label)}${rival}:`);
+    return element("div", { class: "step" }, of, text === null ? null : marked(text, terms), table(step, terms, called));
   });
   const key = text === null ? null : element("p", { class: "muted small" }, element("mark", { class: "lifts strength-3" }, "spoke for it"), " ", element("mark", { class: "lowers strength-3" }, "spoke against it"));
   return element("section", { class: "why" }, element("h3", {}, "Why"), ...steps, key);
