@@ -135,7 +135,7 @@ def test_a_job_whose_dual_variables_exceed_the_memory_allowed_is_refused_with_an
 def test_a_dataset_of_one_class_is_refused(session: Session, dataset: Callable[..., str]) -> None:
     dataset("a 1:1\na 1:2\n")
     (item,) = _refused(session).errors
-    assert (item.pointer, "1 class" in item.detail) == ("/dataset", True)
+    assert (item.pointer, "1 label;" in item.detail) == ("/dataset", True)
 
 
 def test_labels_of_test_rows_alone_are_refused_unless_counted(session: Session, dataset: Callable[..., str]) -> None:
