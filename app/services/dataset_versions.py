@@ -41,7 +41,9 @@ def meant(session: Session, dataset: tables.Dataset, number: int | None) -> tabl
 def require_ready(dataset: tables.Dataset) -> None:
     """Raise Conflict unless the dataset was imported."""
     if dataset.state == "failed":
-        raise Conflict("the dataset's import has failed: its errors say why; delete it, and upload the file anew")
+        raise Conflict(
+            "the dataset's import has failed: its errors say why; mend the file, and upload it under the same name"
+        )
     if dataset.state != "ready":
         raise Conflict(f"the dataset is {dataset.state}; wait until it is ready")
 
