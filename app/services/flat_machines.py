@@ -1,7 +1,7 @@
 """Versions that are one linear machine of a flat list of classes on given numbers, as other libraries have them."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,9 +10,16 @@ from app.features.base import Features
 from solvers.core.model import Model
 
 
+class Scaling(NamedTuple):
+    """What is taken off each of the columns, and what the rest is divided by: float64 arrays, shape (n_rows,)."""
+
+    centre: Any
+    scale: Any
+
+
 @dataclass(frozen=True, eq=False)
 class FlatMachine:
-    """Scores are ``x[columns] @ W + intercept``.
+    """Scores are ``x[columns] @ W + intercept``; where there is a scaling, of ``(x[columns] - centre) / scale``.
 
     Attributes
     ----------
@@ -24,6 +31,7 @@ class FlatMachine:
     n_given : int
     pooled : bool
         Answers are the logarithms of the softmax of the scores.
+    scaling : Scaling, optional
     """
 
     columns: Any
@@ -32,10 +40,11 @@ class FlatMachine:
     classes: tuple[str, ...]
     n_given: int
     pooled: bool
+    scaling: Scaling | None = None
 
 
 def flat_machine(model: Model, features: Features, format: str, most_bytes: int) -> FlatMachine:
-    """A version's weights for an export in another format.
+    """A version's weights for an export in another format, for numbers of which none is missing.
 
     Parameters
     ----------
@@ -47,16 +56,17 @@ def flat_machine(model: Model, features: Features, format: str, most_bytes: int)
     Raises
     ------
     InvalidInput
-        The version reads texts, or is no linear machine that names one label of a flat list.
+        The version reads texts or tables, scales rows to length 1, or is no linear machine that names one label of
+        a flat list.
     """
     weights = model.linear_weights()
     fault = None
     if features.kind == "text":
         fault = f"it reads texts, which {format} has no words for; the archive has a script that does"
-    elif features.kind != "sparse":
-        fault = (
-            f"its numbers are scaled, or it reads a table, which {format} does not; the archive has a script that does"
-        )
+    elif features.kind == "table":
+        fault = f"it reads a table, which {format} does not; the archive has a script that does"
+    elif features.kind == "scaled" and features.params_json()["recipe"]["scaling"] == "unit_norm":
+        fault = f"its rows are scaled to length 1, which {format} does not; the archive has a script that does"
     elif model.names_sets or model.tree is not None:
         fault = "it goes along a label tree; the archive has a script that does"
     elif weights is None:
@@ -71,5 +81,13 @@ def flat_machine(model: Model, features: Features, format: str, most_bytes: int)
     if pooled:  # of one machine: its scores times a coefficient, then the logarithm of the softmax
         factor = np.float32(model.arrays()["coefficients"][0])
         W, intercept = W * factor, intercept * factor
-    columns = np.asarray(features.arrays().get("used", np.arange(features.n_given)))[weights.features]
-    return FlatMachine(columns, W, intercept.astype(np.float32), tuple(model.classes), features.n_given, pooled)
+    state, rows, scaling = features.arrays(), weights.features, None
+    if features.kind == "scaled":
+        # what follows the columns are marks of missing numbers, which are not taken
+        given = rows < len(state["centre"])
+        rows, W = rows[given], W[given]
+        scaling = Scaling(state["centre"][rows], state["scale"][rows])
+    columns = np.asarray(state.get("used", np.arange(features.n_given)))[rows]
+    return FlatMachine(
+        columns, W, intercept.astype(np.float32), tuple(model.classes), features.n_given, pooled, scaling
+    )

@@ -23,7 +23,7 @@ def onnx_model(version: ModelVersion, model: Model, features: Features) -> bytes
     Raises
     ------
     InvalidInput
-        The version reads texts, or is no linear machine that names one label of a flat list.
+        The version is none that :func:`flat_machine` takes.
     Unavailable
         The package onnx is not installed here.
     """
@@ -40,8 +40,19 @@ def _graph(onnx: ModuleType, version: ModelVersion, machine: FlatMachine) -> byt
             "classes", kinds.STRING, [len(machine.classes)], [name.encode() for name in machine.classes]
         ),
     ]
+    scaled = []
+    if machine.scaling is not None:
+        constants += [
+            numpy_helper.from_array(np.asarray(values, np.float32), name)
+            for name, values in machine.scaling._asdict().items()
+        ]
+        scaled = [
+            helper.make_node("Sub", ["given", "centre"], ["centred"]),
+            helper.make_node("Div", ["centred", "scale"], ["used"]),
+        ]
     nodes = [
-        helper.make_node("Gather", ["features", "columns"], ["used"], axis=1),
+        helper.make_node("Gather", ["features", "columns"], ["given" if scaled else "used"], axis=1),
+        *scaled,
         helper.make_node("Gemm", ["used", "W", "intercept"], ["sums" if machine.pooled else "scores"]),
         *([helper.make_node("LogSoftmax", ["sums"], ["scores"], axis=1)] if machine.pooled else []),
         helper.make_node("ArgMax", ["scores"], ["best"], axis=1, keepdims=0),

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.errors import Unavailable
 from app.features.base import Features
-from app.services.flat_machines import flat_machine
+from app.services.flat_machines import FlatMachine, flat_machine
 from solvers.core.model import Model
 
 PACKAGE = "skops.io"
@@ -17,13 +17,14 @@ MOST_BYTES = 1 << 31
 def skops_model(model: Model, features: Features) -> bytes:
     """A fitted ``LinearSVC`` with the version's weights, as ``skops.io.load`` reads it.
 
+    Where the version scales numbers, it is the last step of a ``Pipeline`` behind a ``StandardScaler`` that does.
     ``decision_function`` gives the scores before any softmax; of two classes the second's less the first's, as
     scikit-learn has it.
 
     Raises
     ------
     InvalidInput
-        The version reads texts, or is no linear machine that names one label of a flat list.
+        The version is none that :func:`flat_machine` takes.
     Unavailable
         The package skops is not installed here.
     """
@@ -42,8 +43,20 @@ def skops_model(model: Model, features: Features) -> bytes:
     estimator.classes_ = np.array(machine.classes)[order]
     estimator.coef_, estimator.intercept_ = coef, intercept
     estimator.n_features_in_, estimator.n_iter_ = machine.n_given, 0
-    content: bytes = _skops().dumps(estimator)
+    content: bytes = _skops().dumps(estimator if machine.scaling is None else _behind_scaling(machine, estimator))
     return content
+
+
+def _behind_scaling(machine: FlatMachine, estimator: Any) -> Any:
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    assert machine.scaling is not None
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_ = np.zeros(machine.n_given), np.ones(machine.n_given)
+    scaler.mean_[machine.columns], scaler.scale_[machine.columns] = machine.scaling
+    scaler.var_, scaler.n_features_in_ = scaler.scale_**2, machine.n_given
+    return Pipeline([("scaler", scaler), ("classifier", estimator)])
 
 
 def _skops() -> Any:

@@ -38,6 +38,27 @@ def test_onnx_gives_the_labels_and_scores_of_the_service(dataset: str, solver: s
         np.testing.assert_allclose(np.sort(row)[::-1][: len(reported)], reported, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("scaling", ["standard", "max_abs"])
+def test_onnx_scales_numbers_as_the_service_does(scaling: str, models: TestClient) -> None:
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    columns, bias = {"scaling": scaling}, {"bias": 1.0}
+    assert train(models, "letters", "m", columns=columns, params=bias)["state"] == "succeeded"
+    width = models.get("/api/v1/models/m").json()["latest"]["n_features"]
+    rows = np.random.default_rng(0).normal(1.0, 2.0, size=(50, width)).round(3).tolist()
+    labels, scores = _runs(models, "m", rows)
+    answer = models.post("/api/v1/models/m/predict", json={"instances": rows, "top_k": 3}).json()
+    assert labels == [each["label"] for each in answer["predictions"]]
+    for row, each in zip(scores, answer["predictions"], strict=True):
+        np.testing.assert_allclose(np.sort(row)[::-1], [best["score"] for best in each["top"]], rtol=1e-4, atol=1e-4)
+
+
+def test_rows_of_length_1_are_refused_with_a_reason(models: TestClient) -> None:
+    assert train(models, "letters", "m", columns={"scaling": "unit_norm"})["state"] == "succeeded"
+    found = problem(models.get(EXPORT.format("m")), 422, "invalid_input")
+    assert "length 1" in found["errors"][0]["detail"]
+
+
 def test_what_onnx_has_no_words_for_is_refused_with_a_reason(models: TestClient) -> None:
     found = problem(models.get(EXPORT.format("foods")), 422, "invalid_input")
     assert "texts" in found["errors"][0]["detail"]

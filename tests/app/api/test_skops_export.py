@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from asking import TestClient, problem
+from working import train
 
 from app.services import skops_models
 
@@ -20,8 +21,10 @@ def _loaded(models: TestClient, name: str) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["letters", "shapes"])
+@pytest.mark.parametrize("name", ["letters", "shapes", "scaled"])
 def test_the_estimator_answers_as_the_service_does(name: str, models: TestClient) -> None:
+    if name == "scaled":
+        assert train(models, "letters", name, columns={"scaling": "robust"})["state"] == "succeeded"
     estimator = _loaded(models, name)
     rows = np.random.default_rng(0).normal(size=(50, estimator.n_features_in_)).round(3)
     answer = models.post(f"/api/v1/models/{name}/predict", json={"instances": rows.tolist(), "top_k": 3}).json()
