@@ -44,7 +44,8 @@ class TreeMachine(Machine[M]):
 
     def driver(self, problem: Problem, design: Design) -> Driver:
         """What trains it."""
-        return HingeAscent(design, self.kernel_map.mapped(problem), self.params.C, self.params.tol)
+        of_duals = not self.kernel_map.is_linear
+        return HingeAscent(design, self.kernel_map.mapped(problem), self.params.C, self.params.tol, of_duals)
 
     @property
     def appends_constant(self) -> bool:

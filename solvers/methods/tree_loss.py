@@ -12,6 +12,7 @@ import numpy as np
 from solvers.core.base import Handles
 from solvers.core.problem import Problem
 from solvers.hierarchical.design import Design
+from solvers.hierarchical.hinges.ascent import weights_dtype
 from solvers.hierarchical.tree_machine import TreeMachine, TreeParams
 from solvers.labels.coupling import diagonal
 
@@ -28,6 +29,13 @@ class TreeLoss(TreeMachine[TreeParams]):
     paper = "Cai and Hofmann 2004; Zhou et al. 2011"
     Params = TreeParams
     handles = Handles(flat=False, tree=True, kernels=True)
+
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        needed = super().bytes_needed(n_samples, n_features, n_classes)
+        if not self.kernel_map.is_linear:
+            return needed
+        # outer steps hold three more arrays of the weights' size: solvers/hierarchical/hinges/acceleration.py
+        return needed + 3 * weights_dtype(self.params.tol).itemsize * n_features * n_classes
 
     def design(self, problem: Problem) -> Design:
         tree = problem.tree

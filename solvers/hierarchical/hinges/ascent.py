@@ -12,10 +12,12 @@ optimum most pairs are exactly orthogonal with S inside its bounds, which is why
 
 An epoch is one exact step on every hinge it visits, in a fresh random order; then, while they pay, inner passes that
 visit hinges with the pairs alone that have a dual variable, which costs a few gathers where the first costs a scan of
-the nodes; then one Newton step on S.
+the nodes; then one Newton step on S. Where all nodes rival, outer steps speed the ascent up, and certificates are of
+the mean of the weights over an epoch (:mod:`solvers.hierarchical.hinges.acceleration`).
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from solvers.hierarchical import epochs
 from solvers.hierarchical.design import Design
 from solvers.hierarchical.epochs import Epoch
 from solvers.hierarchical.hinges import path_steps, sibling_steps, steps, sums
+from solvers.hierarchical.hinges.acceleration import Acceleration
 from solvers.hierarchical.hinges.run import HingeRun, pool_of
 from solvers.hierarchical.hinges.steps import VISITED, Progress, Visits
 from solvers.hierarchical.hinges.sums import Sums
@@ -47,6 +50,11 @@ ROOM = 1 << 16
 HALVINGS = 30
 
 
+def weights_dtype(tol: float) -> np.dtype[Any]:
+    """The precision of weights that are trained to a gap of ``tol``, where no signs of a coupling are."""
+    return np.dtype(np.float32 if tol >= 1e-4 else np.float64)
+
+
 class HingeAscent:
     """The ascent for one design and one problem: all that stays fixed while training.
 
@@ -58,11 +66,14 @@ class HingeAscent:
     C : float
     tol : float
         The gap that will be asked for: from 1e-4 on, float32 will do, but for couplings whose signs are trained.
+    of_duals : bool
+        Whether the model is made of the dual variables, so that weights of its own are no use.
     """
 
-    def __init__(self, design: Design, problem: Problem, C: float, tol: float) -> None:
+    def __init__(self, design: Design, problem: Problem, C: float, tol: float, of_duals: bool = False) -> None:
         self.design = design
-        self.dtype = np.dtype(np.float32 if tol >= 1e-4 and not design.absolute else np.float64)
+        self.accelerates = design.all_rival and not of_duals
+        self.dtype = np.dtype(np.float64) if design.absolute else weights_dtype(tol)
         suitable = DenseLayout if DenseLayout.suits(problem.X) else SparseLayout
         self.layout = suitable.of(problem.X, design.tree.n_nodes, self.dtype)
         self.rows, self.features = self.layout.rows, self.layout.features
@@ -115,12 +126,17 @@ class HingeAscent:
     def rescaled(self, state: State, ratio: float) -> State:
         """The start at ``ratio`` times the C that the state was trained at."""
         run, last = self._begin(), self._resume(state)
+        if last.acceleration is not None:
+            last.acceleration = None
+            self._set_vectors(last, last.B)
         linear = self._sums(last, np.zeros(len(self.filled)), scaling_search.blank()).linear
         factor = best_multiple(linear, self._square(last), ratio)
         run.pool, run.S, run.B = last.pool, last.S, last.B
         run.pool.values[:] *= factor
         run.R[:] = last.R
         run.R *= factor
+        if run.acceleration is not None:
+            run.acceleration.mean[:] = run.R
         return run.step(np.nan, np.nan, converged=False).state
 
     def nonzero_duals(self, state: State) -> float:
@@ -134,7 +150,7 @@ class HingeAscent:
         """The features that some example has, and the weights of the nodes in that order, shape (n_used, n_nodes)."""
         run = self._resume(state)
         W = np.empty((len(self.features), self.design.tree.n_nodes))
-        tree_factor.to_weights(self.tree, run.B, self._by_feature(run.R), W)
+        tree_factor.to_weights(self.tree, run.B, self._by_feature(run.point), W)
         W *= run.scale
         return self.features, W
 
@@ -157,7 +173,10 @@ class HingeAscent:
         R = self.layout.weights()
         pool = coefficients.empty(n_hinges, max(ROOM, 4 * tree.n_nodes))
         gains = np.zeros(n_hinges, np.float32)
-        return HingeRun(R, S, self._factor(S), pool, Epoch.zeroth(n_hinges), gains, np.zeros(1, VISITED))
+        run = HingeRun(R, S, self._factor(S), pool, Epoch.zeroth(n_hinges), gains, np.zeros(1, VISITED))
+        if self.accelerates:
+            run.acceleration = Acceleration(self.layout.weights())
+        return run
 
     def _resume(self, state: State) -> "HingeRun":
         R = self.layout.weights()
@@ -167,6 +186,7 @@ class HingeAscent:
             R, S, self._factor(S), pool_of(state), Epoch.of_state(state), np.array(state["gains"]),
             np.array(state["visited"]).view(VISITED), float(state["best_dual"]), int(state["n_certificates"]),
             int(state["inner_passes"]), Schedule(*(float(value) for value in state["schedule"])), float(state["scale"]),
+            Acceleration.of_state(state) if self.accelerates else None,
         )  # fmt: skip
 
     def _factor(self, S: Floats) -> Floats:
@@ -179,6 +199,8 @@ class HingeAscent:
     def _begin_epoch(self, run: "HingeRun", blocks: Ints32, seed: int) -> None:
         if run.epoch.number > 0 and self.design.absolute:
             self._renew(run)
+        if run.acceleration is not None:
+            run.acceleration.begin_epoch(run.R)
         run.epoch.begin_next(blocks, seed)
         run.inner_passes, run.schedule.cost, run.visited[:] = 0, float(self.costs[run.epoch.order].sum()), 0
 
@@ -217,6 +239,8 @@ class HingeAscent:
             visits = Visits(epoch.order, epoch.position, stop, all_pairs)
             epoch.position = self._visit(run, visits, progress)
         run.products = None
+        if epoch.is_over and run.acceleration is not None:
+            run.acceleration.average(run.R)
         return float(work[n - 1])
 
     def _visit(self, run: "HingeRun", visits: Visits, progress: Progress) -> int:
@@ -224,11 +248,12 @@ class HingeAscent:
         if self.design.each_level:
             return int(sibling_steps.visit(*given, visits, run.R, run.pool, progress))
         if self.design.all_rival:
-            return int(path_steps.visit(*given, visits, run.R, run.pool, progress))
+            share = 1.0 if run.acceleration is None else run.acceleration.share
+            return int(path_steps.visit(*given, visits, share, run.R, run.pool, progress))
         return int(steps.visit(*given, run.B, visits, run.R, run.pool, progress))
 
     def _sums(self, run: "HingeRun", gaps: Floats, terms: Floats) -> Sums:
-        found: Sums = sums.certify(self.rows, self.tree, self.hinges, run.B, run.R, run.pool, gaps, terms)
+        found: Sums = sums.certify(self.rows, self.tree, self.hinges, run.B, run.point, run.pool, gaps, terms)
         return found
 
     def _inner_products(self, run: "HingeRun") -> Floats:
@@ -252,6 +277,8 @@ class HingeAscent:
         met = run.visited[0]
         gap = max(0.0, met["gap"]) + excess
         estimate = gap / (met["losses"] + 0.5 * self._square(run) + excess) if gap > 0.0 else 0.0
+        if run.acceleration is not None:
+            run.acceleration.note(estimate / run.schedule.last_gap)
         expected, run.schedule.last_gap = extrapolated(estimate, run.schedule.last_gap)
         return expected
 
@@ -267,9 +294,13 @@ class HingeAscent:
         if not self.design.absolute:
             # many small changes have left their rounding
             self._set_vectors(run, run.B)
-        terms = scaling_search.blank()
-        found, half = self._sums(run, gaps, terms), 0.5 * self._square(run)
-        value, run.scale = scaling_search.best_point(half + excess, found.losses, terms, scaling_search.ONE)
+        terms, half = scaling_search.blank(), 0.5 * self._square(run)
+        own = half + excess
+        if run.acceleration is not None:
+            run.acceleration.weigh(run.R)
+            own = 0.5 * self.layout.square_norm(run.point)
+        found = self._sums(run, gaps, terms)
+        value, run.scale = scaling_search.best_point(own, found.losses, terms, scaling_search.ONE)
         primal, dual = value + self.constant, found.linear - half + self.constant
         run.visited["violation"] = found.violation
         run.best_dual = max(run.best_dual, bounded(primal, dual, self.dtype))

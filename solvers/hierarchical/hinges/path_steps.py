@@ -23,9 +23,14 @@ from solvers.numerics.coefficients import Coefficients, put
 
 @njit(cache=True, nogil=True)
 def visit(
-    rows: Any, tree: TreeArrays, hinges: Hinges, visits: Visits, R: Array, pool: Coefficients, progress: Progress
-) -> int:
-    """As :func:`solvers.hierarchical.hinges.steps.visit`, where all nodes rival."""
+    rows: Any, tree: TreeArrays, hinges: Hinges, visits: Visits, share: float, R: Array, pool: Coefficients,
+    progress: Progress
+) -> int:  # fmt: skip
+    """As :func:`solvers.hierarchical.hinges.steps.visit`, where all nodes rival.
+
+    R holds this ``share`` of the vectors of the dual variables, and what does not change: see
+    :mod:`solvers.hierarchical.hinges.acceleration`.
+    """
     order, begin, end, all_pairs = visits
     unchanged, gains, visited = progress.unchanged, progress.gains, progress.visited[0]
     hinge_rows, hinge_nodes, bounds, squares = hinges.row, hinges.node, hinges.bound, rows.squares
@@ -45,7 +50,7 @@ def visit(
             return at
         h = order[at]
         i, y, C, first, w = hinge_rows[h], hinge_nodes[h], bounds[h], pool_start[h], length[h]
-        K = squares[i]
+        K = share * squares[i]
         for q in range(w):
             rival[q], alpha[q] = listed[first + q], values[first + q]
         found = 0
@@ -81,6 +86,8 @@ def visit(
         gains[h] = gain
         visited.gain += gain
         n = _changes(path_start, nodes, y, w, rival, common, scale, alpha, before, touched, is_touched, by_node)
+        for t in range(n):
+            by_node[touched[t]] *= share
         add(rows, i, touched, n, by_node, R)
         kept, changed = keep(C, w, rival, alpha, before)
         if changed:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from solvers.core.base import State, Step
 from solvers.hierarchical.epochs import Epoch
+from solvers.hierarchical.hinges.acceleration import Acceleration
 from solvers.linear.ascent import FIRST_SHARE
 from solvers.linear.run import Schedule
 from solvers.numerics.array_types import Floats, Floats32
@@ -30,7 +31,13 @@ class HingeRun:
     schedule: Schedule = field(default_factory=lambda: Schedule(found_share=FIRST_SHARE))
     # the multiple of W that the last certificate was of
     scale: float = 1.0
+    acceleration: Acceleration | None = None
     products: Floats | None = None
+
+    @property
+    def point(self) -> Floats:
+        """What certificates and models are of, in the shape of R."""
+        return self.R if self.acceleration is None else self.acceleration.mean
 
     def step(self, primal: float, dual: float, *, converged: bool) -> Step:
         """The step at this point."""
@@ -46,6 +53,8 @@ class HingeRun:
             "schedule": np.array(astuple(self.schedule)),
             "scale": np.array(self.scale),
         }
+        if self.acceleration is not None:
+            arrays |= self.acceleration.state()
         return Step(self.epoch.number, primal, dual, float(self.visited["violation"][0]), converged, arrays)
 
 
