@@ -119,7 +119,8 @@ def beside(names: list[str], runs: int) -> None:
             continue
         problem = made() if name == "made" else sets.load_tree(name)[0]
         for method in BESIDE:
-            train(method, problem, tol=0.9, max_epochs=12)
+            # as many epochs as compile conjugate gradients, too, which begin with the tenth
+            train(method, problem, MOST_SECONDS / 4, C=C, tol=1e-4, max_epochs=12)
         found: dict[str, list[tuple[float, Any]]] = {method: [] for method in BESIDE}
         for _ in range(runs):
             for method in BESIDE:

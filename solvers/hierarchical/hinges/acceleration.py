@@ -31,7 +31,8 @@ class Acceleration:
     Attributes
     ----------
     mean : array
-        Of the weights at the ends of this epoch's passes, of which ``n_averaged`` are counted; before, of the last epoch's.
+        Of the weights at the ends of this epoch's passes, of which ``n_averaged`` are counted; before the first of them,
+        of the last epoch's.
     V, before : array, optional
         The point that runs ahead, and the weights at the last outer step; None before the first.
     fall : float
