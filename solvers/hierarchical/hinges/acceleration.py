@@ -1,8 +1,8 @@
 """Outer steps of the ascent, and the mean of the weights, for hinges on which single steps creep.
 
-Once the gap stalls, ``kappa / 2`` times the squared distance of the weights from a point V is
-added to the objective, and V runs ahead of the weights by Nesterov's rule after every epoch (Catalyst: Lin, Mairal and
-Harchaoui 2015, Algorithm 1). The weights of the dual variables are then ``(A + kappa V) / (1 + kappa)``, A being their
+Once the gap stalls, ``kappa / 2`` times the squared distance of the weights from a point V is added to the objective,
+and V runs ahead of the weights by Nesterov's rule after every epoch (Catalyst: Lin, Mairal and Harchaoui 2015,
+Algorithm 1). The weights of the dual variables are then ``(A + kappa V) / (1 + kappa)``, A being their
 vectors, and curvatures are ``1 / (1 + kappa)`` of what they were, so that dual variables move further at a step. The
 lower bound is that of A, for which there is no V.
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from solvers.core.base import State
 from solvers.numerics.array_types import Array, Floats, Floats32
@@ -31,8 +32,8 @@ class Acceleration:
     Attributes
     ----------
     mean : array
-        Of the weights at the ends of this epoch's passes, of which ``n_averaged`` are counted; before the first of them,
-        of the last epoch's.
+        Of the weights at the ends of this epoch's passes, of which ``n_averaged`` are counted; while there are none, of
+        the last epoch's.
     V, before : array, optional
         The point that runs ahead, and the weights at the last outer step; None before the first.
     fall : float
@@ -51,13 +52,16 @@ class Acceleration:
     @classmethod
     def of_state(cls, state: State) -> "Acceleration":
         """That of a step, copied."""
+        if "mean" not in state:
+            # of a version that had no outer steps
+            return cls(np.array(state["R"]))
         V, before = (np.array(state[name]) if name in state else None for name in ("V", "before"))
         fall, stalled = float(state["fall"]), bool(state["stalled"])
         return cls(np.array(state["mean"]), int(state["n_averaged"]), V, before, fall, stalled)
 
-    def state(self) -> State:
+    def state(self) -> dict[str, NDArray[np.generic]]:
         """The arrays of a step's state that :meth:`of_state` takes."""
-        arrays: State = {"mean": self.mean}
+        arrays: dict[str, NDArray[np.generic]] = {"mean": self.mean}
         arrays |= {name: np.array(getattr(self, name)) for name in ("n_averaged", "fall", "stalled")}
         if self.V is not None and self.before is not None:
             arrays |= {"V": self.V, "before": self.before}

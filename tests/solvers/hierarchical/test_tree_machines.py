@@ -332,6 +332,16 @@ def test_outer_steps_end_at_the_optimum_and_are_taken_up_where_they_stood():
             np.testing.assert_array_equal(again.state[name], last.state[name])
 
 
+def test_a_state_without_a_mean_goes_on_from_its_weights():
+    problem = with_tree(small(n=60, d=8))
+    made = machine("tree_loss", tol=1e-5)
+    state = {name: np.array(array) for name, array in next(iter(made.steps(problem))).state.items()}
+    for name in ("mean", "n_averaged", "fall", "stalled"):
+        del state[name]
+    *_, last = made.steps(problem, state)
+    assert last.converged
+
+
 @pytest.mark.parametrize("name", ["hierarchical_multiclass", "tree_loss", "transfer"])
 def test_visits_raise_the_dual_by_what_they_report_or_more(name):
     problem = with_tree(small(n=30, d=8))
