@@ -82,6 +82,9 @@ class Loss(Protocol):
     def rebuild(self, task: Task, duals: Any, W: Any) -> None:
         """Make W afresh from the dual variables."""
 
+    def sums(self, task: Task, duals: Any) -> Floats:
+        """The coefficients v summed over the examples, shape (n_classes,)."""
+
     def linear_part(self, task: Task, duals: Any) -> float:
         """The part of the dual value that is linear in the dual variables."""
 
@@ -146,7 +149,7 @@ class Ascent:
                 elif counters.epoch == params.max_epochs:
                     return
                 else:
-                    self._begin_epoch(run, examples)
+                    self._begin_epoch(task, run, examples)
             spent += self._advance(task, run, SLICE_OPERATIONS - spent)
             inner = run.ended and self._inner_pass_pays(run)
             if inner or not run.ended:
@@ -179,9 +182,9 @@ class Ascent:
         # where it has not ended the run it is tried ever more seldom: it may cost far more than passes
         if self.end_game is not None and certified & (certified - 1) == 0:
             point = self.end_game(task, run)
-        self.loss.rebuild(task, run.duals, run.W)
+        excess = self._rebuild(task, run)
         primal, dual, run.scale = self.loss.measure(task, run, gaps)
-        primal, dual = primal + constant, dual + constant
+        primal, dual = primal + constant, dual + constant - excess
         if point is not None and relative_gap(primal, dual) > self.params.tol:
             run.layout.by_feature(run.W)[:] = point
             lower, _, scale = self.loss.measure(task, run, np.zeros_like(gaps))
@@ -191,7 +194,29 @@ class Ascent:
                 self.loss.rebuild(task, run.duals, run.W)
         return primal, bounded(primal, dual, precision(self.params))
 
-    def _begin_epoch(self, run: Run, examples: Ints32) -> None:
+    def _rebuild(self, task: Task, run: Run) -> float:
+        """Make W afresh from the dual variables, all but biases that are held back.
+
+        Returns what half the squared norm of the biases that the dual variables make has more than that of the biases.
+        """
+        biases, made = run.layout.biases(run.W), self._biases_made(task, run)
+        self.loss.rebuild(task, run.duals, run.W)
+        run.layout.set_biases(run.W, biases)
+        return 0.5 * float(made @ made - biases @ biases)
+
+    def _biases_made(self, task: Task, run: Run) -> Floats:
+        """The weights that the dual variables make for a feature that is held back; none where there is no such."""
+        constant = run.layout.constant
+        return np.empty(0) if constant is None else constant.value * self.loss.sums(task, run.duals)
+
+    def _follow(self, task: Task, run: Run) -> None:
+        """Multipliers' step: biases that are held back go a part of the way to those that the dual variables make."""
+        constant, biases = run.layout.constant, run.layout.biases(run.W)
+        if constant is not None:
+            run.layout.set_biases(run.W, biases + constant.share * (self._biases_made(task, run) - biases))
+
+    def _begin_epoch(self, task: Task, run: Run, examples: Ints32) -> None:
+        self._follow(task, run)
         run.counters.epoch, run.counters.inner_passes = run.counters.epoch + 1, 0
         run.progress.statistics[:] = 0.0
         order = shuffled(active(examples, run.progress.unchanged, run.counters.epoch), self.seed, run.counters.epoch)
@@ -233,7 +258,9 @@ class Ascent:
         task, layout = self.task(problem)
         run = self._begin(task, layout)
         run.W, run.duals = layout.restored(state), duals_of(type(run.duals), state)
-        self._scale(task, run, ratio)
+        biases = layout.biases(run.W)
+        factor = self._scale(task, run, ratio)
+        layout.set_biases(run.W, factor * biases)
         return run.step(np.nan, np.nan, converged=False).state
 
     def shares(self, problem: Problem, state: State) -> sp.csr_matrix:
@@ -253,12 +280,14 @@ class Ascent:
         run.start(shuffled(new, self.seed, 0), float(layout.full[new].sum()))
         return run
 
-    def _scale(self, task: Task, run: Run, most: float) -> None:
-        """Take the best multiple, up to ``most``, of the run's dual variables."""
+    def _scale(self, task: Task, run: Run, most: float) -> float:
+        """Take the best multiple, up to ``most``, of the run's dual variables, and of the weights that they make."""
         self.loss.rebuild(task, run.duals, run.W)
+        run.layout.set_biases(run.W, self._biases_made(task, run))
         factor = best_multiple(self.loss.linear_part(task, run.duals), run.layout.square_norm(run.W), most)
         self.loss.multiply(task, run.duals, factor)
         run.layout.multiply(run.W, factor)
+        return factor
 
     def task(self, problem: Problem) -> tuple[Task, Layout]:
         """What stays fixed, and how it lies in memory."""
@@ -284,6 +313,8 @@ def fitted(problem: Problem, layout: Layout, state: State) -> LinearModel:
     ascending = np.argsort(layout.features)
     W = np.ascontiguousarray(layout.by_feature(state["W"])[np.ix_(ascending, _rank(problem))])
     W *= W.dtype.type(state["scale"][0])
+    if layout.constant is not None:
+        W[ascending == layout.constant.place] *= W.dtype.type(layout.constant.root)
     return LinearModel(problem.classes, problem.n_features, layout.features[ascending], W)
 
 

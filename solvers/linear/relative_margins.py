@@ -31,7 +31,7 @@ from solvers.linear.ascent import (
 from solvers.linear.layouts import hybrid_weights
 from solvers.linear.layouts.dense_simd import DenseRows
 from solvers.linear.layouts.hybrid_layout import DENSE_SHARE, HybridLayout
-from solvers.linear.layouts.layouts import DenseLayout, Layout
+from solvers.linear.layouts.layouts import DenseLayout, Layout, holding_back
 from solvers.linear.run import Run
 from solvers.linear.sharded.linear_shards import LinearShards, Part
 from solvers.linear.sharded.score_exchange import ScoreTraining
@@ -70,10 +70,17 @@ class RelativeLoss:
         return 1.0 if self.largest else n_classes - 1.0
 
     def layout(self, problem: Problem) -> Layout:
-        dtype = precision(self.params)
-        if DenseLayout.suits(problem.X):
-            return DenseLayout.of(problem.X, problem.n_classes, dtype)
-        return HybridLayout.within(problem.X, problem.n_classes, dtype, self.params.memory_mb)
+        k, dtype, dense = problem.n_classes, precision(self.params), DenseLayout.suits(problem.X)
+
+        def make(X: sp.csr_matrix) -> Layout:
+            if dense:
+                return DenseLayout.of(X, k, dtype)
+            return HybridLayout.within(X, k, dtype, self.params.memory_mb)
+
+        # the end games take rows and weights as they are
+        if self._few_examples(problem.n_samples, k) or (dense and self._few_weights(*problem.X.shape, k)):
+            return make(problem.X)
+        return holding_back(make, problem.X, self.params.bias, self.params.C * problem.weights, k)
 
     def duals(self, task: Task) -> Coefficients:
         return coefficients.empty(len(task.y), max(ROOM, 4 * task.n_classes))
@@ -110,6 +117,9 @@ class RelativeLoss:
             coefficients.rebuild(task.rows, duals, W.hot)
         elif not hybrid_weights.rebuild(task.rows, duals, W.hot, W.lists):
             raise RuntimeError("weights made afresh take more room than before")
+
+    def sums(self, task: Task, duals: Coefficients) -> Floats:
+        return np.asarray(coefficients.sums(duals, task.n_classes))
 
     def linear_part(self, task: Task, duals: Coefficients) -> float:
         # the sum of an example's dual variables is the own class's coefficient
@@ -173,15 +183,20 @@ class RelativeLoss:
 
     def end_game(self, task: Task, run: Run) -> Floats | None:
         """Proximal steps where dense rows have few features, or Newton's steps on few examples' dual variables."""
-        rows, k, d, precise = task.rows, task.n_classes, len(run.layout.features), self.params.tol < END_GAME_BELOW
-        most = limit_bytes(self.params.memory_mb)
-        if isinstance(rows, DenseRows) and augmented_lagrangian.suits(len(task.y), d, k, most):
-            far = precise or run.schedule.last_gap > FAR * self.params.tol
+        n, k, tol = len(task.y), task.n_classes, self.params.tol
+        if isinstance(task.rows, DenseRows) and self._few_weights(n, len(run.layout.features), k):
+            far = tol < END_GAME_BELOW or run.schedule.last_gap > FAR * tol
             return self._proximal_steps(task, run) if far and run.counters.epoch >= PROXIMAL_FROM else None
-        few = not self.largest and len(task.y) * k <= active_set.MOST_VARIABLES
-        if precise and few and rows.data.dtype == np.float64:
+        if self._few_examples(n, k):
             self._active_set(task, run)
         return None
+
+    def _few_weights(self, n_samples: int, n_features: int, n_classes: int) -> bool:
+        return augmented_lagrangian.suits(n_samples, n_features, n_classes, limit_bytes(self.params.memory_mb))
+
+    def _few_examples(self, n_samples: int, n_classes: int) -> bool:
+        precise = self.params.tol < END_GAME_BELOW and precision(self.params) == np.float64
+        return precise and not self.largest and n_samples * n_classes <= active_set.MOST_VARIABLES
 
     def _proximal_steps(self, task: Task, run: Run) -> Floats:
         X = np.ascontiguousarray(task.rows.data[:, : len(run.layout.features)], np.float64)

@@ -22,7 +22,7 @@ from solvers.core.problem import Problem
 from solvers.linear.ascent import A, Ascent, AscentParams, fitted, precision, weights_bytes
 from solvers.linear.interior import interior_point
 from solvers.linear.interior.iterate import Losses
-from solvers.linear.layouts.layouts import Layout, SparseLayout
+from solvers.linear.layouts.layouts import Layout, SparseLayout, holding_back
 from solvers.linear.run import Run
 from solvers.linear.sharded.linear_shards import LinearShards, Part
 from solvers.linear.sharded.sum_to_zero.mean import MeanTraining
@@ -66,7 +66,9 @@ class AbsoluteLoss:
         return own_share * own + other_share * other * (n_classes - 1)
 
     def layout(self, problem: Problem) -> Layout:
-        return SparseLayout.of(problem.X, problem.n_classes, precision(self.params))
+        k, dtype = problem.n_classes, precision(self.params)
+        bounds = self.params.C * problem.weights
+        return holding_back(lambda X: SparseLayout.of(X, k, dtype), problem.X, self.params.bias, bounds, k)
 
     def duals(self, task: Task) -> Alpha:
         return Alpha(np.zeros((len(task.y), task.n_classes), task.rows.data.dtype))
@@ -91,6 +93,11 @@ class AbsoluteLoss:
         totals = np.empty(len(task.y))
         absolute.signed_sums(task.y, duals.values, totals, 0, len(totals))
         absolute.rebuild(task.rows, task.y, task.n_classes, duals.values, totals, W, 0, task.n_classes)
+
+    def sums(self, task: Task, duals: Alpha) -> Floats:
+        own = duals.values[np.arange(len(task.y)), task.y]
+        total = np.bincount(task.y, 2.0 * own, task.n_classes) - duals.values.sum(axis=0, dtype=np.float64)
+        return np.asarray(total - total.mean())
 
     def linear_part(self, task: Task, duals: Alpha) -> float:
         own, other, *_ = self.margins(task.n_classes)

@@ -93,6 +93,16 @@ def _listed(pool: Coefficients) -> tuple[Ints, Ints]:
 
 
 @njit(cache=True, nogil=True)
+def sums(pool: Coefficients, n_classes: int) -> Floats:
+    """The coefficients of each class, summed over the examples."""
+    total = np.zeros(n_classes)
+    for i in range(pool.start.shape[0]):
+        for at in range(pool.start[i], pool.start[i] + pool.length[i]):
+            total[pool.classes[at]] += pool.values[at]
+    return total
+
+
+@njit(cache=True, nogil=True)
 def put(pool: Coefficients, i: int, classes: Ints32, values: Floats, n: int) -> None:
     """Make the first n given entries those of example i; the caller has made sure of room for n."""
     if n > pool.capacity[i]:

@@ -6,8 +6,8 @@ depend on the memory at hand.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -81,6 +81,12 @@ class HybridLayout(SparseLayout):
         lines = -(-n_classes // (ALIGNMENT // dtype.itemsize))
         return bool(used * lines * ALIGNMENT > DENSE_SHARE * limit_bytes(memory_mb))
 
+    def with_constant(self, feature: int, value: float, share: float) -> Self:
+        held = super().with_constant(feature, value, share)
+        assert held.constant is not None
+        # its row has to be dense: all examples have it
+        return replace(held, n_hot=max(self.n_hot, held.constant.place + 1))
+
     def weights(self) -> Weights:
         return self._zeros(self.n_hot, self.n_entries)
 
@@ -133,15 +139,22 @@ class HybridLayout(SparseLayout):
         if W.lists is not None:
             class_lists.multiply(W.lists, factor)
 
-    def square_norm(self, W: Weights) -> float:
-        total = super().square_norm(W.hot)
+    def _held(self, W: Weights) -> Array:
+        return super()._held(W.hot)
+
+    def _square_sum(self, W: Weights) -> float:
+        total = super()._square_sum(W.hot)
         return total if W.lists is None else float(class_lists.square_norm(W.lists, total))
 
     def csr(self, state: Mapping[str, Array], n_features: int, class_of: Ints32) -> sp.csr_matrix:
         """The weights of a state that are not zero, shape (n_features, n_classes); column c is ``class_of[c]``."""
         start, length, cells = (state[f"list_{name}"] for name in ("start", "length", "cells"))
         W = Weights(state["W"], Lists(np.empty(0, np.int64), start, length, cells, _counters(state)))
-        return hybrid_weights.to_csr(W, self.features, n_features, self.n_classes, class_of)
+        found = hybrid_weights.to_csr(W, self.features, n_features, self.n_classes, class_of)
+        if self.constant is not None:
+            row = int(self.features[self.constant.place])
+            found.data[found.indptr[row] : found.indptr[row + 1]] *= found.dtype.type(self.constant.root)
+        return found
 
     def _zeros(self, n_hot: int, n_entries: int) -> Weights:
         hot, n_features = weights(n_hot, self.n_classes, self.dtype), len(self.features)

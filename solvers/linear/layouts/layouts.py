@@ -1,12 +1,13 @@
 """How examples and weights lie in memory while a flat machine trains: sparse rows, or dense ones."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
+from solvers.linear.layouts.constant import Constant, held_back, share_of
 from solvers.linear.layouts.dense_simd import TOGETHER, DenseRows
 from solvers.numerics.array_types import Array, Floats, Ints
 from solvers.numerics.rows import ALIGNMENT, arrange, square_norm, weights
@@ -26,6 +27,8 @@ class Layout:
         ``features[j]`` is the column of X that became j.
     full, listed : float64 array, shape (n_samples,)
         Cost of a visit with all classes, and of one with the listed classes, for each of them.
+    constant : Constant, optional
+        The feature whose weights are held back: see :mod:`solvers.linear.layouts.constant`.
     """
 
     rows: Any
@@ -34,6 +37,11 @@ class Layout:
     listed: Floats
     n_classes: int
     dtype: np.dtype[Any]
+    constant: Constant | None = field(default=None, kw_only=True)
+
+    def with_constant(self, feature: int, value: float, share: float) -> Self:
+        """The same layout; a feature of this value has been held back in its rows, by this share."""
+        return replace(self, constant=Constant(int(np.flatnonzero(self.features == feature)[0]), value, share))
 
     def weights(self) -> Any:
         """Zero weights of this layout."""
@@ -63,6 +71,30 @@ class Layout:
 
     def square_norm(self, W: Any) -> float:
         """Sum of the squares of all weights."""
+        total = self._square_sum(W)
+        if self.constant is None:
+            return total
+        held = self._held(W).astype(np.float64)
+        return total - (1.0 - self.constant.share) * float(held @ held)
+
+    def biases(self, W: Any) -> Floats:
+        """The weights of the feature that is held back, shape (n_classes,); none where there is no such feature."""
+        if self.constant is None:
+            return np.empty(0)
+        return self.constant.root * self._held(W).astype(np.float64)
+
+    def set_biases(self, W: Any, biases: Floats) -> None:
+        """Put the weights of the feature that is held back, where there is one."""
+        if self.constant is not None:
+            self._held(W)[:] = biases / self.constant.root
+
+    def _held(self, W: Any) -> Array:
+        """The row of the feature that is held back, in place."""
+        assert self.constant is not None
+        return np.asarray(self.by_feature(W)[self.constant.place])
+
+    def _square_sum(self, W: Any) -> float:
+        """Sum of the squares of all weights as they are stored."""
         raise NotImplementedError
 
 
@@ -81,7 +113,7 @@ class SparseLayout(Layout):
     def by_feature(self, W: Array) -> Array:
         return W[:, : self.n_classes]
 
-    def square_norm(self, W: Any) -> float:
+    def _square_sum(self, W: Any) -> float:
         return float(square_norm(W, self.n_classes))
 
 
@@ -112,5 +144,27 @@ class DenseLayout(Layout):
     def by_feature(self, W: Array) -> Array:
         return W[: self.n_classes, : len(self.features)].T
 
-    def square_norm(self, W: Array) -> float:
+    def _square_sum(self, W: Array) -> float:
         return float(square_norm(W, W.shape[1]))
+
+
+def holding_back(
+    make: Callable[[sp.csr_matrix], Layout], X: sp.csr_matrix, bias: float, bounds: Floats, n_classes: int
+) -> Layout:
+    """The layout that ``make`` makes of X, where it pays with its constant feature held back.
+
+    Parameters
+    ----------
+    make : callable
+    X : csr_matrix, shape (n_samples, n_features)
+        Its last feature is the constant one, unless ``bias`` is 0.
+    bias : float
+        The value of the constant feature.
+    bounds : float64 array, shape (n_samples,)
+        C times the weights of the examples.
+    n_classes : int
+    """
+    share = share_of(X, bias, bounds, n_classes)
+    if share == 1.0:
+        return make(X)
+    return make(held_back(X, share)).with_constant(X.shape[1] - 1, bias, share)

@@ -127,13 +127,15 @@ def test_the_largest_parameters_stay_within_the_range_of_floats(name, params):
 def test_the_intercept_is_the_constant_feature_times_its_weight(name):
     problem = small(n=60)
     appended = Problem.check(np.hstack([problem.X.toarray(), np.full((60, 1), 1.5)]), problem.y)
-    step, model = trained(name, problem, bias=1.5, tol=1e-3)
-    other, with_feature = trained(name, appended, tol=1e-3)
-    assert (step.primal, step.dual) == (other.primal, other.dual)
+    step, model = trained(name, problem, bias=1.5, tol=1e-6)
+    other, with_feature = trained(name, appended, tol=1e-6)
+    assert step.primal == pytest.approx(other.primal, rel=2e-6)
+    assert step.primal >= other.dual
+    assert other.primal >= step.dual
     assert isinstance(model, LinearModel)
-    np.testing.assert_array_equal(model.coef, with_feature.coef[:, :-1])
-    np.testing.assert_allclose(model.intercept, 1.5 * with_feature.coef[:, -1], rtol=1e-6)
-    np.testing.assert_allclose(model.scores(problem.X), with_feature.scores(appended.X), rtol=1e-4, atol=1e-5)
+    atol = 5e-3 * np.abs(model.coef).max() + 1e-5
+    np.testing.assert_allclose(model.coef, with_feature.coef[:, :-1], atol=atol)
+    np.testing.assert_allclose(model.intercept, 1.5 * with_feature.coef[:, -1], atol=2 * atol)
 
 
 @everywhere
