@@ -14,10 +14,7 @@ from numba import njit, types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
-from solvers.numerics.array_types import AnyFloats, Array, Bools, Ints, Ints8, Ints32
-
-# of the rows of sparse weights that have an entry for each class: whether these stand by rising class
-UNKNOWN, IN_ORDER, OUT_OF_ORDER = range(3)
+from solvers.numerics.array_types import AnyFloats, Array, Bools, Ints, Ints32
 
 
 def places(features: Ints, indices: NDArray[np.integer]) -> tuple[Ints, Bools]:
@@ -105,23 +102,16 @@ def _as_bits(typing: Any, value: Any) -> Any:
 
 
 def by_sparse(X: sp.csr_matrix, W: sp.csr_matrix) -> AnyFloats:
-    """As :func:`by_dense`; the zeros of W add nothing.
-
-    Rows of W without a zero are read as dense ones are: those of frequent features, which are much of what is read of a
-    model of many classes.
-    """
+    """As :func:`by_dense`; the zeros of W add nothing."""
     scores = np.zeros((X.shape[0], W.shape[1]), W.dtype)
-    # one row alone reads each of W's rows once, and would find out for nothing what they are
-    kinds = np.zeros(W.shape[0] if X.shape[0] > 1 else 0, np.int8)
-    _add_sparse(*_rows(X, W.dtype), *map(_fixed, (W.indptr, W.indices, W.data)), kinds, scores)
+    _add_sparse(*_rows(X, W.dtype), *map(_fixed, (W.indptr, W.indices, W.data)), scores)
     return scores
 
 
 def one_by_sparse(indices: NDArray[np.integer], values: AnyFloats, W: sp.csr_matrix) -> AnyFloats:
     """The scores of one example, shape (n_classes,): a row of :func:`by_sparse`."""
     scores: AnyFloats = np.zeros((1, W.shape[1]), W.dtype)
-    kinds = np.zeros(0, np.int8)
-    _add_sparse(*_row(indices, values, W.dtype), *map(_fixed, (W.indptr, W.indices, W.data)), kinds, scores)
+    _add_sparse(*_row(indices, values, W.dtype), *map(_fixed, (W.indptr, W.indices, W.data)), scores)
     return np.asarray(scores[0])
 
 
@@ -174,32 +164,12 @@ def _add_sparse(
     begins: Array,
     classes: Array,
     weights: AnyFloats,
-    kinds: Ints8,
     scores: AnyFloats,
 ) -> None:
-    """scores += X W, of W's rows by their beginnings, classes and weights; ``kinds`` has room for all rows or none."""
-    n_classes = scores.shape[1]
+    """scores += X W, of W's rows by their beginnings, classes and weights."""
     for i in range(scores.shape[0]):
         f = scores[i]
         for p in range(indptr[i], indptr[i + 1]):
             j, x = indices[p], values[p]
-            begin, end = begins[j], begins[j + 1]
-            if len(kinds) > 0 and end - begin == n_classes:
-                if kinds[j] == UNKNOWN:
-                    kinds[j] = IN_ORDER if _in_order(classes[begin:end]) else OUT_OF_ORDER
-                if kinds[j] == IN_ORDER:
-                    w = weights[begin:end]
-                    for c in range(n_classes):
-                        f[c] += x * w[c]
-                    continue
-            for k in range(begin, end):
+            for k in range(begins[j], begins[j + 1]):
                 f[classes[k]] += x * weights[k]
-
-
-@njit(cache=True, nogil=True)
-def _in_order(classes: Ints32) -> bool:
-    """Whether these are all classes by rising number."""
-    other = np.int32(0)
-    for c in range(len(classes)):
-        other |= classes[c] ^ np.int32(c)
-    return bool(other == 0)

@@ -23,17 +23,6 @@ def test_one_row_and_many_have_the_bits_of_scipy_s_product(dtype: type) -> None:
         np.testing.assert_array_equal(one_by_sparse(row.indices, row.data, sparse), few[i])
 
 
-def test_rows_of_sparse_weights_without_a_zero_add_by_class_in_any_order() -> None:
-    rng = np.random.default_rng(0)
-    X = sp.random(12, 3, 0.9, "csr", random_state=1)
-    classes = np.concatenate([np.arange(7), rng.permutation(7), [2, 5]]).astype(np.int32)
-    W = sp.csr_matrix((rng.standard_normal(16), classes, [0, 7, 14, 16]), shape=(3, 7))
-    found = by_sparse(X, W)
-    np.testing.assert_array_equal(found, (X @ W).toarray())
-    for i in range(X.shape[0]):
-        np.testing.assert_array_equal(one_by_sparse(X[i].indices, X[i].data, W), found[i])
-
-
 @pytest.mark.parametrize("k", [1, 4, 32, 33, 90])
 def test_the_best_are_those_of_a_stable_sort(k: int) -> None:
     scores = np.random.default_rng(k).integers(0, 9, (7, 80)).astype(float)
