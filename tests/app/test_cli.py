@@ -449,7 +449,8 @@ def test_a_file_that_cannot_be_written_is_named_in_one_line(run: Run, canned: Ca
     assert (status, err) == (1, f"Error: {file}: No such file or directory\n")
 
 
-def test_the_audit_log_tells_what_a_rule_has_found(run: Run, canned: Canned) -> None:
+def test_the_audit_log_tells_what_a_rule_has_found(run: Run, canned: Canned, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     after = {"outcome": "promoted", "accuracy": 0.9, "p_value": 0.75, "reason": None}
     canned.answers["GET /audit"].clear()
     canned.answer("GET /audit", {"items": [ENTRY | {"what": "rule_run", "before": None, "after": after}]})

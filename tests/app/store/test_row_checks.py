@@ -72,7 +72,7 @@ def test_repeated_rows_of_numbers_are_counted_whatever_the_order_of_labels_in_se
             "label_in_text",
             "100%",
         ),
-        ([*GOOD, "a,,train"], "empty_rows", "1 rows have no content"),
+        ([*GOOD, "a,,train"], "empty_rows", "1 row has no content"),
     ],
 )
 def test_what_a_colleague_would_say_is_said(tmp_path: Path, rows: list[str], code: str, part: str) -> None:
