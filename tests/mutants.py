@@ -312,7 +312,7 @@ MUTANTS = (
         "app/formats/svmlight_lines.py",
         "indices[nnz] = index - 1",
         "indices[nnz] = index",
-        "app/formats/test_svmlight.py::test_a_row_without_features_is_a_row_of_zeros",
+        "app/formats/test_svmlight_blocks.py::test_what_is_plain_is_read_as_the_compiled_loops_read_it",
     ),
     mutant(
         "svmlight indices may repeat",
@@ -326,7 +326,7 @@ MUTANTS = (
         "app/formats/svmlight_lines.py",
         "costs[row, 0] = start + 5",
         "costs[row, 0] = start + 6",
-        "app/formats/test_svmlight.py::test_a_cost_is_the_weight_of_its_row_wherever_it_stands",
+        "app/formats/test_svmlight_blocks.py::test_what_is_plain_is_read_as_the_compiled_loops_read_it",
     ),
     mutant(
         "indices of plain svmlight blocks are counted from one",
