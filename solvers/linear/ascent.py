@@ -312,9 +312,9 @@ def fitted(problem: Problem, layout: Layout, state: State) -> LinearModel:
     """The model of a step whose weights are an array."""
     ascending = np.argsort(layout.features)
     W = np.ascontiguousarray(layout.by_feature(state["W"])[np.ix_(ascending, _rank(problem))])
-    W *= W.dtype.type(state["scale"][0])
     if layout.constant is not None:
         W[ascending == layout.constant.place] *= W.dtype.type(layout.constant.root)
+    W *= W.dtype.type(state["scale"][0])
     return LinearModel(problem.classes, problem.n_features, layout.features[ascending], W)
 
 
