@@ -63,6 +63,6 @@ class EtaEstimate:
         return max(0.0, end - seconds)
 
     def _by_epochs(self, epoch: int, seconds: float) -> float | None:
-        if not self._max_epochs or epoch <= 0 or epoch < _TELLING * self._max_epochs:
+        if not self._max_epochs or epoch < _TELLING * self._max_epochs:
             return None
         return seconds / epoch * max(0, self._max_epochs - epoch)

@@ -29,7 +29,7 @@ function offer() {
 form.elements.format.addEventListener("change", offer);
 
 // corpora of Annif's end in .tsv, too, and have no header: their first line has subjects
-async function annifs(one) {
+async function isAnnif(one) {
   const [line] = (await one.slice(0, 1 << 20).text()).split("\n", 1);
   return line.includes("\t<");
 }
@@ -40,7 +40,7 @@ async function chosen() {
   const name = one.name.replace(PACKED, "");
   const [stem, ending] = [name.replace(/\.[^.]*$/, ""), name.split(".").pop().toLowerCase()];
   if (!form.elements.name.value) form.elements.name.value = stem.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 128);
-  const format = ending === "tsv" && await annifs(one) ? "annif" : FORMATS[ending];
+  const format = ending === "tsv" && await isAnnif(one) ? "annif" : FORMATS[ending];
   if (format && [...form.elements.format.options].some((option) => option.value === format)) form.elements.format.value = format;
   offer();
   said.textContent = size(one.size);
