@@ -9,7 +9,7 @@ measures P and D over all examples; training ends on nothing less.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +21,7 @@ from solvers.core.linear_model import LinearModel
 from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem
 from solvers.linear.layouts.layouts import Layout
+from solvers.linear.loss import Loss
 from solvers.linear.run import Counters, Run, Schedule, duals_of
 from solvers.linear.visits import Task, Visits, no_progress
 from solvers.numerics.array_types import Floats, Ints32
@@ -48,54 +49,6 @@ class AscentParams(SingleLabelParams):
 
 
 A = TypeVar("A", bound=AscentParams)
-
-
-class Loss(Protocol):
-    """A loss of the examples, as the driver takes it: its dual variables, block steps and certificate.
-
-    Dual variables are a named tuple of arrays. The coefficients v that they make are signed so that
-    ``w_c = sum_i v_ic x_i``.
-    """
-
-    def at_zero(self, n_classes: int) -> float:
-        """The loss of an example whose scores all vanish, as those of an empty row always do."""
-
-    def layout(self, problem: Problem) -> Layout:
-        """Rows and weights as the compiled loops take them."""
-
-    def duals(self, task: Task) -> Any:
-        """Dual variables that all vanish."""
-
-    def with_room(self, task: Task, duals: Any) -> Any:
-        """The same dual variables, with room for at least one more visit."""
-
-    def visit(self, task: Task, run: Run, visits: Visits) -> int:
-        """Ascend on the examples of ``visits``; returns where it stopped, before their end when out of room."""
-
-    def measure(self, task: Task, run: Run, gaps: Floats) -> tuple[float, float, float]:
-        """Objective and dual value without the empty examples, and the multiple of W that the objective is of.
-
-        That is the best of many multiples, as the length of W settles late: see :mod:`solvers.numerics.scaling_search`.
-        Each example's part of the gap at W itself goes to ``gaps``.
-        """
-
-    def rebuild(self, task: Task, duals: Any, W: Any) -> None:
-        """Make W afresh from the dual variables."""
-
-    def sums(self, task: Task, duals: Any) -> Floats:
-        """The coefficients v summed over the examples, shape (n_classes,)."""
-
-    def linear_part(self, task: Task, duals: Any) -> float:
-        """The part of the dual value that is linear in the dual variables."""
-
-    def multiply(self, task: Task, duals: Any, factor: float) -> None:
-        """Multiply the dual variables; where that brings one to its bound, it is there exactly."""
-
-    def shares(self, task: Task, duals: Any) -> sp.csr_matrix:
-        """The dual variables by their bounds, shape (n_samples, n_classes); TypeError of a loss without them."""
-
-    def of_shares(self, task: Task, shares: sp.csr_matrix) -> Any:
-        """The dual variables of such shares; TypeError as above."""
 
 
 @dataclass(frozen=True)
