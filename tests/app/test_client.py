@@ -188,10 +188,10 @@ def test_the_content_tells_annifs_corpora_from_other_tables(
 @pytest.mark.parametrize(
     ("name", "content", "format"),
     [
-        ("corpus.tsv.gz", gzip.compress(b"a text\t<http://example.org/a>\n"), {}),
+        ("corpus.tsv.gz", gzip.compress(b"a text\t<http://example.org/a>\n", mtime=0), {}),
         ("corpus.tsv.xz", lzma.compress(b"a text\t<http://example.org/a>\n"), {}),
-        ("corpus.tsv.gz", gzip.compress(b"text\tlabel\n"), {"format": "tsv"}),
-        ("corpus.tsv.gz", gzip.compress(b"text\tlabel\n" * 99)[:20], {"format": "tsv"}),
+        ("corpus.tsv.gz", gzip.compress(b"text\tlabel\n", mtime=0), {"format": "tsv"}),
+        ("corpus.tsv.gz", gzip.compress(b"text\tlabel\n" * 99, mtime=0)[:20], {"format": "tsv"}),
         ("corpus.tsv.xz", b"no such thing", {"format": "tsv"}),
     ],
 )
