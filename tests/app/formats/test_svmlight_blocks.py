@@ -94,7 +94,7 @@ def agree(content: bytes, sets: bool) -> bool:
     return True
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=200)
 @given(blocks(), st.booleans())
 @example(b"a 0x10:1\n", False)
 @example(b"a 1: 2\n", False)

@@ -117,6 +117,7 @@ def test_linear_committees_know_what_features_weigh():
         _ = method.model(problem, last.state).importances
 
 
+@pytest.mark.slow
 def test_threads_change_no_bit():
     problem = small(n=60, k=3)
     ends = []

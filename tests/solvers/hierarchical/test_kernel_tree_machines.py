@@ -43,6 +43,7 @@ def gram(A, B, params):
     return pairwise_kernels(A, B, metric=params["kernel"], **given) + params.get("bias", 0.0) ** 2
 
 
+@pytest.mark.slow
 @everywhere
 @pytest.mark.parametrize("params", KERNELS)
 def test_the_bounds_enclose_the_optimum_in_the_space_of_the_kernel(name, params):

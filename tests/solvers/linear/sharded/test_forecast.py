@@ -95,6 +95,7 @@ def test_a_shard_adds_its_candidates_and_at_most_all_its_classes():
     assert added(10, 1e6) == pytest.approx(5 * 6.0, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_bytes_of_many_shards_follow_from_those_of_few_within_a_fifth():
     problem, epochs = text(n=600, k=60), 2
     n, facts_of = problem.n_samples, facts(problem)
