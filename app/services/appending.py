@@ -1,6 +1,6 @@
 """Rows are appended to a dataset: a job makes its next version, and the one before stays what it was."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import select
@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.schemas.datasets import ImportOptions, NewDataset, NewRows
 from app.schemas.jobs import Job
-from app.services import feedback, quotas
+from app.services import quotas
 from app.services.datasets import file_format
 from app.services.import_options import check_options
 from app.services.lookup import by_ref, require_owner
@@ -46,15 +46,15 @@ def append(
     ref: str,
     new: NewRows,
     upload: Upload,
-    from_feedback: Sequence[str] = (),
+    n_feedback: int = 0,
     then: Callable[[tables.Job], None] = lambda _: None,
 ) -> Job:
     """Keep a received file beside those of a dataset and queue the job that appends its rows.
 
     Parameters
     ----------
-    from_feedback : sequence of str
-        Ids of the feedback that the file consists of.
+    n_feedback : int
+        How many of the rows come from feedback, which the job tells.
     then : callable
         Called with the job in the transaction that makes it.
 
@@ -67,14 +67,9 @@ def append(
             check_options(options, new.format)
         format = file_format(NewDataset(**options.model_dump(), name="rows", format=new.format), upload.path)
         request = {"kind": "append", **options.model_dump(mode="json"), "format": format, "part": new.part}
-        return request | {"feedback": len(from_feedback)} if from_feedback else request
+        return request | {"feedback": n_feedback} if n_feedback else request
 
-    def claim(job: tables.Job) -> None:
-        if from_feedback:
-            feedback.claim(session, list(from_feedback), job.id)
-        then(job)
-
-    return make_next(session, ref, upload, request_of, claim)
+    return make_next(session, ref, upload, request_of, then)
 
 
 def _options(session: Session, dataset: tables.Dataset, new: NewRows) -> ImportOptions:

@@ -12,7 +12,7 @@ from app.schemas.datasets import DatasetStatistics, NewRows
 from app.schemas.feedback import FeedbackRowsRequest
 from app.schemas.jobs import Job
 from app.services.appending import append
-from app.services.feedback import F, waiting
+from app.services.feedback import F, claim, waiting
 from app.services.lookup import by_ref
 from app.services.models import model_row, version_row
 from app.store import tables
@@ -68,12 +68,17 @@ def append_feedback(
     options = {name: field.default for name, field in NewRows.model_fields.items()}
     options |= {"format": "jsonl", "label_column": label, "part": request.part}
     new = NewRows.model_validate(options | _columns(corpus))
+
+    def claim_and(job: tables.Job) -> None:
+        claim(session, list(rows), job.id)
+        then(job)
+
     upload = files().upload()
     try:
         for row in rows.values():
             upload.write(orjson.dumps(row) + b"\n")
         upload.finish()
-        return append(session, dataset.id, new, upload, list(rows), then)
+        return append(session, dataset.id, new, upload, len(rows), claim_and)
     finally:
         upload.abort()
 
