@@ -18,7 +18,7 @@ from sqlalchemy import Engine, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.services.named_files import NamedFolder, faults, named_folders
+from app.services.common.named_files import NamedFolder, faults, named_folders
 from app.store import migrate, tables
 from app.store.db import db_now, make_engine
 from app.store.files import Files

@@ -12,8 +12,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.services import live_workers, sweeping
-from app.services.named_files import faults, named_folders
+from app.services.common.named_files import faults, named_folders
+from app.services.engine import live_workers
+from app.services.operation import sweeping
 from app.store import migrate
 from app.store.db import db_now, reading, sessions
 from app.store.files import files

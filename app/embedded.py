@@ -21,7 +21,8 @@ from sqlalchemy.exc import DBAPIError
 from app import compile_ahead, stop_signals
 from app.config import settings
 from app.errors import Unauthenticated
-from app.services import keys, sign_ins, slots
+from app.services.access import keys, sign_ins
+from app.services.engine import slots
 from app.store import db
 from app.store.migrate import upgrade
 from app.store.privacy import keep_private

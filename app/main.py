@@ -51,10 +51,10 @@ from app.api.quick_predictions import QuickPredictions
 from app.api.request_middleware import RequestMiddleware
 from app.config import Settings, settings
 from app.protocols.spoken import routers
-from app.services import readiness
-from app.services.drift import recent as drift_of_models
-from app.services.model_cache import ModelCache
-from app.services.remembered import Refreshing
+from app.services.common.remembered import Refreshing
+from app.services.operation import readiness
+from app.services.predictions.drift import recent as drift_of_models
+from app.services.predictions.model_cache import ModelCache
 from app.store.db import dispose, sessions
 from app.store.privacy import keep_private
 from app.version import VERSION

@@ -20,7 +20,7 @@ from app import logs, stop_signals
 from app.api.connections import Guard, GuardedProtocol
 from app.config import Settings, settings
 from app.main import create_app
-from app.services.first_answers import load_loops
+from app.services.predictions.first_answers import load_loops
 
 # descriptors for the database, models, files and what is accepted just now
 _RESERVED_DESCRIPTORS = 256

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from app.formats.registry import parse
 from app.schemas.datasets import ImportOptions
-from app.services.first_answers import load_loops, load_loops_of
+from app.services.predictions.first_answers import load_loops, load_loops_of
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model

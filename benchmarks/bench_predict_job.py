@@ -35,7 +35,8 @@ def _measure(n_classes: int, n_rows: int) -> list[tuple[str, float]]:
     from app.config import settings
     from app.schemas.batch_predictions import BatchPredictRequest
     from app.schemas.datasets import NewDataset
-    from app.services import datasets, jobs
+    from app.services.datasets import datasets
+    from app.services.jobs import jobs
     from app.store.db import sessions
     from app.store.files import files
     from workers.tasks import run

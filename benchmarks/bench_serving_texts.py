@@ -75,7 +75,9 @@ def _train(path: str) -> str:
     from app.config import settings
     from app.schemas.datasets import NewDataset
     from app.schemas.jobs import TrainRequest
-    from app.services import datasets, jobs, keys
+    from app.services.access import keys
+    from app.services.datasets import datasets
+    from app.services.jobs import jobs
     from app.store.db import sessions
     from app.store.files import files
     from app.store.migrate import upgrade

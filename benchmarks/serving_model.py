@@ -7,7 +7,8 @@ import numpy as np
 import orjson
 
 from app.features.columns import SparseFeatures
-from app.services import keys, versions
+from app.services.access import keys
+from app.services.models import versions
 from app.store import tables
 from app.store.db import db_now, new_id, sessions, writing
 from app.store.files import files

@@ -9,8 +9,8 @@ import numpy as np
 import orjson
 
 from app.main import create_app
-from app.services import predictions
-from app.services.keys import digest
+from app.services.access.keys import digest
+from app.services.predictions import predictions
 from benchmarks import serving_model
 
 REPEATS = 3000

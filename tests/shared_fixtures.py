@@ -27,7 +27,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.config import settings
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.schemas.datasets import NewDataset
-from app.services import datasets, hierarchies
+from app.services.datasets import datasets
+from app.services.hierarchies import hierarchies
 from app.store import db, migrate
 from app.store.files import files
 from app.store.tables import Table

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import solvers
 from solvers.core.base import Solver
 from solvers.core.model import Model
@@ -47,8 +49,9 @@ def _n_lines(function: Function) -> int:
     return function.end_lineno - function.lineno + 1
 
 
-def test_every_folder_of_the_solvers_can_be_taken_in_at_a_glance() -> None:
-    folders = [ROOT / "solvers", *(path for path in (ROOT / "solvers").rglob("*") if path.is_dir())]
+@pytest.mark.parametrize("part", ["solvers", "app/services"])
+def test_every_folder_can_be_taken_in_at_a_glance(part: str) -> None:
+    folders = [ROOT / part, *(path for path in (ROOT / part).rglob("*") if path.is_dir())]
     for folder in folders:
         if "__pycache__" in folder.parts or folder.name == "methods":
             continue

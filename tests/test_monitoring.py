@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from app.api.metrics import Metrics
-from app.services.drift import VersionDrift
-from app.services.readiness import Load
+from app.services.operation.readiness import Load
+from app.services.predictions.drift import VersionDrift
 
 FOLDER = Path(__file__).parents[1] / "docs/how-to"
 ALERTS: list[dict[str, Any]] = yaml.safe_load((FOLDER / "monitoring/alerts.yaml").read_text())["groups"][0]["rules"]

@@ -11,8 +11,10 @@ from threadpoolctl import threadpool_limits
 from app.errors import InvalidInput
 from app.schemas.compression import CompressRequest, CopyOf
 from app.schemas.evaluations import McNemar
-from app.services import answer_reference, compression, models, versions
-from app.services.model_rows import matrix
+from app.services.jobs import compression
+from app.services.models import models, versions
+from app.services.models.model_rows import matrix
+from app.services.predictions import answer_reference
 from app.store import tables
 from app.store.files import MANIFEST, Files, files
 from app.version import VERSION

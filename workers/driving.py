@@ -10,7 +10,7 @@ import structlog
 from numpy.typing import NDArray
 
 from app.config import settings
-from app.services.leases import Checkpoint
+from app.services.engine.leases import Checkpoint
 from app.store.files import Files
 from app.version import VERSION
 from solvers.core.base import STATE_FORMAT, Solver, Step, within_range

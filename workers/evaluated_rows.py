@@ -16,11 +16,13 @@ from app.plurals import counted
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import stored_request
 from app.schemas.models import ModelVersion
-from app.services import dataset_versions, hierarchies, models
-from app.services.label_checks import named
-from app.services.model_cache import LoadedModel, load_version
-from app.services.model_rows import matrix
-from app.services.version_labels import VersionLabels
+from app.services.datasets import dataset_versions
+from app.services.hierarchies import hierarchies
+from app.services.hierarchies.label_checks import named
+from app.services.hierarchies.version_labels import VersionLabels
+from app.services.models import models
+from app.services.models.model_rows import matrix
+from app.services.predictions.model_cache import LoadedModel, load_version
 from app.store import tables
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 from app.config import settings
 from app.errors import InvalidInput
 from app.schemas.evaluations import EvaluateRequest, Measure
-from app.services import evaluations
-from app.services.leases import Checkpoint
+from app.services.engine.leases import Checkpoint
+from app.services.evaluations import evaluations
 from app.store.files import Files, files
 from app.version import VERSION
 from solvers.metrics.evaluation import Evaluation

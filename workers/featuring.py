@@ -16,7 +16,7 @@ from app.features.text import TextFeatures
 from app.formats.table import Texts
 from app.schemas.tables import ColumnRecipe
 from app.schemas.texts import TextRecipe
-from app.services import kernel_values
+from app.services.datasets import kernel_values
 from app.store.corpus import Corpus
 from solvers.core.memory import refuse
 from workers.splitting import Rows

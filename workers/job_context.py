@@ -14,8 +14,9 @@ from sqlalchemy.orm import Session
 
 from app import logs, tracing
 from app.schemas.tuning import TrialRequest
-from app.services import job_logs, job_queue, leases, tunings
-from app.services.leases import Checkpoint, HeldState, Lease
+from app.services.engine import job_logs, job_queue, leases
+from app.services.engine.leases import Checkpoint, HeldState, Lease
+from app.services.jobs import tunings
 from app.store import tables
 from app.store.db import sessions, writing
 from app.store.queue import GENERAL

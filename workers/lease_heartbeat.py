@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.services.leases import Fenced
+from app.services.engine.leases import Fenced
 from app.store.db import DATABASE_AWAY, sessions
 from app.store.scope import Scope, confine
 

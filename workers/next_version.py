@@ -8,8 +8,9 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict
 from app.schemas.datasets import DatasetStatistics
-from app.services import append_sources, dataset_versions
-from app.services.leases import Lease
+from app.services.common import append_sources
+from app.services.datasets import dataset_versions
+from app.services.engine.leases import Lease
 from app.store import tables
 from app.store.db import db_now
 from app.store.files import Files

@@ -12,9 +12,11 @@ from threadpoolctl import threadpool_limits
 from app.errors import Conflict, InvalidInput
 from app.formats.labels import PARTS
 from app.schemas.batch_predictions import BatchPredictRequest
-from app.services import batch_predictions, dataset_versions, models
-from app.services.model_cache import LoadedModel, load_version
-from app.services.model_rows import matrix
+from app.services.datasets import dataset_versions
+from app.services.models import models
+from app.services.models.model_rows import matrix
+from app.services.predictions import batch_predictions
+from app.services.predictions.model_cache import LoadedModel, load_version
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
 from app.store.files import Files, files

@@ -15,8 +15,9 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict
 from app.schemas.jobs import TrainRequest
 from app.schemas.texts import TextRecipe
-from app.services import dataset_versions, hierarchies
-from app.services.version_labels import VersionLabels, of_hierarchy
+from app.services.datasets import dataset_versions
+from app.services.hierarchies import hierarchies
+from app.services.hierarchies.version_labels import VersionLabels, of_hierarchy
 from app.store import tables
 from app.store.cache import local_copy
 from app.store.corpus import open_corpus

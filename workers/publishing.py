@@ -11,8 +11,9 @@ from sqlalchemy.orm import Session
 
 from app.schemas.job_options import OPTIONS
 from app.schemas.jobs import TrainRequest
-from app.services import answer_reference, versions
-from app.services.version_labels import KEPT
+from app.services.hierarchies.version_labels import KEPT
+from app.services.models import versions
+from app.services.predictions import answer_reference
 from app.store.files import Files
 from app.version import VERSION
 from solvers.core.base import Params, State

@@ -15,9 +15,9 @@ from app import tracing
 from app.config import settings
 from app.errors import Conflict
 from app.schemas.jobs import stored_request
-from app.services import slots
-from app.services.fencing import Fenced
-from app.services.slots import ShardLease
+from app.services.engine import slots
+from app.services.engine.fencing import Fenced
+from app.services.engine.slots import ShardLease
 from app.store.db import DATABASE_AWAY, sessions
 from app.store.files import Files, files
 from solvers.core.artefact_files import read_array, write_array

@@ -12,8 +12,8 @@ from app import tracing
 from app.config import settings
 from app.errors import InvalidInput
 from app.schemas.jobs import TrainRequest
-from app.services import slots
-from app.services.leases import Checkpoint
+from app.services.engine import slots
+from app.services.engine.leases import Checkpoint
 from app.store.files import Files
 from app.store.queue import notify_worker
 from solvers.core.base import Solver, Step, within_range

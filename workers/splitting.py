@@ -12,8 +12,8 @@ from app.errors import InvalidInput
 from app.formats.labels import PARTS
 from app.plurals import counted
 from app.schemas.jobs import TrainRequest
-from app.services.label_checks import named
-from app.services.version_labels import VersionLabels
+from app.services.hierarchies.label_checks import named
+from app.services.hierarchies.version_labels import VersionLabels
 from app.store.corpus import Corpus
 from solvers.core.problem import Problem
 from solvers.labels.label_sets import closed

@@ -11,8 +11,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.services import audit_pruning, deletions, live_workers, rule_stages
-from app.services.sweeping import sweep, tidy
+from app.services.access import audit_pruning
+from app.services.engine import live_workers
+from app.services.models import deletions
+from app.services.operation.sweeping import sweep, tidy
+from app.services.rules import rule_stages
 from app.store.db import sessions, shrink
 from app.store.files import files
 

@@ -10,8 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app import tracing
-from app.services import job_queue, leases, queue_order, trial_jobs
-from app.services.leases import Fenced
+from app.services.engine import job_queue, leases, queue_order, trial_jobs
+from app.services.engine.leases import Fenced
 from app.store import tables
 from app.store.db import DATABASE_AWAY, reading, sessions
 from app.store.queue import GENERAL

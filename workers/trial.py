@@ -7,7 +7,8 @@ from threadpoolctl import threadpool_limits
 
 from app.errors import Conflict
 from app.schemas.tuning import TrialRequest, TuneRequest
-from app.services import trial_jobs, tunings
+from app.services.engine import trial_jobs
+from app.services.jobs import tunings
 from app.store.db import writing
 from app.store.files import files
 from solvers.core.base import Solver

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from app.services.version_labels import VersionLabels
+from app.services.hierarchies.version_labels import VersionLabels
 from app.store.corpus import Corpus
 from solvers.core.model import Model
 from solvers.labels.taxonomy import Taxonomy

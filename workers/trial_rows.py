@@ -15,8 +15,8 @@ from app.formats.labels import PARTS
 from app.schemas.jobs import TrainRequest
 from app.schemas.texts import TextRecipe
 from app.schemas.tuning import HeldOut, TuneRequest
-from app.services import dataset_versions
-from app.services.version_labels import VersionLabels
+from app.services.datasets import dataset_versions
+from app.services.hierarchies.version_labels import VersionLabels
 from app.store import tables
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus

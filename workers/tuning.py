@@ -2,8 +2,9 @@
 
 from app.errors import Conflict, InvalidInput
 from app.schemas.tuning import TrialRequest, TuneRequest
-from app.services import trial_jobs, tunings
-from app.services.tuning_space import settings_of, training_of
+from app.services.engine import trial_jobs
+from app.services.jobs import tunings
+from app.services.jobs.tuning_space import settings_of, training_of
 from solvers.selection.halving import next_round, ranked
 from workers.job_context import JobContext, LeftToTrials
 from workers.publishing import Tuned

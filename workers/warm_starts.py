@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.errors import Conflict
 from app.schemas.jobs import TrainRequest
-from app.services import warm_starts
+from app.services.models import warm_starts
 from app.store.files import Files
 from solvers.core.artefact_files import read_array
 from solvers.core.base import Solver, State

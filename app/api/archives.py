@@ -15,11 +15,12 @@ from app.api.uploads import Check
 from app.schemas.archives import BYTES_TYPE, MEDIA_TYPE, ExportFormat
 from app.schemas.models import ModelVersion
 from app.schemas.names import NAME_PATTERN
-from app.services import archive_imports, archives, models
-from app.services.idempotency import answered_before, fingerprint, once
-from app.services.model_cache import load_version
-from app.services.onnx_models import onnx_model
-from app.services.skops_models import skops_model
+from app.services.common.idempotency import answered_before, fingerprint, once
+from app.services.exports import archive_imports, archives
+from app.services.exports.onnx_models import onnx_model
+from app.services.exports.skops_models import skops_model
+from app.services.models import models
+from app.services.predictions.model_cache import load_version
 from app.store import tables
 from app.store.files import Upload
 

@@ -12,7 +12,7 @@ from app.schemas.audit import AuditEntry
 from app.schemas.moments import Moment
 from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
-from app.services import audit
+from app.services.access import audit
 
 router = APIRouter(prefix=f"{V1}/audit", tags=["keys"], dependencies=[ADMIN])
 

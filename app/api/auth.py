@@ -22,9 +22,9 @@ from starlette.types import Scope
 from app.api.rates import Rates
 from app.errors import Forbidden, TooMany, Unauthenticated
 from app.schemas.keys import Role
-from app.services import keys, sign_ins
-from app.services.keys import Principal
-from app.services.remembered import Remembered
+from app.services.access import keys, sign_ins
+from app.services.access.keys import Principal
+from app.services.common.remembered import Remembered
 
 log = structlog.get_logger()
 

@@ -7,7 +7,7 @@ from app.api.auth import VIEWER
 from app.api.parameters import Db, Id
 from app.api.paths import V1
 from app.api.problems import responses
-from app.services import batch_predictions
+from app.services.predictions import batch_predictions
 
 router = APIRouter(prefix=f"{V1}/jobs", tags=["predictions"])
 

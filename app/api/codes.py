@@ -9,7 +9,7 @@ from app.api.parameters import Number, Ref
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.codes import OutputCode
-from app.services import codes
+from app.services.predictions import codes
 
 router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 

@@ -26,10 +26,12 @@ from app.schemas.jobs import Job
 from app.schemas.pages import Page
 from app.schemas.previews import FeaturePreview, PreviewRequest
 from app.schemas.uploads import FromUpload
-from app.services import dataset_versions, datasets, examples, jobs, previews
-from app.services.appending import append, check_append
-from app.services.corrections import correct_labels
-from app.services.idempotency import fingerprint, once
+from app.services.common.idempotency import fingerprint, once
+from app.services.datasets import dataset_rows, dataset_versions, datasets
+from app.services.datasets.appending import append, check_append
+from app.services.datasets.corrections import correct_labels
+from app.services.hierarchies import examples
+from app.services.jobs import jobs, previews
 from app.store import tables
 from app.store.files import Upload
 
@@ -136,7 +138,7 @@ def get_statistics(
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> DatasetStatistics:
     """Counts over an imported dataset: rows, features, and a page of its classes."""
-    return datasets.statistics(session, ref, offset, limit)
+    return dataset_rows.statistics(session, ref, offset, limit)
 
 
 @router.get("/{ref}/rows", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
@@ -144,13 +146,13 @@ def get_rows(
     session: Db,
     ref: Ref,
     offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
-    limit: Annotated[int, Query(ge=1, le=datasets.MAX_ROWS)] = 20,
+    limit: Annotated[int, Query(ge=1, le=dataset_rows.MAX_ROWS)] = 20,
     whole: Annotated[
-        bool, Query(description=f"Nothing is shortened; {datasets.MAX_WHOLE_ROWS} rows at the most are given then.")
+        bool, Query(description=f"Nothing is shortened; {dataset_rows.MAX_WHOLE_ROWS} rows at the most are given then.")
     ] = False,
 ) -> DatasetRows:
     """Rows of an imported dataset, shortened for reading."""
-    return datasets.rows(session, ref, offset, limit, whole)
+    return dataset_rows.rows(session, ref, offset, limit, whole)
 
 
 @router.post(

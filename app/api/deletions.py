@@ -11,7 +11,7 @@ from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.deletions import Deletion, Restored, Retention, RetentionRule, VersionPatch
 from app.schemas.models import ModelVersion
-from app.services import deletions, version_notes
+from app.services.models import deletions, version_notes
 
 router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 

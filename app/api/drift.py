@@ -9,9 +9,9 @@ from app.api.parameters import Db, Number, Ref
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.drift import Drift
-from app.services.answer_counts import KEPT_DAYS
-from app.services.drift import of_version
-from app.services.model_cache import ModelCache
+from app.services.predictions.answer_counts import KEPT_DAYS
+from app.services.predictions.drift import of_version
+from app.services.predictions.model_cache import ModelCache
 
 router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 

@@ -11,9 +11,9 @@ from app.api.problems import responses
 from app.schemas.evaluations import Comparison, ConfusedPairs, EvaluatedLabels, Evaluation, Mistakes, Part
 from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
-from app.services import comparisons, evaluations, mistakes
-from app.services.comparisons import Side
-from app.services.evaluations import LabelOrder
+from app.services.evaluations import comparisons, evaluations, mistakes
+from app.services.evaluations.comparisons import Side
+from app.services.evaluations.evaluations import LabelOrder
 
 router = APIRouter(prefix=f"{V1}", tags=["evaluations"])
 

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from app.api.auth import require_still
 from app.errors import Unauthenticated
 from app.schemas.jobs import FINAL_STATES, Job, JobStep
-from app.services import job_steps, jobs
+from app.services.engine import job_steps
+from app.services.jobs import jobs
 
 MEDIA_TYPE = "text/event-stream"
 

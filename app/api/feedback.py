@@ -13,10 +13,10 @@ from app.api.queued import queue_once
 from app.schemas.feedback import Feedback, FeedbackRequest, FeedbackRowsRequest
 from app.schemas.jobs import Job
 from app.schemas.pages import Page
-from app.services import feedback
-from app.services.feedback_rows import append_feedback
-from app.services.idempotency import fingerprint, once
-from app.services.model_cache import ModelCache
+from app.services.common.idempotency import fingerprint, once
+from app.services.predictions.model_cache import ModelCache
+from app.services.rules import feedback
+from app.services.rules.feedback_rows import append_feedback
 from app.store import tables
 
 router = APIRouter(prefix=f"{V1}/models/{{ref}}/feedback", tags=["predictions"])

@@ -11,24 +11,18 @@ from app.api.parameters import Db
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.names import NAME_PATTERN
-from app.services import (
-    charts,
-    codes,
-    datasets,
-    evaluations,
-    figures,
-    job_steps,
-    jobs,
-    thresholds,
-    trial_charts,
-    tunings,
-)
-from app.services.drift import of_version
-from app.services.figures import Draw, Format
-from app.services.lookup import MAX_PAGE
-from app.services.model_cache import ModelCache
-from app.services.spread import Spread, spread
-from app.services.trial_charts import TrialChart
+from app.services.common.lookup import MAX_PAGE
+from app.services.datasets import dataset_rows, datasets
+from app.services.engine import job_steps
+from app.services.evaluations import evaluations
+from app.services.jobs import jobs, tunings
+from app.services.pictures import charts, figures, trial_charts
+from app.services.pictures.figures import Draw, Format
+from app.services.pictures.spread import Spread, spread
+from app.services.pictures.trial_charts import TrialChart
+from app.services.predictions import codes, thresholds
+from app.services.predictions.drift import of_version
+from app.services.predictions.model_cache import ModelCache
 
 router = APIRouter(prefix=f"{V1}/figures", tags=["figures"])
 
@@ -133,7 +127,7 @@ def draw_classes(
 ) -> Response:
     """The rows of each class of a dataset, the largest first; of more than a thousand classes those."""
     name = datasets.get(session, dataset).name
-    return _picture(charts.classes(name, datasets.statistics(session, dataset)), format)
+    return _picture(charts.classes(name, dataset_rows.statistics(session, dataset)), format)
 
 
 @router.get(
@@ -156,7 +150,7 @@ def draw_spread(
 ) -> Response:
     """How the rows of a dataset are spread."""
     shown = datasets.get(session, dataset)
-    return _picture(spread(shown.name, shown.kind, datasets.statistics(session, dataset), of), format)
+    return _picture(spread(shown.name, shown.kind, dataset_rows.statistics(session, dataset), of), format)
 
 
 def _picture(draw: Draw, format: Format) -> Response:

@@ -6,7 +6,7 @@ from app.api.metrics import MEDIA_TYPE, Metrics
 from app.api.problems import responses
 from app.errors import Item, Unavailable
 from app.schemas.health import Health, Readiness
-from app.services import readiness
+from app.services.operation import readiness
 from app.version import VERSION
 
 router = APIRouter(tags=["operation"])

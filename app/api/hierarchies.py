@@ -15,8 +15,8 @@ from app.schemas.editions import Change, Changes
 from app.schemas.hierarchies import Hierarchy, HierarchyNodes, NewHierarchy, RetiredLabels
 from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
-from app.services import editions, hierarchies, hierarchy_nodes
-from app.services.idempotency import fingerprint, once
+from app.services.common.idempotency import fingerprint, once
+from app.services.hierarchies import editions, hierarchies, hierarchy_nodes
 from app.store import tables
 from app.store.files import Upload
 

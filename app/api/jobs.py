@@ -21,7 +21,8 @@ from app.schemas.jobs import Job, JobKind, JobLog, JobPatch, JobRequest, JobStat
 from app.schemas.pages import Page
 from app.schemas.plans import JobPlan
 from app.schemas.tuning import Trial, TuneRequest
-from app.services import job_logs, job_steps, jobs, plans, tunings
+from app.services.engine import job_logs, job_steps
+from app.services.jobs import jobs, plans, tunings
 
 router = APIRouter(prefix=f"{V1}/jobs", tags=["jobs"])
 

@@ -11,7 +11,7 @@ from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.keys import Key, KeyRequest, NewKey
 from app.schemas.pages import Page
-from app.services import keys
+from app.services.access import keys
 
 router = APIRouter(prefix=f"{V1}/keys", tags=["keys"], dependencies=[ADMIN])
 

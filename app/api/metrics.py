@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from app.services.drift import VersionDrift
-from app.services.readiness import Load
+from app.services.operation.readiness import Load
+from app.services.predictions.drift import VersionDrift
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

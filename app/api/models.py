@@ -12,7 +12,7 @@ from app.api.problems import responses
 from app.schemas.models import Alias, AliasTarget, Model, ModelVersion, Selection
 from app.schemas.names import NAME_PATTERN
 from app.schemas.pages import Page
-from app.services import aliases, models
+from app.services.models import aliases, models
 
 router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 

@@ -10,8 +10,8 @@ from app.api.parameters import Db, Ref
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.nearest import NearestRequest, NearestRows
-from app.services.model_cache import ModelCache
-from app.services.nearest import nearest
+from app.services.predictions.model_cache import ModelCache
+from app.services.predictions.nearest import nearest
 
 router = APIRouter(prefix=f"{V1}/models", tags=["predictions"])
 

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 from app.api.auth import Editor
 from app.errors import Forbidden, PreconditionFailed
 from app.schemas.names import NAME_PATTERN
-from app.services.audit import Act, note_for
-from app.services.idempotency import Token
-from app.services.keys import ADMIN, Principal
+from app.services.access.audit import Act, note_for
+from app.services.access.keys import ADMIN, Principal
+from app.services.common.idempotency import Token
 from app.store.scope import DEFAULT, confine
 
 

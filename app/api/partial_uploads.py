@@ -15,7 +15,8 @@ from app.api.paths import UPLOADS
 from app.api.problems import responses
 from app.errors import Conflict, InvalidInput, Item, Malformed
 from app.schemas.uploads import NewUpload, PartialUpload
-from app.services import partial_uploads, quotas
+from app.services.access import quotas
+from app.services.datasets import partial_uploads
 from app.store.partial_uploads import OffsetError, Partial, Piece
 
 router = APIRouter(prefix=UPLOADS, tags=["uploads"])

@@ -16,9 +16,9 @@ from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.names import NAME_PATTERN
 from app.schemas.predictions import PredictRequest, PredictResponse
-from app.services.keys import Principal
-from app.services.model_cache import LoadedModel, ModelCache
-from app.services.predictions import MAX_LABELS, predict
+from app.services.access.keys import Principal
+from app.services.predictions.model_cache import LoadedModel, ModelCache
+from app.services.predictions.predictions import MAX_LABELS, predict
 
 
 async def predict_labels(

@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 from app.api.parameters import Once, point_to
 from app.api.paths import V1
 from app.schemas.jobs import Job
-from app.services import jobs
-from app.services.idempotency import fingerprint, once
+from app.services.common.idempotency import fingerprint, once
+from app.services.jobs import jobs
 from app.store import tables
 
 

@@ -27,8 +27,8 @@ from app.api.predictions import answer, answer_few
 from app.api.request_middleware import SANE_ID
 from app.config import Settings
 from app.schemas.names import NAME_PATTERN
-from app.services.keys import Principal
-from app.services.model_cache import LoadedModel, ModelCache
+from app.services.access.keys import Principal
+from app.services.predictions.model_cache import LoadedModel, ModelCache
 
 _INLINE_CLASSES = 20_000
 _INLINE_READ = 64 << 20

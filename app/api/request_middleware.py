@@ -13,7 +13,7 @@ from app.api.browsers import secured
 from app.api.metrics import Metrics
 from app.api.problems import problem
 from app.errors import Malformed, PolymarginError
-from app.services.keys import Principal
+from app.services.access.keys import Principal
 from app.store.failures import explained
 
 SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")

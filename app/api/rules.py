@@ -11,8 +11,8 @@ from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.pages import Page
 from app.schemas.rules import Rule, RulePatch, RuleRequest, RuleRun
-from app.services import rule_runs, rules
-from app.services.idempotency import fingerprint, once
+from app.services.common.idempotency import fingerprint, once
+from app.services.rules import rule_runs, rules
 from app.store import tables
 
 router = APIRouter(prefix=f"{V1}/rules", tags=["rules"])

@@ -7,7 +7,7 @@ from app.api.parameters import Db
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.status import Status
-from app.services.status import status
+from app.services.operation.status import status
 
 router = APIRouter(prefix=f"{V1}/status", tags=["operation"])
 

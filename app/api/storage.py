@@ -9,7 +9,7 @@ from app.api.parameters import Everything
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.deletions import Storage
-from app.services import storage
+from app.services.operation import storage
 from app.store.files import files
 
 router = APIRouter(prefix=f"{V1}/storage", tags=["operation"], dependencies=[ADMIN])

@@ -9,7 +9,7 @@ from app.api.parameters import Number, Ref
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.terms import ClassTerms
-from app.services import terms
+from app.services.predictions import terms
 
 router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 

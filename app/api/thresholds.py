@@ -7,7 +7,7 @@ from app.api.parameters import Number, Ref
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.thresholds import ThresholdCurve
-from app.services import thresholds
+from app.services.predictions import thresholds
 
 router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 

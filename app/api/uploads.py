@@ -15,8 +15,9 @@ from app.api.parameters import opened
 from app.config import settings
 from app.errors import Conflict, InvalidInput, Item, Malformed, UnsupportedFormat
 from app.schemas.uploads import FromUpload
-from app.services import partial_uploads, quotas
-from app.services.idempotency import Token, known
+from app.services.access import quotas
+from app.services.common.idempotency import Token, known
+from app.services.datasets import partial_uploads
 from app.store.files import Upload, files
 
 R = TypeVar("R")

@@ -7,7 +7,7 @@ from app.api.parameters import Db
 from app.api.paths import V1
 from app.api.problems import responses
 from app.schemas.usage import Usage
-from app.services import quotas
+from app.services.access import quotas
 
 router = APIRouter(prefix=f"{V1}/usage", tags=["keys"], dependencies=[VIEWER])
 

@@ -28,9 +28,9 @@ from app.protocols.asking import (
     require_few,
 )
 from app.schemas.models import Model
-from app.services import models
-from app.services.model_cache import LoadedModel
-from app.services.predictions import MAX_TOP
+from app.services.models import models
+from app.services.predictions.model_cache import LoadedModel
+from app.services.predictions.predictions import MAX_TOP
 from app.version import VERSION
 
 router = APIRouter(prefix="/v1", tags=["annif"], dependencies=[VIEWER], route_class=ProtocolRoute)

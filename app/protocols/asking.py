@@ -21,10 +21,10 @@ from app.api.problems import items, problem_of, refused_parameters
 from app.errors import InvalidInput, Item, Malformed, PolymarginError
 from app.schemas.feedback import FeedbackRequest
 from app.schemas.keys import Role
-from app.services import feedback
-from app.services.keys import Principal
-from app.services.model_cache import LoadedModel, ModelCache, Reference
-from app.services.predictions import predict
+from app.services.access.keys import Principal
+from app.services.predictions.model_cache import LoadedModel, ModelCache, Reference
+from app.services.predictions.predictions import predict
+from app.services.rules import feedback
 from app.store.failures import FAILURES
 
 _REPORTED: tuple[type[Exception], ...] = (PolymarginError, *FAILURES)
@@ -100,7 +100,7 @@ async def answered(request: Request, ref: str, answer: Callable[[Request, Loaded
 
 
 def ask(request: Request, loaded: LoadedModel, instances: list[Any], **options: Any) -> dict[str, Any]:
-    """The answer to one request of :func:`app.services.predictions.predict`; its errors, too."""
+    """The answer to one request of :func:`app.services.predictions.predictions.predict`; its errors, too."""
     metrics: Metrics = request.app.state.metrics
     started = time.perf_counter()
     answer = predict(loaded, {"instances": instances, **options}, most_instances(request))

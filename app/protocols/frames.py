@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from app.errors import InvalidInput, Item, Malformed
 from app.protocols.asking import reads_texts, require_few
-from app.services.model_cache import LoadedModel
+from app.services.predictions.model_cache import LoadedModel
 
 _FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 _Kind = Literal["texts", "named", "numbered", "records"]

@@ -8,8 +8,8 @@ from app.api.parameters import Db, Ref
 from app.api.problems import responses
 from app.errors import InvalidInput, Item
 from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, answered, ask, loaded_model, object_of, reads_texts
-from app.services import models
-from app.services.model_cache import LoadedModel
+from app.services.models import models
+from app.services.predictions.model_cache import LoadedModel
 
 router = APIRouter(prefix="/v1/models", tags=["kserve v1"], dependencies=[VIEWER], route_class=ProtocolRoute)
 

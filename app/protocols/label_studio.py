@@ -29,7 +29,7 @@ from app.protocols.asking import (
     report_feedback,
     require_few,
 )
-from app.services.model_cache import LoadedModel
+from app.services.predictions.model_cache import LoadedModel
 
 router = APIRouter(
     prefix="/label-studio/{ref}", tags=["label studio"], dependencies=[VIEWER], route_class=ProtocolRoute

@@ -21,7 +21,7 @@ from app.protocols.asking import (
     object_of,
 )
 from app.protocols.frames import from_csv, from_document
-from app.services.model_cache import LoadedModel
+from app.services.predictions.model_cache import LoadedModel
 from app.version import VERSION
 
 router = APIRouter(tags=["mlflow"], dependencies=[VIEWER], route_class=ProtocolRoute)

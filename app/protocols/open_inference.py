@@ -26,7 +26,7 @@ from app.protocols.asking import (
     require_few,
 )
 from app.protocols.tensors import Tensor, as_bytes, as_json, read
-from app.services.model_cache import LoadedModel
+from app.services.predictions.model_cache import LoadedModel
 from app.version import VERSION
 
 router = APIRouter(prefix="/v2", tags=["open inference"], dependencies=[VIEWER], route_class=ProtocolRoute)

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from app.api.auth import ADMIN
 from app.api.parameters import Db, PageToken
-from app.services import audit
+from app.services.access import audit
 from app.web.rendering import Call, render
 from app.web.routing import pages
 

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from app.api.auth import VIEWER
 from app.api.parameters import Db, PageToken, Ref
 from app.schemas.datasets import DatasetFormat
-from app.services import datasets
-from app.services.spread import intervals, overlaps, spreads
+from app.services.datasets import dataset_rows, datasets
+from app.services.pictures.spread import intervals, overlaps, spreads
 from app.web.import_fields import import_fields
 from app.web.rendering import Call, render
 from app.web.routing import pages
@@ -35,8 +35,8 @@ def show_dataset(
     """One dataset: its numbers, its classes and some of its rows, or the faults of its file."""
     dataset = datasets.get(session, ref)
     ready = dataset.state == "ready"
-    statistics = datasets.statistics(session, ref, 0, N_CLASSES) if ready else None
-    rows = datasets.rows(session, ref, offset, N_ROWS) if ready else None
+    statistics = dataset_rows.statistics(session, ref, 0, N_CLASSES) if ready else None
+    rows = dataset_rows.rows(session, ref, offset, N_ROWS) if ready else None
     call = Call(f"/datasets/{dataset.name}", f"client.datasets.get({dataset.name!r})")
     if ready:
         python = f"client.datasets.statistics({dataset.name!r})"

@@ -5,7 +5,8 @@ from starlette.responses import Response
 
 from app.api.auth import VIEWER
 from app.api.parameters import Db, PageToken, Ref
-from app.services import datasets, hierarchies
+from app.services.datasets import datasets
+from app.services.hierarchies import hierarchies
 from app.web.rendering import Call, render
 from app.web.routing import pages
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.schemas.datasets import ImportOptions
-from app.services.import_options import formats_of
+from app.services.datasets.import_options import formats_of
 
 
 @dataclass(frozen=True)

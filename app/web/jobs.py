@@ -8,8 +8,9 @@ from starlette.responses import Response
 from app.api.auth import VIEWER
 from app.api.parameters import Db, Id, PageToken
 from app.schemas.jobs import FINAL_STATES, JobState
-from app.services import datasets, jobs
-from app.services.readiness import count_by_state
+from app.services.datasets import datasets
+from app.services.jobs import jobs
+from app.services.operation.readiness import count_by_state
 from app.web.rendering import Call, render
 from app.web.routing import pages
 

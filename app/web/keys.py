@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from app.api.auth import ADMIN
 from app.api.parameters import Db, PageToken
-from app.services import keys
+from app.services.access import keys
 from app.web.rendering import Call, render
 from app.web.routing import pages
 

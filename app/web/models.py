@@ -11,9 +11,13 @@ from app.api.parameters import Db, Number, PageToken, Ref
 from app.errors import NotFound
 from app.schemas.evaluations import ConfusedPair, Evaluation
 from app.schemas.names import NAME_PATTERN
-from app.services import codes, comparisons, datasets, evaluations, explanations, feedback, models, rules, thresholds
-from app.services.comparisons import Side
-from app.services.evaluations import LabelOrder
+from app.services.datasets import datasets
+from app.services.evaluations import comparisons, evaluations
+from app.services.evaluations.comparisons import Side
+from app.services.evaluations.evaluations import LabelOrder
+from app.services.models import models
+from app.services.predictions import codes, explanations, thresholds
+from app.services.rules import feedback, rules
 from app.web.rendering import Call, render
 from app.web.routing import pages
 

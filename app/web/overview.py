@@ -8,8 +8,10 @@ from app.api.auth import VIEWER
 from app.api.parameters import Db
 from app.errors import NotFound
 from app.schemas.status import Status
-from app.services import datasets, examples, models
-from app.services.status import status
+from app.services.datasets import datasets
+from app.services.hierarchies import examples
+from app.services.models import models
+from app.services.operation.status import status
 from app.web.rendering import Call, render
 from app.web.routing import pages
 

@@ -10,8 +10,8 @@ from starlette.responses import RedirectResponse, Response
 from app.api.auth import KeyRing, cookie_name, is_csrf_token, session_of
 from app.api.parameters import opened
 from app.errors import Forbidden, TooMany, Unauthenticated
-from app.services import sign_ins
-from app.services.keys import Principal
+from app.services.access import sign_ins
+from app.services.access.keys import Principal
 from app.web.rendering import render
 from app.web.routing import pages
 

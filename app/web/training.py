@@ -13,7 +13,10 @@ from app.schemas.models import Model, ModelVersion
 from app.schemas.names import NAME_PATTERN
 from app.schemas.tables import ColumnRecipe
 from app.schemas.texts import STOP_LANGUAGES, Stemmer
-from app.services import datasets, explanations, hierarchies, models, warm_starts
+from app.services.datasets import datasets
+from app.services.hierarchies import hierarchies
+from app.services.models import models, warm_starts
+from app.services.predictions import explanations
 from app.web.rendering import Call, render
 from app.web.routing import pages
 

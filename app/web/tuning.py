@@ -14,7 +14,9 @@ from app.schemas.datasets import Dataset
 from app.schemas.jobs import FINAL_STATES
 from app.schemas.names import NAME_PATTERN
 from app.schemas.tuning import Measure
-from app.services import datasets, hierarchies, jobs
+from app.services.datasets import datasets
+from app.services.hierarchies import hierarchies
+from app.services.jobs import jobs
 from app.web.rendering import Call, render
 from app.web.routing import pages
 

@@ -16,8 +16,12 @@ from app.backup import BackupError, backup, restore
 from app.cli import main
 from app.config import settings
 from app.schemas.jobs import TrainRequest
-from app.services import datasets, jobs, leases, models, predictions
-from app.services.model_cache import ModelCache
+from app.services.datasets import datasets
+from app.services.engine import leases
+from app.services.jobs import jobs
+from app.services.models import models
+from app.services.predictions import predictions
+from app.services.predictions.model_cache import ModelCache
 from app.store import db, tables
 from app.store.db import writing
 from app.store.files import files

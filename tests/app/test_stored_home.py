@@ -11,8 +11,14 @@ import pytest
 
 from app.config import settings
 from app.schemas.deletions import Retention
-from app.services import datasets, deletions, evaluations, feedback, hierarchies, jobs, models, predictions, rules
-from app.services.model_cache import ModelCache
+from app.services.datasets import dataset_rows, datasets
+from app.services.evaluations import evaluations
+from app.services.hierarchies import hierarchies
+from app.services.jobs import jobs
+from app.services.models import deletions, models
+from app.services.predictions import predictions
+from app.services.predictions.model_cache import ModelCache
+from app.services.rules import feedback, rules
 from app.store import db, migrate
 
 ARTEFACTS = Path(__file__).parents[1] / "artefacts"
@@ -48,7 +54,9 @@ def test_datasets_of_an_earlier_version_are_listed_and_read(version: str, home: 
         shown = datasets.page(session).items
         assert sorted(dataset.name for dataset in shown) == sorted(ANSWERS[version])
         assert {dataset.state for dataset in shown} == {"ready"}
-        letters, foods, shapes = (datasets.rows(session, name, limit=2).rows for name in ("letters", "foods", "shapes"))
+        letters, foods, shapes = (
+            dataset_rows.rows(session, name, limit=2).rows for name in ("letters", "foods", "shapes")
+        )
     assert [row.label for row in letters] == ["a", "b"]
     assert [row.text for row in foods] == ["red round apple", "green long leek"]
     assert len(shapes) == 2

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import Job, TrainRequest
-from app.services import jobs
+from app.services.jobs import jobs
 
 SECONDS = 600.0
 

@@ -14,7 +14,11 @@ from app.errors import Conflict, NotFound
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
 from app.schemas.tuning import Candidate, TuneRequest
-from app.services import aliases, archive_imports, archives, datasets, jobs, models, sweeping
+from app.services.datasets import datasets
+from app.services.exports import archive_imports, archives
+from app.services.jobs import jobs
+from app.services.models import aliases, models
+from app.services.operation import sweeping
 from app.store import tables
 from app.store.db import db_now, dispose, sessions
 from app.store.files import files

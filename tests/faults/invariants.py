@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import FINAL_STATES
-from app.services import sweeping
+from app.services.operation import sweeping
 from app.store import tables
 from app.store.files import files
 from solvers.core.stored_models import load_model

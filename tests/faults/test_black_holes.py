@@ -14,7 +14,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.config import settings
 from app.main import create_app
 from app.schemas.jobs import Job
-from app.services import jobs, keys, sweeping
+from app.services.access import keys
+from app.services.jobs import jobs
+from app.services.operation import sweeping
 from app.store import db
 from app.store.files import files
 

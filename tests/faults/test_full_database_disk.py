@@ -20,7 +20,10 @@ from invariants import broken
 
 from app.main import create_app
 from app.schemas.jobs import FINAL_STATES
-from app.services import jobs, keys, queue_order, sweeping
+from app.services.access import keys
+from app.services.engine import queue_order
+from app.services.jobs import jobs
+from app.services.operation import sweeping
 from app.store import db, migrate
 from app.store.queue import GENERAL
 from workers.tasks import run

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app import logs
 from app.config import settings
 from app.schemas.datasets import NewDataset
-from app.services import datasets
+from app.services.datasets import datasets
 from app.store import tables
 from app.store.failures import explained
 from app.store.files import files

@@ -12,7 +12,9 @@ from stopping import stop_between_transactions
 
 from app.config import settings
 from app.schemas.jobs import Job
-from app.services import job_steps, jobs, models
+from app.services.engine import job_steps
+from app.services.jobs import jobs
+from app.services.models import models
 from app.store import tables
 from solvers.core.stored_models import load_model
 from workers.tasks import run

@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.config import settings
 from app.main import create_app
 from app.schemas.jobs import Job
-from app.services import keys, models
+from app.services.access import keys
+from app.services.models import models
 from app.store import tables
 
 with warnings.catch_warnings():

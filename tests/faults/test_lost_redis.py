@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import Job
-from app.services import jobs, live_workers
+from app.services.engine import live_workers
+from app.services.jobs import jobs
 from app.store import queue
 
 Until = Callable[[str, Callable[[Job], bool]], Job]

@@ -21,8 +21,11 @@ from stopping import stop_between_transactions
 from app.config import settings
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import Job, TrainRequest
-from app.services import datasets, job_steps, jobs, models, slots
-from app.services.sweeping import tidy
+from app.services.datasets import datasets
+from app.services.engine import job_steps, slots
+from app.services.jobs import jobs
+from app.services.models import models
+from app.services.operation.sweeping import tidy
 from app.store import db, tables
 from app.store.files import files
 from solvers.core.sharded_linear_model import block_name

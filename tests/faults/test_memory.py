@@ -8,7 +8,7 @@ from invariants import broken
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import Job
-from app.services import models
+from app.services.models import models
 
 Until = Callable[[str, Callable[[Job], bool]], Job]
 

@@ -12,7 +12,10 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import Conflict, PolymarginError, PreconditionFailed
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
-from app.services import aliases, datasets, jobs, models, sweeping
+from app.services.datasets import datasets
+from app.services.jobs import jobs
+from app.services.models import aliases, models
+from app.services.operation import sweeping
 from app.store.files import files
 from workers.tasks import run
 

@@ -17,7 +17,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
 from app.schemas.jobs import Job
-from app.services import jobs, keys
+from app.services.access import keys
+from app.services.jobs import jobs
 from workers.tasks import run
 
 Until = Callable[[str, Callable[[Job], bool]], Job]

@@ -24,7 +24,10 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.config import settings
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import FINAL_STATES
-from app.services import datasets, jobs, keys, sweeping
+from app.services.access import keys
+from app.services.datasets import datasets
+from app.services.jobs import jobs
+from app.services.operation import sweeping
 from app.store import db, migrate
 from app.store.files import files
 from workers.tasks import run

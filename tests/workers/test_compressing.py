@@ -18,11 +18,14 @@ from app.schemas.compression import CompressRequest
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import Job, TrainRequest
 from app.schemas.models import ModelVersion
-from app.services import aliases, archive_imports, archives, comparisons, jobs, models
-from app.services.comparisons import Side
-from app.services.model_cache import ModelCache, load_version
-from app.services.model_cards import model_card
-from app.services.onnx_models import onnx_model
+from app.services.evaluations import comparisons
+from app.services.evaluations.comparisons import Side
+from app.services.exports import archive_imports, archives
+from app.services.exports.model_cards import model_card
+from app.services.exports.onnx_models import onnx_model
+from app.services.jobs import jobs
+from app.services.models import aliases, models
+from app.services.predictions.model_cache import ModelCache, load_version
 from app.store.files import files
 from solvers.core.stored_models import load_model
 from workers.compressing import Pruning

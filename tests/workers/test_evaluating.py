@@ -12,8 +12,13 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import Conflict, InvalidInput, NotFound
 from app.schemas.evaluations import EvaluateRequest, Evaluation
 from app.schemas.jobs import TrainRequest
-from app.services import aliases, comparisons, datasets, evaluations, hierarchies, jobs, models, sweeping
-from app.services.comparisons import Side
+from app.services.datasets import datasets
+from app.services.evaluations import comparisons, evaluations
+from app.services.evaluations.comparisons import Side
+from app.services.hierarchies import hierarchies
+from app.services.jobs import jobs
+from app.services.models import aliases, models
+from app.services.operation import sweeping
 from app.store import tables
 from app.store.files import files
 from solvers.metrics.comparison import mcnemar, paired_bootstrap

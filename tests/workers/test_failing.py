@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput
 from app.schemas.jobs import Job, TextRecipe, TrainRequest
-from app.services import jobs
+from app.services.jobs import jobs
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import ProblemError
 from workers.tasks import run

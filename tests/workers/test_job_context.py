@@ -9,8 +9,9 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import TrainRequest
-from app.services import job_steps, jobs, leases
-from app.services.leases import Fenced, Lease
+from app.services.engine import job_steps, leases
+from app.services.engine.leases import Fenced, Lease
+from app.services.jobs import jobs
 from app.store import tables
 from workers import draining
 from workers.job_context import Cancelled, Drained, JobContext

@@ -8,9 +8,10 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import Job, TrainRequest
-from app.services import jobs, models
-from app.services.model_cache import ModelCache
-from app.services.predictions import predict
+from app.services.jobs import jobs
+from app.services.models import models
+from app.services.predictions.model_cache import ModelCache
+from app.services.predictions.predictions import predict
 from solvers.core import memory
 from workers import job_memory
 from workers.tasks import run

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import TrainRequest
-from app.services import jobs
+from app.services.jobs import jobs
 from solvers.output_codes.design import highs_process, linear_programs
 from workers.tasks import run
 

@@ -12,7 +12,10 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput
 from app.schemas.jobs import TrainRequest
-from app.services import job_steps, jobs, models, sweeping, versions
+from app.services.engine import job_steps
+from app.services.jobs import jobs
+from app.services.models import models, versions
+from app.services.operation import sweeping
 from app.store import tables
 from app.store.files import files
 from solvers.core.machine import SingleLabelParams

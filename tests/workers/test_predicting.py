@@ -16,9 +16,11 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import Conflict, InvalidInput, NotFound
 from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.jobs import TrainRequest
-from app.services import batch_predictions, jobs, sweeping
-from app.services.model_cache import ModelCache
-from app.services.predictions import predict
+from app.services.jobs import jobs
+from app.services.operation import sweeping
+from app.services.predictions import batch_predictions
+from app.services.predictions.model_cache import ModelCache
+from app.services.predictions.predictions import predict
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import files

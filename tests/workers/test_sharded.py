@@ -16,7 +16,9 @@ from app import tracing
 from app.errors import Conflict, InvalidInput
 from app.schemas.jobs import Job, TrainRequest
 from app.schemas.problems import ProblemDocument
-from app.services import job_steps, jobs, models
+from app.services.engine import job_steps
+from app.services.jobs import jobs
+from app.services.models import models
 from app.store import tables
 from app.store.files import files
 from solvers.core.base import STATE_FORMAT

@@ -9,7 +9,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app import logs
 from app.schemas.jobs import Job, TrainRequest
-from app.services import job_logs, jobs, models
+from app.services.engine import job_logs
+from app.services.jobs import jobs
+from app.services.models import models
 from app.store import tables
 from app.store.db import writing
 from workers.job_context import JobContext, TimeUp

@@ -11,7 +11,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from app.features.load import load_features
 from app.schemas.jobs import TrainRequest
 from app.schemas.texts import TextRecipe
-from app.services import datasets, job_steps, jobs, models
+from app.services.datasets import dataset_rows
+from app.services.engine import job_steps
+from app.services.jobs import jobs
+from app.services.models import models
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import Files, files
@@ -176,7 +179,7 @@ def test_the_weights_of_the_training_rows_multiply_their_losses(
         assert row is not None
         assert row.path is not None
         corpus = open_corpus(files(), row.path)
-        shown = datasets.rows(session, "digits", limit=2).rows
+        shown = dataset_rows.rows(session, "digits", limit=2).rows
     assert corpus.weights is not None
     assert [row.weight for row in shown] == corpus.weights[:2].tolist()
     rows = split_rows(corpus, request)

@@ -11,9 +11,11 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import Conflict
 from app.schemas.jobs import TrainRequest
 from app.schemas.predictions import PredictResponse
-from app.services import hierarchies, jobs, models
-from app.services.model_cache import ModelCache
-from app.services.predictions import predict
+from app.services.hierarchies import hierarchies
+from app.services.jobs import jobs
+from app.services.models import models
+from app.services.predictions.model_cache import ModelCache
+from app.services.predictions.predictions import predict
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import files

@@ -14,7 +14,10 @@ from app.errors import Conflict, InvalidInput
 from app.features.text import TextFeatures
 from app.schemas.jobs import Job, stored_request
 from app.schemas.tuning import Trial, TuneRequest
-from app.services import jobs, leases, models, queue_order, quotas, tunings
+from app.services.access import quotas
+from app.services.engine import leases, queue_order
+from app.services.jobs import jobs, tunings
+from app.services.models import models
 from app.store import tables
 from app.store.db import db_now, writing
 from app.store.files import files

@@ -14,10 +14,12 @@ from app.formats.hierarchies.vocabulary import Dropped, Label, Vocabulary
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import TrainRequest
 from app.schemas.predictions import PredictResponse
-from app.services import hierarchies, jobs, models
-from app.services.model_cache import ModelCache
-from app.services.predictions import predict
-from app.services.version_labels import KEPT, VersionLabels, of_details, of_hierarchy
+from app.services.hierarchies import hierarchies
+from app.services.hierarchies.version_labels import KEPT, VersionLabels, of_details, of_hierarchy
+from app.services.jobs import jobs
+from app.services.models import models
+from app.services.predictions.model_cache import ModelCache
+from app.services.predictions.predictions import predict
 from solvers.labels.label_sets import with_ancestors
 from solvers.labels.taxonomy import Taxonomy
 from workers.tasks import run

@@ -10,7 +10,10 @@ from app.errors import InvalidInput, NotFound
 from app.schemas.datasets import NewRows
 from app.schemas.evaluations import EvaluateRequest
 from app.schemas.jobs import Job, TrainRequest
-from app.services import appending, evaluations, jobs, models
+from app.services.datasets import appending
+from app.services.evaluations import evaluations
+from app.services.jobs import jobs
+from app.services.models import models
 from app.store.files import files
 from solvers.core.stored_models import load_model
 from workers.tasks import run

@@ -11,7 +11,9 @@ from working import SPARSE, TABLE, TEXTS, Home, living_in, run, trained
 from app.config import Settings, settings
 from app.main import create_app
 from app.remote import transport
-from app.services import examples, keys, queue_order
+from app.services.access import keys
+from app.services.engine import queue_order
+from app.services.hierarchies import examples
 from app.store.db import sessions
 from app.store.migrate import upgrade
 from app.store.queue import GENERAL

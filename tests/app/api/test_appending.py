@@ -11,7 +11,8 @@ from asking import TestClient, problem
 from sqlalchemy.orm import Session
 from working import run, train, upload
 
-from app.services import quotas, sweeping
+from app.services.access import quotas
+from app.services.operation import sweeping
 from app.store import db
 from app.store.corpus import open_corpus
 from app.store.files import files

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from working import SPARSE, train, upload
 
-from app.services import datasets
+from app.services.datasets import datasets
 from app.store import files
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import update
 from app.api import auth
 from app.config import Settings, settings
 from app.main import create_app
-from app.services import remembered
+from app.services.common import remembered
 from app.store import tables
 from app.store.db import sessions
 

@@ -6,7 +6,7 @@ from typing import Any
 from asking import TestClient, problem
 from working import run, upload
 
-from app.services.jobs import retry
+from app.services.jobs.jobs import retry
 from app.store import db
 from app.store.files import files
 

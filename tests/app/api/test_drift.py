@@ -13,8 +13,8 @@ from sqlalchemy.exc import OperationalError
 from app.config import Settings
 from app.main import create_app
 from app.schemas.drift import Drift
-from app.services import answer_counts
-from app.services.answer_reference import AnswerReference, answer_reference, of_details
+from app.services.predictions import answer_counts
+from app.services.predictions.answer_reference import AnswerReference, answer_reference, of_details
 from solvers.core.linear_model import LinearModel
 
 URL = "/api/v1/models/letters/versions/1/drift"

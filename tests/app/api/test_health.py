@@ -2,7 +2,8 @@ import pytest
 from asking import TestClient, problem
 from fastapi import FastAPI
 
-from app.services import live_workers, readiness
+from app.services.engine import live_workers
+from app.services.operation import readiness
 from app.store.db import sessions
 from app.version import VERSION
 

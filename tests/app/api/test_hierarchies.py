@@ -89,7 +89,7 @@ def test_a_client_that_goes_away_ends_the_reading(
         finally:
             ended.set()
 
-    monkeypatch.setattr("app.services.hierarchies.read", read)
+    monkeypatch.setattr("app.services.hierarchies.hierarchies.read", read)
     url = "/api/v1/hierarchies?name=t&format=paths"
     headers = {**bearer(secrets["editor"]), "Transfer-Encoding": "chunked"}
     asyncio.run(call(app, url, headers, [b"a", b"", None]))

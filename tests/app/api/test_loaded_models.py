@@ -10,8 +10,9 @@ from working import train
 
 from app.errors import NotFound
 from app.schemas.models import ModelVersion
-from app.services import model_cache, remembered
-from app.services.model_cache import ModelCache
+from app.services.common import remembered
+from app.services.predictions import model_cache
+from app.services.predictions.model_cache import ModelCache
 from app.store.db import sessions
 
 NAMES = ("letters", "foods", "shapes")
@@ -68,7 +69,7 @@ def test_a_promoted_version_is_loaded_while_the_one_before_answers(
     models: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the training between takes as long as it takes
-    monkeypatch.setattr("app.services.remembered.REMEMBERED_SECONDS", 3600.0)
+    monkeypatch.setattr("app.services.common.remembered.REMEMBERED_SECONDS", 3600.0)
     cache, newest = ModelCache(sessions(), 1 << 30), ("default", "letters", None, None)
     first = cache.get(newest)
     train(models, "letters", "letters", params={"C": 0.01})
@@ -141,7 +142,7 @@ def test_a_deleted_version_answers_no_more_while_the_one_before_is_loaded(
 ) -> None:
     train(models, "letters", "letters", params={"C": 0.01})
     # the training between takes as long as it takes
-    monkeypatch.setattr("app.services.remembered.REMEMBERED_SECONDS", 3600.0)
+    monkeypatch.setattr("app.services.common.remembered.REMEMBERED_SECONDS", 3600.0)
     cache, newest = ModelCache(sessions(), 1 << 30), ("default", "letters", None, None)
     assert cache.get(newest).version.version == 2
     assert models.delete("/api/v1/models/letters/versions/2").status_code == 200

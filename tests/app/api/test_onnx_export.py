@@ -7,7 +7,7 @@ import pytest
 from asking import TestClient, problem
 from working import train
 
-from app.services import onnx_models
+from app.services.exports import onnx_models
 
 EXPORT = "/api/v1/models/{}/versions/1/export?format=onnx"
 

@@ -17,7 +17,7 @@ from jinja2 import FileSystemLoader
 from working import SPARSE, TEXTS, run, train, upload
 
 from app import main
-from app.services import examples
+from app.services.hierarchies import examples
 from app.web import assets, reference, rendering
 
 PATHS = sorted({route.path for part in main.PAGES for route in part.router.routes})

@@ -21,7 +21,8 @@ from app.remote import files as remote_files
 from app.remote import uploads as remote_uploads
 from app.remote.errors import ClientError, UnreachableError, UploadInterruptedError
 from app.remote.transport import Transport
-from app.services import datasets, sweeping
+from app.services.datasets import datasets
+from app.services.operation import sweeping
 from app.store import db, partial_uploads
 from app.store.files import files
 from app.store.partial_uploads import Partial, find

@@ -2,7 +2,7 @@ import pytest
 from asking import TestClient, problem
 from working import SPARSE, TEXTS, train, upload
 
-from app.services import plans
+from app.services.jobs import plans
 from solvers.sharding.plan import Forecast
 
 PLAN = "/api/v1/jobs/plan"

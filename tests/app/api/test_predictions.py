@@ -14,9 +14,9 @@ from app.api.quick_predictions import takes_moments
 from app.config import Settings
 from app.main import create_app
 from app.schemas.predictions import PredictResponse
-from app.services import remembered
-from app.services.first_answers import ReadAhead
-from app.services.model_cache import LoadedModel, ModelCache
+from app.services.common import remembered
+from app.services.predictions.first_answers import ReadAhead
+from app.services.predictions.model_cache import LoadedModel, ModelCache
 
 SPARSE_URL = "/api/v1/models/letters/predict"
 

@@ -4,7 +4,7 @@ import pytest
 from asking import TestClient, problem
 from working import upload
 
-from app.services import previews
+from app.services.jobs import previews
 
 URL = "/api/v1/datasets/rows/preview"
 TEXTS = b"".join(

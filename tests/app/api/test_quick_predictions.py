@@ -17,8 +17,8 @@ from app.api.quick_predictions import QuickPredictions
 from app.api.rates import Rates
 from app.config import settings
 from app.server import application, server_config
-from app.services import remembered
-from app.services.model_cache import ModelCache
+from app.services.common import remembered
+from app.services.predictions.model_cache import ModelCache
 
 URL = "/api/v1/models/letters/predict"
 BODY = orjson.dumps({"instances": [{"indices": [1, 4], "values": [1, 0.5]}], "top_k": 2})

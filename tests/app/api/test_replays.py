@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from sqlalchemy import update
 from working import SPARSE, upload
 
-from app.services.idempotency import KEPT_SECONDS
+from app.services.common.idempotency import KEPT_SECONDS
 from app.store import tables
 from app.store.db import sessions
 

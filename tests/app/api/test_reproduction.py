@@ -9,7 +9,7 @@ from working import train
 
 from app.client import Polymargin
 from app.remote.errors import ClientError
-from app.services import models as registry
+from app.services.models import models as registry
 from app.store.db import sessions
 from app.store.files import files
 

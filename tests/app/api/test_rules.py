@@ -7,7 +7,8 @@ from asking import TestClient, bearer, problem
 from sqlalchemy import update
 from working import run, upload
 
-from app.services import queue_order, rule_stages
+from app.services.engine import queue_order
+from app.services.rules import rule_stages
 from app.store import tables
 from app.store.db import sessions
 from app.store.queue import GENERAL

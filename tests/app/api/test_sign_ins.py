@@ -10,7 +10,7 @@ from app.api import rates
 from app.config import Settings, settings
 from app.embedded import sign_in_path
 from app.main import create_app
-from app.services import keys, sign_ins
+from app.services.access import keys, sign_ins
 from app.store.db import sessions, writing
 
 

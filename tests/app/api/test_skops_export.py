@@ -7,7 +7,7 @@ import pytest
 from asking import TestClient, problem
 from working import train
 
-from app.services import skops_models
+from app.services.exports import skops_models
 
 EXPORT = "/api/v1/models/{}/versions/1/export?format=skops"
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from working import SPARSE, TABLE, TEXTS, trained
 
 from app.main import create_app
-from app.services import keys
+from app.services.access import keys
 
 # Streams have no end; without a queue and workers the service is rightly not ready.
 LEFT_OUT = "(/events|/readyz)$"

@@ -13,7 +13,7 @@ from app.errors import InvalidInput
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
 from app.schemas.datasets import ImportOptions
-from app.services.import_options import check_options
+from app.services.datasets.import_options import check_options
 
 X = [[9.0, 1.0], [0.0, 2.0]]
 OPTIONS = ImportOptions(unlabelled=True)

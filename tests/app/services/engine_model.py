@@ -94,16 +94,16 @@ class Engine:
     # what users ask for
 
     def submit(self, job: Job) -> Job | None:
-        """app.services.jobs.submit: the row is committed; then job_queue.notify, if Redis is there."""
+        """app.services.jobs.jobs.submit: the row is committed; then job_queue.notify, if Redis is there."""
         return job._replace(state="queued") if job.state == "none" else None
 
     def cancel(self, job: Job) -> Job | None:
-        """app.services.jobs.cancel"""
+        """app.services.jobs.jobs.cancel"""
         to = {"queued": "cancelled", "running": "cancelling"}.get(job.state)
         return None if to is None else job._replace(state=to)
 
     def retry(self, job: Job) -> Job | None:
-        """app.services.jobs.retry"""
+        """app.services.jobs.jobs.retry"""
         if job.state not in ("failed", "cancelled") or job.retries >= self._most_retries:
             return None
         return job._replace(state="queued", losses=0, lease="none", retries=job.retries + 1)
@@ -111,11 +111,11 @@ class Engine:
     # what any worker does now and then, and what befalls
 
     def notify(self, job: Job) -> Job | None:
-        """app.services.job_queue.notify, and app.services.sweeping._notify"""
+        """app.services.engine.job_queue.notify, and app.services.operation.sweeping._notify"""
         return job._replace(message=True) if job.state == "queued" else None
 
     def sweep(self, job: Job) -> Job:
-        """app.services.sweeping._expire"""
+        """app.services.operation.sweeping._expire"""
         if job.state not in HELD or job.lease != "past":
             return job
         job = job._replace(lease="none", losses=job.losses + 1)
@@ -134,39 +134,39 @@ class Engine:
     # what workers do
 
     def claim(self, job: Job) -> Job | None:
-        """app.services.leases.claim: one conditional UPDATE; None where it hits no row."""
+        """app.services.engine.leases.claim: one conditional UPDATE; None where it hits no row."""
         if job.state != "queued":
             return None
         return job._replace(state="running", attempt=job.attempt + 1, lease="valid")
 
     def mine(self, job: Job, attempt: int) -> bool:
-        """app.services.leases.fenced"""
+        """app.services.engine.leases.fenced"""
         return job.attempt == attempt and job.state in HELD
 
     def heartbeat(self, job: Job) -> Job | None:
-        """app.services.leases.heartbeat, record and save_checkpoint"""
+        """app.services.engine.leases.heartbeat, record and save_checkpoint"""
         return job._replace(lease="valid")
 
     def succeed(self, job: Job) -> Job | None:
-        """app.services.versions.add and leases.end, in one transaction; also where it is being cancelled"""
+        """app.services.models.versions.add and leases.end, in one transaction; also where it is being cancelled"""
         return job._replace(state="succeeded", lease="none", versions=job.versions + 1)
 
     def fail(self, job: Job) -> Job | None:
-        """app.services.leases.end: failed"""
+        """app.services.engine.leases.end: failed"""
         return job._replace(state="failed", lease="none")
 
     def end_cancelled(self, job: Job) -> Job | None:
-        """app.services.leases.end: cancelled"""
+        """app.services.engine.leases.end: cancelled"""
         return job._replace(state="cancelled", lease="none") if job.state == "cancelling" else None
 
     def give_back(self, job: Job) -> Job | None:
-        """app.services.leases.give_back"""
+        """app.services.engine.leases.give_back"""
         if job.state == "cancelling":
             return job._replace(state="cancelled", lease="none")
         return job._replace(state="queued", lease="none") if job.attempt < self._most_attempts else None
 
     def lose(self, job: Job) -> Job | None:
-        """app.services.leases.lose"""
+        """app.services.engine.leases.lose"""
         if job.state == "cancelling":
             return job._replace(state="cancelled", lease="none")
         losses = job.losses + 1

@@ -24,18 +24,12 @@ from app.schemas.jobs import TrainRequest
 from app.schemas.models import ModelVersion
 from app.schemas.tables import ColumnRecipe
 from app.schemas.texts import TextRecipe
-from app.services import (
-    archive_imports,
-    archive_loader,
-    archives,
-    job_queue,
-    jobs,
-    model_cards,
-    models,
-    predictions,
-    version_notes,
-)
-from app.services.model_cache import ModelCache
+from app.services.engine import job_queue
+from app.services.exports import archive_imports, archive_loader, archives, model_cards
+from app.services.jobs import jobs
+from app.services.models import models, version_notes
+from app.services.predictions import predictions
+from app.services.predictions.model_cache import ModelCache
 from app.store import db, tables
 from app.store.files import files
 from app.store.scope import DEFAULT, Scope, confine

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from app.services.audit_pruning import prune
+from app.services.access.audit_pruning import prune
 from app.store import tables
 from app.store.db import db_now, new_id, writing
 

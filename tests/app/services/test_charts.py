@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from app.schemas.jobs import Job, JobStep
 from app.schemas.thresholds import ThresholdCurve, ThresholdPoint
-from app.services.charts import precision_by_coverage, trials
+from app.services.pictures.charts import precision_by_coverage, trials
 
 
 @pytest.mark.parametrize(("n", "marker"), [(1, "o"), (3, "")])

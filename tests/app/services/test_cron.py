@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from app.errors import InvalidInput
-from app.services.cron import next_moment
+from app.services.rules.cron import next_moment
 
 
 def _next(expression: str, after: str, zone: str = "UTC") -> str:

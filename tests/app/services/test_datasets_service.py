@@ -10,7 +10,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import Conflict, InvalidInput, NotFound
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
-from app.services import datasets, jobs, models
+from app.services.datasets import dataset_rows, datasets
+from app.services.jobs import jobs
+from app.services.models import models
 from app.store import tables
 from app.store.corpus import MOST_LISTED
 from app.store.files import Upload, files
@@ -31,20 +33,20 @@ def test_an_upload_becomes_a_ready_dataset(session: Session, dataset: Callable[.
     assert (shown.state, shown.kind, shown.error) == ("ready", "sparse", None)
     assert (shown.n_rows, shown.n_train, shown.n_classes, shown.n_features, shown.nnz) == (4, 4, 2, 3, 4)
     assert (shown.sha256, shown.size_bytes) == (hashlib.sha256(ROWS.encode()).hexdigest(), len(ROWS))
-    statistics = datasets.statistics(session, shown.id)
+    statistics = dataset_rows.statistics(session, shown.id)
     assert [(count.label, count.train, count.test) for count in statistics.classes] == [("b", 3, 0), ("a", 1, 0)]
     assert (statistics.empty_rows, statistics.test_only_labels) == (1, [])
-    rows = datasets.rows(session, "digits", offset=1, limit=2)
+    rows = dataset_rows.rows(session, "digits", offset=1, limit=2)
     assert rows.n_rows == 4
     assert [(row.row, row.label, row.features) for row in rows.rows] == [(1, "a", [(1, 1.5)]), (2, "b", [])]
 
 
 def test_texts_and_splits_are_described(session: Session, dataset: Callable[..., str]) -> None:
     dataset("text,label,split\none,a,train\nsix,b,train\ntwo,c,test\n", format="csv")
-    statistics = datasets.statistics(session, "digits")
+    statistics = dataset_rows.statistics(session, "digits")
     assert (statistics.n_train, statistics.n_test, statistics.n_features) == (2, 1, None)
     assert statistics.test_only_labels == ["c"]
-    row = datasets.rows(session, "digits", offset=2).rows[0]
+    row = dataset_rows.rows(session, "digits", offset=2).rows[0]
     assert (row.text, row.split, row.features) == ("two", "test", None)
 
 
@@ -52,11 +54,11 @@ def test_sets_of_labels_are_counted_and_shown(session: Session, dataset: Callabl
     dataset("b, a 1:1\nc 1:1\n 1:2\na,b,c 1:1\n", label_separator=",")
     shown = datasets.get(session, "digits")
     assert (shown.n_rows, shown.n_classes, shown.n_train) == (4, 3, 4)
-    statistics = datasets.statistics(session, "digits")
+    statistics = dataset_rows.statistics(session, "digits")
     assert statistics.labels_per_row is not None
     assert statistics.labels_per_row.model_dump() == {"least": 0, "most": 3, "mean": 1.5}
     assert [(count.label, count.train) for count in statistics.classes] == [("a", 2), ("b", 2), ("c", 2)]
-    rows = datasets.rows(session, "digits").rows
+    rows = dataset_rows.rows(session, "digits").rows
     assert [(row.label, row.labels) for row in rows] == [
         (None, ["a", "b"]), (None, ["c"]), (None, []), (None, ["a", "b", "c"]),
     ]  # fmt: skip
@@ -65,7 +67,7 @@ def test_sets_of_labels_are_counted_and_shown(session: Session, dataset: Callabl
 def test_the_test_parts_sets_are_counted_apart(session: Session, dataset: Callable[..., str]) -> None:
     dataset("text,tags,split\none,a b,train\nsix,,test\ntwo,b c,test\n", "tagged", "csv", label_column="tags",
             label_separator=" ")  # fmt: skip
-    statistics = datasets.statistics(session, "tagged")
+    statistics = dataset_rows.statistics(session, "tagged")
     assert {count.label: (count.train, count.test) for count in statistics.classes} == {
         "a": (1, 0), "b": (1, 1), "c": (0, 1),
     }  # fmt: skip
@@ -88,7 +90,7 @@ def test_a_file_that_cannot_be_read_is_reported_row_by_row(session: Session, dat
     job = jobs.get(session, shown.job or "")
     assert (job.state, job.error) == ("failed", shown.error)
     with pytest.raises(Conflict, match="failed"):
-        datasets.statistics(session, "digits")
+        dataset_rows.statistics(session, "digits")
 
 
 def test_names_and_formats_are_checked_before_a_byte_comes(session: Session, dataset: Callable[..., str]) -> None:
@@ -155,14 +157,14 @@ def test_the_classes_of_a_dataset_are_listed_in_pages_whatever_their_number(
 ) -> None:
     n = MOST_LISTED + 30
     dataset("".join(f"c{i:04} 1:1\n" for i in range(n)) + "c0007 1:1\n")
-    first = datasets.statistics(session, "digits", 0, 2)
+    first = dataset_rows.statistics(session, "digits", 0, 2)
     assert [count.label for count in first.classes] == ["c0007", "c0000"]
-    last = datasets.statistics(session, "digits", n - 3, 1000)
+    last = dataset_rows.statistics(session, "digits", n - 3, 1000)
     assert [count.label for count in last.classes] == [f"c{i:04}" for i in range(n - 3, n)]
-    assert datasets.statistics(session, "digits", n, 10).classes == []
+    assert dataset_rows.statistics(session, "digits", n, 10).classes == []
     row = session.get(tables.Dataset, datasets.get(session, "digits").id)
     assert row is not None
-    assert datasets.class_counts(row).train.sum() == n + 1
+    assert dataset_rows.class_counts(row).train.sum() == n + 1
     session.rollback()
     request = TrainRequest(dataset="digits", model="m", solver="one_vs_rest", test_fraction=0.0)
     assert jobs.submit(session, request).state == "queued"

@@ -11,7 +11,10 @@ from test_models_service import FACTS
 from app.errors import Conflict, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from app.schemas.deletions import VersionPatch
 from app.schemas.jobs import TrainRequest
-from app.services import aliases, deletions, job_queue, jobs, models, storage, version_notes, versions
+from app.services.engine import job_queue
+from app.services.jobs import jobs
+from app.services.models import aliases, deletions, models, version_notes, versions
+from app.services.operation import storage
 from app.store import tables
 from app.store.db import db_now, new_id, writing
 from app.store.files import files

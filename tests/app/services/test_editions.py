@@ -7,9 +7,9 @@ from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, NotFound, TooMany
 from app.formats.hierarchies.vocabulary import Label, Vocabulary
-from app.services import hierarchies
-from app.services.editions import changes
-from app.services.turns import comparing
+from app.services.common.turns import comparing
+from app.services.hierarchies import hierarchies
+from app.services.hierarchies.editions import changes
 from solvers.labels.taxonomy import Taxonomy
 
 

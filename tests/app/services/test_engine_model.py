@@ -11,8 +11,11 @@ from sqlalchemy.orm import Session, sessionmaker
 from test_models_service import FACTS
 
 from app.schemas.jobs import TrainRequest
-from app.services import jobs, leases, queue_order, sweeping, versions
-from app.services.leases import Fenced, Lease
+from app.services.engine import leases, queue_order
+from app.services.engine.leases import Fenced, Lease
+from app.services.jobs import jobs
+from app.services.models import versions
+from app.services.operation import sweeping
 from app.store import tables
 from app.store.db import db_now
 from app.store.queue import GENERAL

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from app.services import figures
-from app.services.codes import Code
+from app.services.pictures import figures
+from app.services.predictions.codes import Code
 
 
 @pytest.mark.parametrize(

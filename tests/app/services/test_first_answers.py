@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.services.first_answers import ask_for_weights
+from app.services.predictions.first_answers import ask_for_weights
 from solvers.core.linear_model import LinearModel
 from solvers.core.stored_models import load_model
 
@@ -24,9 +24,9 @@ from numba.core.dispatcher import Dispatcher
 from app.features.columns import SparseFeatures
 from app.features.text import TextFeatures
 from app.schemas.texts import TextRecipe
-from app.services.first_answers import load_loops
-from app.services.model_cache import LoadedModel
-from app.services.predictions import predict
+from app.services.predictions.first_answers import load_loops
+from app.services.predictions.model_cache import LoadedModel
+from app.services.predictions.predictions import predict
 from app.warm import answer
 from solvers.core.linear_model import LinearModel
 from solvers.core.stored_models import load_model

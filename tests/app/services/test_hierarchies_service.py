@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, InvalidInput, NotFound
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.schemas.hierarchies import NewHierarchy
-from app.services import hierarchies, hierarchy_nodes
+from app.services.hierarchies import hierarchies, hierarchy_nodes
 from app.store import tables
 from app.store.files import Upload, files
 from solvers.labels.taxonomy import Taxonomy

@@ -8,7 +8,7 @@ from sqlalchemy import event, insert, text
 from sqlalchemy.orm import Session
 
 from app.schemas.jobs import JobPatch, TrainRequest
-from app.services import jobs
+from app.services.jobs import jobs
 from app.store import db, migrate, tables
 from app.store.scope import Scope, confine
 

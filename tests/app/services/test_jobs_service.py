@@ -13,8 +13,11 @@ from app.schemas.distributions import Languages, LanguageShare
 from app.schemas.jobs import TrainRequest
 from app.schemas.texts import TextRecipe, default_recipe
 from app.schemas.tuning import Candidate, TuneRequest
-from app.services import datasets, hierarchies, job_logs, job_steps, jobs
-from app.services.text_recipes import with_language
+from app.services.datasets import datasets
+from app.services.datasets.text_recipes import with_language
+from app.services.engine import job_logs, job_steps
+from app.services.hierarchies import hierarchies
+from app.services.jobs import jobs
 from app.store import tables
 from app.store.files import files
 

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict, InvalidInput, NotFound, Unauthenticated
-from app.services import keys
+from app.services.access import keys
 from app.store import tables
 
 

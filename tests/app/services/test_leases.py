@@ -10,8 +10,10 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict
 from app.schemas.jobs import TrainRequest
-from app.services import job_steps, jobs, leases, sweeping
-from app.services.leases import Checkpoint, Fenced, Lease
+from app.services.engine import job_steps, leases
+from app.services.engine.leases import Checkpoint, Fenced, Lease
+from app.services.jobs import jobs
+from app.services.operation import sweeping
 from app.store import tables
 from app.store.db import db_now, writing
 

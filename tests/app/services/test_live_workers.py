@@ -3,7 +3,7 @@
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from app.services import live_workers
+from app.services.engine import live_workers
 from app.store import tables
 from app.store.db import db_now, writing
 

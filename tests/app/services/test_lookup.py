@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.errors import NotFound
-from app.services.lookup import by_ref
+from app.services.common.lookup import by_ref
 from app.store import tables
 from app.store.db import writing
 

@@ -8,8 +8,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput, NotFound, PreconditionFailed
-from app.services import aliases, models, versions
-from app.services.versions import Facts
+from app.services.models import aliases, models, versions
+from app.services.models.versions import Facts
 from app.store import tables
 from app.store.db import new_id, writing
 

@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import Conflict, InvalidInput
 from app.schemas.job_options import MAX_JOB_TAGS, JobOptions, Priority
 from app.schemas.jobs import JobPatch, TrainRequest
-from app.services import job_queue, jobs, leases, live_workers, queue_order
+from app.services.engine import job_queue, leases, live_workers, queue_order
+from app.services.jobs import jobs
 from app.store import db, tables
 from app.store.db import db_now, writing
 from app.store.queue import GENERAL

@@ -10,7 +10,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import StorageFull, TooMany
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
-from app.services import datasets, jobs, quotas
+from app.services.access import quotas
+from app.services.datasets import datasets
+from app.services.jobs import jobs
 from app.store import tables
 from app.store.files import files
 from app.store.scope import Scope, confine

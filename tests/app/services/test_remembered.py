@@ -4,8 +4,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.errors import NotFound
-from app.services import remembered
-from app.services.remembered import Refreshing, Remembered
+from app.services.common import remembered
+from app.services.common.remembered import Refreshing, Remembered
 
 
 class Clock:

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict
-from app.services import rule_runs
+from app.services.rules import rule_runs
 from app.store import tables
 from app.store.db import db_now, new_id, writing
 

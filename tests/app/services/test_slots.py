@@ -10,9 +10,10 @@ from sqlalchemy import event, func, insert, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.jobs import TrainRequest
-from app.services import jobs, leases, live_workers, queue_order, slots
-from app.services.fencing import Fenced
-from app.services.sweeping import sweep
+from app.services.engine import leases, live_workers, queue_order, slots
+from app.services.engine.fencing import Fenced
+from app.services.jobs import jobs
+from app.services.operation.sweeping import sweep
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.queue import GENERAL, n_waiting, notify_worker

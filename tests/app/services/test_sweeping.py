@@ -11,8 +11,11 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.datasets import NewDataset
 from app.schemas.jobs import TrainRequest
-from app.services import datasets, jobs, leases, sweeping
-from app.services.sweeping import Swept, sweep
+from app.services.datasets import datasets
+from app.services.engine import leases
+from app.services.jobs import jobs
+from app.services.operation import sweeping
+from app.services.operation.sweeping import Swept, sweep
 from app.store import tables
 from app.store.db import db_now, writing
 from app.store.files import files

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from app.schemas.jobs import Job
 from app.schemas.tuning import Trial
-from app.services.figures import Draw
-from app.services.trial_charts import measure_by_time, settings_side_by_side
+from app.services.pictures.figures import Draw
+from app.services.pictures.trial_charts import measure_by_time, settings_side_by_side
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 

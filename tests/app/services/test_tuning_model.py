@@ -11,7 +11,7 @@ from test_engine_model import Code
 from tuning_model import TuningEngine
 
 from app.schemas.tuning import TrialRequest, TuneRequest
-from app.services import jobs, tunings
+from app.services.jobs import jobs, tunings
 from app.store import tables
 
 

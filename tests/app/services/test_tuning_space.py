@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from app.errors import InvalidInput
 from app.schemas.tuning import TuneRequest
-from app.services.tuning_space import settings_of, training_of
+from app.services.jobs.tuning_space import settings_of, training_of
 
 RANGES = {
     "C": {"low": 0.01, "high": 100, "log": True},

@@ -24,11 +24,11 @@ class TuningEngine(Engine):
         return Job(kind="trial"), Job(kind="tune")
 
     def may_claim(self, state: State, j: int) -> bool:
-        """app.services.leases.claim: a tuning is not taken while it has trials that are not over"""
+        """app.services.engine.leases.claim: a tuning is not taken while it has trials that are not over"""
         return state.jobs[j].kind == "trial" or not _is_open(_trial(state))
 
     def park(self, state: State, w: int) -> State | None:
-        """app.services.tunings.park"""
+        """app.services.jobs.tunings.park"""
         tuning = _tuning(state)
         if _trial(state).state != "none":
             return None
@@ -40,11 +40,11 @@ class TuningEngine(Engine):
         return with_worker(left, w, None)
 
     def cancel_trial(self, trial: Job) -> Job:
-        """app.services.trial_jobs.cancel"""
+        """app.services.engine.trial_jobs.cancel"""
         return trial._replace(state={"queued": "cancelled", "running": "cancelling"}.get(trial.state, trial.state))
 
     def retry_trial(self, trial: Job) -> Job:
-        """app.services.trial_jobs.retry"""
+        """app.services.engine.trial_jobs.retry"""
         again = trial.state in ("failed", "cancelled")
         return trial._replace(state="queued", losses=0, lease="none") if again else trial
 

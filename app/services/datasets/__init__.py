@@ -1,0 +1,1 @@
+"""Datasets, their versions and rows, and all that makes a next version."""

@@ -1,0 +1,221 @@
+"""Datasets: received, looked at and deleted."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import delete as sql_delete
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session, defer
+
+from app.errors import Conflict, Forbidden, InvalidInput, Item, NotFound
+from app.formats.detection import declared_format
+from app.formats.table import FormatError
+from app.schemas.datasets import Dataset, DatasetFormat, NewDataset
+from app.schemas.pages import Page
+from app.schemas.problems import ProblemDocument
+from app.schemas.uploads import FromUpload
+from app.services.access import audit, quotas
+from app.services.common import in_use
+from app.services.common.lookup import by_ref, moment, newest, require_owner
+from app.services.datasets.import_options import check_options
+from app.services.engine import job_queue
+from app.store import tables
+from app.store.db import db_now, new_id, reading, writing
+from app.store.files import Upload, files
+
+ERROR_REPORT = "errors.csv"
+_BRIEF = defer(tables.Dataset.statistics)
+
+
+def check_new(session: Session, new: NewDataset) -> None:
+    """Before any byte is received: whether such a dataset may come.
+
+    Raises
+    ------
+    InvalidInput
+        The format does not have what the options say of it.
+    Conflict
+        The name is taken.
+    """
+    if new.format is not None:
+        check_options(new, new.format)
+    with reading(session):
+        _require_free(session, new.name)
+
+
+def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
+    """Keep a received file as a dataset and queue its import; raises as :func:`check_new` does.
+
+    A dataset of that name whose import has failed gives way to it, where whoever asks may delete that. The upload is
+    gone afterwards, whatever happens.
+    """
+    store = files()
+    id = new_id()
+    try:
+        check_new(session, new)
+        if upload.size_bytes == 0:
+            raise InvalidInput("the file is empty")
+        format = file_format(new, upload.path)
+        upload.keep(store.path(f"{_folder(id)}/source"))
+        with writing(session):
+            quotas.require_jobs(session)
+            quotas.require_room(session, upload.size_bytes)
+            failed = _require_free(session, new.name)
+            if failed is not None:
+                _remove(session, failed)
+            row = tables.Dataset(
+                id=id,
+                name=new.name,
+                format=format,
+                state="importing",
+                sha256=upload.sha256,
+                size_bytes=upload.size_bytes,
+                created_at=db_now(),
+            )
+            session.add(row)
+            session.flush()
+            request = new.model_dump(mode="json", exclude={"name", *FromUpload.model_fields})
+            job = job_queue.enqueue(session, "import", id, {"kind": "import", **request, "format": format})
+            session.refresh(row)
+            shown = _show(row, job.id)
+    except BaseException as error:
+        upload.abort()
+        store.delete(_folder(id))
+        if isinstance(error, IntegrityError):
+            raise _taken(new.name) from None
+        raise
+    if failed is not None:
+        store.delete(_folder(failed.id))
+    job_queue.notify(session, job.id, job.queue)
+    return shown
+
+
+def get(session: Session, ref: str) -> Dataset:
+    """A dataset by id or name; raises NotFound."""
+    with reading(session):
+        row = by_ref(session, tables.Dataset, ref, _BRIEF)
+        return _show(row, _imports(session, [row.id]).get(row.id))
+
+
+def page(session: Session, page_size: int = 100, page_token: str | None = None) -> Page[Dataset]:
+    """Datasets, newest first."""
+    with reading(session):
+        query = select(tables.Dataset).options(_BRIEF)
+        rows, token = newest(session, tables.Dataset, query, page_size, page_token)
+        imports = _imports(session, [row.id for row in rows])
+        return Page[Dataset](items=[_show(row, imports.get(row.id)) for row in rows], next_page_token=token)
+
+
+def names(session: Session, ids: Iterable[str | None]) -> dict[str, str]:
+    """What datasets are called, by id; deleted ones are left out."""
+    wanted = {id for id in ids if id is not None}
+    with reading(session):
+        rows = session.execute(select(tables.Dataset.id, tables.Dataset.name).where(tables.Dataset.id.in_(wanted)))
+        return {row.id: row.name for row in rows}
+
+
+def delete(session: Session, ref: str, force: bool = False) -> None:
+    """Delete a dataset and its files.
+
+    Raises
+    ------
+    NotFound
+        No such dataset.
+    Forbidden
+        Somebody else made it.
+    Conflict
+        A job that is not over uses it; or, unless ``force``, models came from it.
+    """
+    with writing(session):
+        row = by_ref(session, tables.Dataset, ref, _BRIEF, lock=True)
+        require_owner(session, row)
+        in_use.refuse(session, "dataset", tables.Job.dataset_id, tables.ModelVersion.dataset_id, row.id, force)
+        _remove(session, row)
+    files().delete(_folder(row.id))
+
+
+def error_report(session: Session, ref: str) -> bytes:
+    """Line, column and fault of the rows that kept a dataset from being imported, as CSV.
+
+    Raises
+    ------
+    NotFound
+        No such dataset, or it has no faulty rows.
+    """
+    row = by_ref(session, tables.Dataset, ref, _BRIEF)
+    try:
+        return files().path(f"{_folder(row.id)}/{ERROR_REPORT}").read_bytes()
+    except FileNotFoundError:
+        raise NotFound("the dataset has no faulty rows") from None
+
+
+def file_format(new: NewDataset, path: Path) -> DatasetFormat:
+    """The format that is named, or that the content tells; raises InvalidInput where neither does."""
+    if new.format is not None:
+        return new.format
+    try:
+        format = declared_format(path, new)
+    except FormatError as error:
+        raise InvalidInput("the file's format is not known", [Item(error.errors[0].detail, "/format")]) from None
+    check_options(new, format)
+    return format
+
+
+def _folder(id: str) -> str:
+    return f"datasets/{id}"
+
+
+def _remove(session: Session, row: tables.Dataset) -> None:
+    audit.changed(session, row, {"name": row.name, "sha256": row.sha256, "owner": row.owner}, None)
+    session.execute(sql_delete(tables.Dataset).where(tables.Dataset.id == row.id))
+
+
+def _require_free(session: Session, name: str) -> tables.Dataset | None:
+    """Raise Conflict if a dataset has the name, but for one whose import has failed: that is returned."""
+    row = session.scalars(select(tables.Dataset).options(_BRIEF).where(tables.Dataset.name == name)).first()
+    if row is None:
+        return None
+    if row.state != "failed":
+        raise _taken(name)
+    try:
+        require_owner(session, row)
+    except Forbidden:
+        raise _taken(name, "; its import has failed, and somebody else made it: choose another name") from None
+    return row
+
+
+def _taken(name: str, more: str = "") -> Conflict:
+    return Conflict(f"a dataset is called {name!r} already{more}")
+
+
+def _imports(session: Session, ids: list[str]) -> dict[str, str]:
+    query = select(tables.Job.dataset_id, tables.Job.id).where(
+        tables.Job.dataset_id.in_(ids), tables.Job.kind == "import"
+    )
+    return {dataset_id: job_id for dataset_id, job_id in session.execute(query) if dataset_id}
+
+
+def _show(row: tables.Dataset, job_id: str | None) -> Dataset:
+    format: Any = row.format
+    state: Any = row.state
+    return Dataset(
+        id=row.id,
+        name=row.name,
+        owner=row.owner,
+        format=format,
+        state=state,
+        version=row.version,
+        sha256=row.sha256,
+        size_bytes=row.size_bytes,
+        kind=row.kind,
+        n_rows=row.n_rows,
+        n_train=row.n_train,
+        n_classes=row.n_classes,
+        n_features=row.n_features,
+        nnz=row.nnz,
+        error=None if row.error is None else ProblemDocument.model_validate(row.error),
+        job=job_id,
+        created_at=moment(row.created_at),
+    )

@@ -1,0 +1,146 @@
+"""Which queued job is taken next.
+
+The order is by priority, then in turn between workspaces, within one in turn between keys, then by age. A job's turn is
+the number of jobs that its key has running, and of those of its priority that it queued before this one; of equal turns
+that comes first whose key, or workspace, has waited longest since it was last served.
+"""
+
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, String, and_, bindparam, case, func, literal, select, tuple_
+from sqlalchemy.orm import Session
+
+from app.schemas.job_options import PRIORITIES, Priority
+from app.services.engine import trial_jobs
+from app.store import tables
+from app.store.db import reading
+
+# Of the table, not of the class: who may take a job, or asks for its place, has to count those of all workspaces.
+_JOBS = tables.Job.__table__
+RUNNING = ("running", "cancelling")
+MOST = 1000
+_LEAST_READ = 4
+# the turn, when its key was last served, when it was made, its id
+_Turn = tuple[int, float, float, str]
+
+
+def level_of(priority: Priority) -> int:
+    """The number by which the jobs' table orders priorities: -1, 0 or 1."""
+    return PRIORITIES.index(priority) - 1
+
+
+def priority_of(level: int) -> Priority:
+    """The name of a number that :func:`level_of` has given."""
+    return PRIORITIES[level + 1]
+
+
+def in_order(session: Session, queue: str, limit: int = MOST) -> list[str]:
+    """Ids of the first ``limit`` queued jobs of a queue, of all workspaces, that which is taken next first."""
+    return list(itertools.islice(upcoming(session, queue), limit))
+
+
+def upcoming(session: Session, queue: str) -> Iterator[str]:
+    """As :func:`in_order` all of them, read as they are asked for.
+
+    The jobs of a key stand by age in an index, and the oldest of each key is looked up there: the first job costs the
+    same whatever the number of the others.
+    """
+    for level in range(1, -2, -1):
+        yield from _of_priority(session, queue, level)
+
+
+def _of_priority(session: Session, queue: str, priority: int) -> Iterator[str]:
+    with reading(session):
+        keys = session.execute(_OLDEST, {"queue": queue, "priority": priority})
+        oldest = [row for row in keys if row.id is not None]
+        ages = select(_JOBS.c.id, _JOBS.c.created_at).where(_JOBS.c.id.in_([row.id for row in oldest]))
+        made = {row.id: float(row.created_at) for row in session.execute(ages)} if oldest else {}
+        running = _running(session, queue)
+    spaces: dict[tuple[float, str], list[Iterator[_Turn]]] = {}
+    for row in oldest:
+        first = (running[row.workspace, row.owner] + 1, row.served or 0.0, made[row.id], row.id)
+        keys_of_space = spaces.setdefault((row.space_served or 0.0, row.workspace), [])
+        keys_of_space.append(_of_key(session, queue, priority, row.workspace, row.owner, first))
+    # a workspace's own jobs take their turns by key, and then the workspace takes its turn with the next of them
+    ranked = []
+    for (served, workspace), of_keys in spaces.items():
+        others = sum(n for (of, _), n in running.items() if of == workspace)
+        ranked.append(zip(itertools.count(others + 1), itertools.repeat(served), heapq.merge(*of_keys)))
+    for _, _, (*_, id) in heapq.merge(*ranked):
+        yield id
+
+
+def _of_key(session: Session, queue: str, priority: int, workspace: str, owner: str, first: _Turn) -> Iterator[_Turn]:
+    """The jobs of a key by age, of which the first is known."""
+    yield first
+    turn, served, *last = first
+    given = {"queue": queue, "priority": priority, "workspace": workspace, "owner": owner}
+    n = _LEAST_READ
+    while True:
+        given |= {"created_at": last[0], "id": last[1], "n": n}
+        with reading(session):
+            rows = session.connection().execute(_LATER if owner else _LATER_OF_NOBODY, given).all()
+        for row in rows:
+            turn += 1
+            yield turn, served, row.created_at, row.id
+        if len(rows) < n:
+            return
+        last = list(rows[-1])
+        n = min(16 * n, MOST)
+
+
+def _running(session: Session, queue: str) -> Counter[tuple[str, str]]:
+    """How many jobs each key of each workspace has running."""
+    c = _JOBS.c
+    # counted here: grouped by SQL, SQLite would read all jobs in the order of an index
+    rows = session.execute(select(c.workspace, c.owner).where(c.queue == queue, c.state.in_(RUNNING)))
+    return Counter((row.workspace, row.owner or "") for row in rows)
+
+
+def _oldest_of_each_key() -> Select[Any]:
+    """Workspace, owner (empty for none) and id of each key's oldest job, and when both were served, by indices."""
+    c = _JOBS.alias("next_job").c
+    spaces = select(func.min(c.workspace).label("workspace")).where(_queued(c)).cte("spaces", recursive=True)
+    after = select(func.min(c.workspace)).where(_queued(c), c.workspace > spaces.c.workspace).scalar_subquery()
+    spaces = spaces.union_all(select(after).where(spaces.c.workspace.is_not(None)))
+    # no key has an empty name: that one stands for jobs whose owner nobody remembers
+    keys = select(spaces.c.workspace, literal("", String).label("owner")).where(spaces.c.workspace.is_not(None))
+    owners = keys.cte("owners", recursive=True)
+    of_space = and_(_queued(c), c.workspace == owners.c.workspace)
+    following = select(func.min(c.owner)).where(of_space, c.owner > owners.c.owner).scalar_subquery()
+    owners = owners.union_all(select(owners.c.workspace, following).where(owners.c.owner.is_not(None)))
+    of_key = select(c.id).where(_queued(c), c.workspace == owners.c.workspace, ~trial_jobs.waits(c))
+    oldest = of_key.order_by(c.created_at, c.id).limit(1).correlate(owners)
+    id = case(
+        (owners.c.owner == "", oldest.where(c.owner.is_(None)).scalar_subquery()),
+        else_=oldest.where(c.owner == owners.c.owner).scalar_subquery(),
+    )
+    started = select(c.started_at).where(c.queue == bindparam("queue"), c.workspace == owners.c.workspace)
+    started = started.where(c.started_at.is_not(None)).order_by(c.started_at.desc()).limit(1).correlate(owners)
+    # nobody remembers whose jobs those without an owner were, nor when they were served
+    served = started.where(c.owner == owners.c.owner).scalar_subquery().label("served")
+    space_served = started.scalar_subquery().label("space_served")
+    shown = select(owners.c.workspace, owners.c.owner, id.label("id"), served, space_served)
+    return shown.where(owners.c.owner.is_not(None))
+
+
+def _later(of_nobody: bool) -> Select[Any]:
+    """Times and ids of the ``n`` jobs of a key that come after one of its own."""
+    c = _JOBS.c
+    mine = c.owner.is_(None) if of_nobody else c.owner == bindparam("owner")
+    after = tuple_(c.created_at, c.id) > tuple_(bindparam("created_at"), bindparam("id"))
+    query = select(c.created_at, c.id).where(_queued(c), c.workspace == bindparam("workspace"), mine, after)
+    return query.where(~trial_jobs.waits(c)).order_by(c.created_at, c.id).limit(bindparam("n"))
+
+
+def _queued(c: Any) -> ColumnElement[bool]:
+    return and_(c.queue == bindparam("queue"), c.state == "queued", c.priority == bindparam("priority"))
+
+
+# to make these takes twenty times as long as to run them
+_OLDEST = _oldest_of_each_key()
+_LATER, _LATER_OF_NOBODY = _later(False), _later(True)

@@ -1,0 +1,1 @@
+"""Evaluations of versions, their mistakes, and versions compared."""

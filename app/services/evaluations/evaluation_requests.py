@@ -1,0 +1,78 @@
+"""What a request for an evaluation names, resolved once, and all that can be checked of it before it runs."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.errors import InvalidInput, Item
+from app.schemas.evaluations import EvaluateRequest, Part
+from app.services.common.lookup import by_ref
+from app.services.datasets import dataset_versions
+from app.services.models import models
+from app.store import tables
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedEvaluation:
+    """What a request names.
+
+    Attributes
+    ----------
+    dataset : row
+    version : row
+    hierarchy_id : str or None
+        The label tree to measure along, where the request or the version's job names one that is still there.
+    request : EvaluateRequest
+        With the versions and the part that were meant.
+    """
+
+    dataset: tables.Dataset
+    version: tables.ModelVersion
+    hierarchy_id: str | None
+    request: EvaluateRequest
+
+
+def resolve_evaluation(session: Session, request: EvaluateRequest) -> ResolvedEvaluation:
+    """Find what a request names, hold it to the end of the transaction, and check it.
+
+    Raises
+    ------
+    NotFound
+        No such model, version, alias, dataset or hierarchy.
+    Conflict
+        The dataset is not ready.
+    InvalidInput
+        No row has a label; the dataset has no such part; or none is named, and the version's training rows cannot be
+        told from others.
+    """
+    version = models.version_row(session, request.model, request.version, request.alias, lock=True)
+    dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
+    rows = dataset_versions.meant(session, dataset, request.dataset_version)
+    if rows.statistics["n_classes"] == 0:
+        raise InvalidInput("the dataset cannot be measured on", [Item("no row has a label", "/dataset")])
+    hierarchy_id = version.hierarchy_id
+    if request.hierarchy is not None:
+        hierarchy_id = by_ref(session, tables.Hierarchy, request.hierarchy, lock=True).id
+    part = _part(request, rows, version)
+    named = {"version": version.number, "alias": None, "part": part, "dataset_version": rows.number}
+    meant = request.model_copy(update=named)
+    return ResolvedEvaluation(dataset, version, hierarchy_id, meant)
+
+
+def _part(request: EvaluateRequest, rows: tables.DatasetVersion, version: tables.ModelVersion) -> Part:
+    own = rows.n_train < rows.n_rows
+    trained_on = version.request.get("dataset_version") or 1
+    same = (version.dataset_id, trained_on) == (rows.dataset_id, rows.number)
+    of_job = same and float(version.request.get("test_fraction", 0.0)) > 0
+    if request.part is None:
+        if version.dataset_id == rows.dataset_id and not same and not own:
+            detail = (
+                f"the version was trained on version {trained_on} of the dataset, whose rows version {rows.number} "
+                f"does not tell from others; say dataset_version {trained_on}, or part all to measure all rows"
+            )
+            raise InvalidInput("which part is meant cannot be told", [Item(detail, "/part")])
+        return "test" if own or of_job else "all"
+    if request.part != "all" and not own and not same:
+        detail = "the dataset has no split, and the version was trained on other rows; all its rows can be measured"
+        raise InvalidInput("the dataset has no such part", [Item(detail, "/part")])
+    return request.part

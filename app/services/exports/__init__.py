@@ -1,0 +1,1 @@
+"""Versions as files for others: archives, ONNX, skops, model cards."""

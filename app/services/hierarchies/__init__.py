@@ -1,0 +1,1 @@
+"""Label trees and vocabularies, and what is said of their labels."""

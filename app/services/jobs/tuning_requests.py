@@ -1,0 +1,100 @@
+"""What a request for a tuning names, resolved once, and all that can be checked of it before it runs."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.errors import MAX_ITEMS, InvalidInput, Item
+from app.schemas.texts import TextRecipe, default_recipe
+from app.schemas.tuning import TuneRequest
+from app.services.datasets.text_recipes import with_language
+from app.services.jobs.training_requests import Resolved, check_further, resolve
+from app.services.jobs.tuning_space import Settings, settings_of, training_of
+from app.store import tables
+
+
+class ResolvedTuning(NamedTuple):
+    """What a request names; ``request`` says so of itself what it has left out."""
+
+    dataset: tables.Dataset
+    hierarchy: tables.Hierarchy | None
+    request: TuneRequest
+
+
+def resolve_tuning(session: Session, request: TuneRequest) -> ResolvedTuning:
+    """Find what a request names and check it; dataset and hierarchy are held to the end of the transaction.
+
+    Raises
+    ------
+    NotFound
+        No such dataset or hierarchy.
+    Conflict
+        The dataset is not ready.
+    InvalidInput
+        No settings of a candidate can be tried; some that cannot are no fault, and their trials tell why. Or the
+        measure is none of such labels.
+    """
+    every = settings_of(request)
+    first, faults = _check(session, request, every)
+    if faults or first is None:
+        raise InvalidInput("the space cannot be tried", faults)
+    sets = first.statistics.labels_per_row is not None
+    measure = request.measure or ("micro_f1" if sets else "accuracy")
+    if (measure == "log_loss" and sets) or (measure == "tree_loss" and (sets or first.hierarchy is None)):
+        what = "sets of labels have no probabilities to measure" if measure == "log_loss" else "it needs a hierarchy"
+        raise InvalidInput("the labels cannot be measured so", [Item(f"{measure}: {what}", "/measure")])
+    if request.folds is not None and request.folds > first.statistics.n_train:
+        raise InvalidInput("there are more folds than rows", [Item("give fewer", "/folds")])
+    update = {"dataset_version": first.dataset_version, "measure": measure, "texts": _recipes(request, first)}
+    return ResolvedTuning(first.dataset, first.hierarchy, request.model_copy(update=update))
+
+
+def _recipes(request: TuneRequest, resolved: Resolved) -> list[TextRecipe] | None:
+    if request.texts is not None:
+        return [with_language(recipe, resolved.statistics, f"/texts/{at}") for at, recipe in enumerate(request.texts)]
+    if not resolved.holds_texts:
+        return None
+    n_nodes = 0 if resolved.hierarchy is None else resolved.hierarchy.n_nodes
+    # trials are compared on the same features
+    solver = "auto" if any(each.solver == "auto" for each in request.space) else request.space[0].solver
+    return [default_recipe(solver, max(len(resolved.counts.labels), n_nodes))]
+
+
+def _check(session: Session, request: TuneRequest, every: list[Settings]) -> tuple[Resolved | None, list[Item]]:
+    """One of the trainings resolved, and what is wrong with candidates of which no settings can be tried."""
+    resolved: dict[str, Resolved] = {}
+    able: set[int] = set()
+    faults: dict[int, list[Item]] = {}
+    for each in every:
+        if each.candidate in able:
+            continue
+        training = training_of(request, each)
+        try:
+            if each.solver in resolved:
+                check_further(resolved[each.solver], training)
+            else:
+                resolved[each.solver] = resolve(session, training, lock=True)
+            able.add(each.candidate)
+        except InvalidInput as error:
+            found = [_moved(request, each, item) for item in error.errors or [Item(error.detail)]]
+            faults.setdefault(each.candidate, []).extend(found)
+    reported = [item for number, items in faults.items() if number not in able for item in items]
+    unique = list(Counter((item.detail, item.pointer) for item in reported))
+    first = next(iter(resolved.values()), None)
+    return first, [Item(detail, pointer) for detail, pointer in unique[:MAX_ITEMS]]
+
+
+def _moved(request: TuneRequest, settings: Settings, item: Item) -> Item:
+    """A fault of one training, at its place in the request."""
+    place = f"/space/{settings.candidate}"
+    pointer = item.pointer or "/space"
+    if pointer.startswith("/params/"):
+        candidate, name = request.space[settings.candidate], pointer.split("/")[2]
+        part = "grid" if name in candidate.grid else "ranges" if name in candidate.ranges else "params"
+        pointer = f"{place}/{part}{pointer.removeprefix('/params')}"
+    elif pointer == "/solver":
+        pointer = f"{place}/solver"
+    elif pointer.startswith("/text"):
+        pointer = "/texts"
+    return Item(item.detail, pointer)

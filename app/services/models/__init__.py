@@ -1,0 +1,1 @@
+"""Models, their versions and aliases, and what is said of them."""
