@@ -24,9 +24,9 @@ import zmq
 from app.embedded import redis_server
 from benchmarks.results import write
 from solvers.sharding.exchange import Arrays
-from workers import frames
-from workers.exchange import RedisExchange
-from workers.gang_keys import close_gang, open_gang
+from workers.sharding import frames
+from workers.sharding.exchange import RedisExchange
+from workers.sharding.gang_keys import close_gang, open_gang
 
 SIZES, MESSAGES = (2, 4, 8, 16, 32, 64), (100, 2_000, 50_000)
 LINK, HOP = 1.25e9, 2.5e-4

@@ -87,9 +87,9 @@ def count(problem: Problem, machine: str, tol: float, size: int, kind: ExchangeK
 
 def shard(url: str, gang: str, rank: int, size: int, name: str, machine: str, tol: float, pipe: Connection) -> None:
     """One shard in a process of its own; it trains as often as the parent opens gangs, and tells its figures."""
-    from workers.cpu_affinity import current, separated
-    from workers.exchange import RedisExchange
-    from workers.gang import decode, encode
+    from workers.running.cpu_affinity import current, separated
+    from workers.sharding.exchange import RedisExchange
+    from workers.sharding.gang import decode, encode
 
     problem = problem_of(name)
     pipe.send(None)
@@ -126,7 +126,7 @@ class Gang:
 
     def train(self) -> list[float]:
         """Wall-clock seconds, epochs, gap and share of time waited."""
-        from workers.gang_keys import close_gang, open_gang
+        from workers.sharding.gang_keys import close_gang, open_gang
 
         number = next(self._runs)
         if len(self._members) > 1:

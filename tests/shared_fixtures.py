@@ -33,7 +33,7 @@ from app.store import db, migrate
 from app.store.files import files
 from app.store.tables import Table
 from solvers.labels.taxonomy import Taxonomy
-from workers import draining
+from workers.running import draining
 from workers.tasks import run
 
 POSTGRES = "POLYMARGIN_TEST_POSTGRES_URL"

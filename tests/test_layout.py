@@ -49,7 +49,7 @@ def _n_lines(function: Function) -> int:
     return function.end_lineno - function.lineno + 1
 
 
-@pytest.mark.parametrize("part", ["solvers", "app/services"])
+@pytest.mark.parametrize("part", ["solvers", "app/services", "workers"])
 def test_every_folder_can_be_taken_in_at_a_glance(part: str) -> None:
     folders = [ROOT / part, *(path for path in (ROOT / part).rglob("*") if path.is_dir())]
     for folder in folders:

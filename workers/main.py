@@ -15,8 +15,9 @@ from app.config import settings
 from app.store import migrate
 from app.store.privacy import keep_private
 from app.store.queue import GENERAL, RUN_TASK, SHARD_TASK, make_celery
-from workers import draining, job_memory, sweeper
-from workers.shard import run_shard
+from workers import sweeper
+from workers.running import draining, job_memory
+from workers.sharding.shard import run_shard
 from workers.tasks import run
 
 

@@ -15,19 +15,20 @@ from app.services.engine.leases import Fenced
 from app.store import tables
 from app.store.db import DATABASE_AWAY, reading, sessions
 from app.store.queue import GENERAL
-from workers import draining, job_memory, trial_rows
-from workers.appending import append_rows
-from workers.compressing import compress
-from workers.correcting import correct_labels
-from workers.evaluating import evaluate
-from workers.failing import explain, out_of_time
-from workers.gang import Failed, Lost, Waiting
-from workers.importing import import_dataset
-from workers.job_context import Cancelled, Drained, JobContext, LeftToTrials, TimeUp
-from workers.predicting import predict
-from workers.training import train
-from workers.trial import run_trial
-from workers.tuning import tune
+from workers.job_kinds import trial_rows
+from workers.job_kinds.appending import append_rows
+from workers.job_kinds.compressing import compress
+from workers.job_kinds.correcting import correct_labels
+from workers.job_kinds.evaluating import evaluate
+from workers.job_kinds.importing import import_dataset
+from workers.job_kinds.predicting import predict
+from workers.job_kinds.training import train
+from workers.job_kinds.trial import run_trial
+from workers.job_kinds.tuning import tune
+from workers.running import draining, job_memory
+from workers.running.failing import explain, out_of_time
+from workers.running.job_context import Cancelled, Drained, JobContext, LeftToTrials, TimeUp
+from workers.sharding.gang import Failed, Lost, Waiting
 
 WORK: Mapping[str, Callable[[JobContext], None]] = {
     "import": import_dataset,

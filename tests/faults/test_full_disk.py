@@ -25,7 +25,7 @@ from app.store import tables
 from app.store.failures import explained
 from app.store.files import files
 from workers import sweeper
-from workers.lease_heartbeat import LeaseHeartbeat
+from workers.running.lease_heartbeat import LeaseHeartbeat
 
 DRIVE = Path(__file__).with_name("filling.py")
 

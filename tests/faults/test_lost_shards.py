@@ -30,7 +30,7 @@ from app.store import db, tables
 from app.store.files import files
 from solvers.core.sharded_linear_model import block_name
 from solvers.core.stored_models import load_model
-from workers.shard import model_part
+from workers.sharding.shard import model_part
 from workers.tasks import run
 
 SECONDS = 600.0

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from workers import draining
+from workers.running import draining
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.errors import Conflict
 from solvers.sharding.exchange import ExchangeError
-from workers.gang_keys import open_gang
+from workers.sharding.gang_keys import open_gang
 
 NAME = "job:1:a1:x"
 Gang = Callable[..., list[Any]]

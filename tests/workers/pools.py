@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.services.engine import live_workers
 from app.store import tables
 from app.store.db import reading
-from workers.shard import run_shard
+from workers.sharding.shard import run_shard
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from app.services.models import aliases, models
 from app.services.predictions.model_cache import ModelCache, load_version
 from app.store.files import files
 from solvers.core.stored_models import load_model
-from workers.compressing import Pruning
+from workers.job_kinds.compressing import Pruning
 from workers.tasks import run
 
 

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from workers.cpu_affinity import current, separated
+from workers.running.cpu_affinity import current, separated
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="takes two processors"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from workers.eta import EtaEstimate
+from workers.running.eta import EtaEstimate
 
 
 def test_a_gap_that_falls_tenfold_a_second_ends_when_it_reaches_the_tolerance() -> None:

@@ -22,7 +22,8 @@ from app.services.operation import sweeping
 from app.store import tables
 from app.store.files import files
 from solvers.metrics.comparison import mcnemar, paired_bootstrap
-from workers import draining, evaluating
+from workers.job_kinds import evaluating
+from workers.running import draining
 from workers.tasks import run
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -291,7 +292,7 @@ def test_a_cancelled_evaluation_stops_between_blocks(
             return matrix(self, begin, end)
 
         monkeypatch.setattr(evaluating.EvaluatedRows, "matrix", cancelling)
-        monkeypatch.setattr("workers.job_context._STEP_SECONDS", 0.0)
+        monkeypatch.setattr("workers.running.job_context._STEP_SECONDS", 0.0)
         run(id)
         assert jobs.get(session, id).state == "cancelled"
         assert len(blocks) == 3

@@ -50,7 +50,7 @@ def test_every_failure_has_a_code_and_words(
         raise error
 
     dataset()
-    monkeypatch.setattr("workers.training.drive", fail)
+    monkeypatch.setattr("workers.job_kinds.training.drive", fail)
     found = _failed(database)
     assert found[0] == code
     assert detail in found[1]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from workers.frames import FrameError, pack, unpack
+from workers.sharding.frames import FrameError, pack, unpack
 
 arrays = st.lists(
     npst.arrays(

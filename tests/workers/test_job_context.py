@@ -13,8 +13,8 @@ from app.services.engine import job_steps, leases
 from app.services.engine.leases import Fenced, Lease
 from app.services.jobs import jobs
 from app.store import tables
-from workers import draining
-from workers.job_context import Cancelled, Drained, JobContext
+from workers.running import draining
+from workers.running.job_context import Cancelled, Drained, JobContext
 
 STEP = {"epoch": 1, "primal": 2.0, "dual": 1.0, "gap": 0.5, "violation": None, "seconds": 0.1}
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -155,7 +155,7 @@ def test_steps_that_come_fast_are_written_together_and_none_is_lost(
         return record(session, lease, steps, progress, lines)
 
     monkeypatch.setattr(leases, "record", counting)
-    monkeypatch.setattr("workers.job_context._STEP_SECONDS", 1000.0)
+    monkeypatch.setattr("workers.running.job_context._STEP_SECONDS", 1000.0)
     context = JobContext(lease, time.monotonic())
     for number in range(50):
         context.step({**STEP, "number": number}, {"epoch": number, "fraction": 0.5})

@@ -13,7 +13,7 @@ from app.services.models import models
 from app.services.predictions.model_cache import ModelCache
 from app.services.predictions.predictions import predict
 from solvers.core import memory
-from workers import job_memory
+from workers.running import job_memory
 from workers.tasks import run
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -72,7 +72,7 @@ def test_an_allocation_far_beyond_what_a_job_may_take_fails_it(
 ) -> None:
     dataset()
     configure(job_memory_bytes=1 << 20)
-    monkeypatch.setattr("workers.training.prepare", lambda *_: np.ones(3 << 27))
+    monkeypatch.setattr("workers.job_kinds.training.prepare", lambda *_: np.ones(3 << 27))
     error = _train(database).error
     assert error is not None
     assert error.code == "out_of_memory"

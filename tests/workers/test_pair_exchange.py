@@ -12,9 +12,9 @@ from exchanging import NAME, Gang, gangs
 
 from app.errors import Conflict
 from solvers.sharding.exchange import ExchangeError, gather, reduce
-from workers.exchange import RedisExchange
-from workers.gang_keys import RedisLostError, break_gang, close_gang, open_gang
-from workers.pair_exchange import PairExchange
+from workers.sharding.exchange import RedisExchange
+from workers.sharding.gang_keys import RedisLostError, break_gang, close_gang, open_gang
+from workers.sharding.pair_exchange import PairExchange
 
 
 @pytest.fixture

@@ -21,8 +21,9 @@ from app.store.files import files
 from solvers.core.machine import SingleLabelParams
 from solvers.core.stored_models import load_model
 from solvers.registry import SOLVERS
-from workers import draining, training
-from workers.job_context import JobContext
+from workers.job_kinds import training
+from workers.running import draining
+from workers.running.job_context import JobContext
 from workers.tasks import run
 
 PATH = [1.0, 0.01, 0.1]
@@ -135,7 +136,7 @@ def test_a_crash_at_any_write_neither_loses_nor_doubles_a_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     configure(checkpoint_seconds=checkpoint_seconds)
-    monkeypatch.setattr("workers.driving._CHECKPOINT_SHARE", 1e9)
+    monkeypatch.setattr("workers.phases.driving._CHECKPOINT_SHARE", 1e9)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # no plug is pulled here
     dataset()
     quick = {"tol": 0.2}

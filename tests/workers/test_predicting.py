@@ -26,8 +26,8 @@ from app.store.corpus import open_corpus
 from app.store.files import files
 from app.store.scope import DEFAULT
 from solvers.metrics.ranking import Ranking
-from workers import predicting
-from workers.answer_files import answers
+from workers.job_kinds import predicting
+from workers.job_kinds.answer_files import answers
 from workers.tasks import run
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)

@@ -10,8 +10,8 @@ import pytest
 from exchanging import NAME, gangs
 
 from solvers.sharding.exchange import gather, reduce
-from workers.exchange import RedisExchange
-from workers.gang_keys import RedisLostError, await_gang, break_gang, close_gang, open_gang
+from workers.sharding.exchange import RedisExchange
+from workers.sharding.gang_keys import RedisLostError, await_gang, break_gang, close_gang, open_gang
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from solvers.core.stored_models import load_model
 from solvers.hierarchical.learnt_trees import driver as learnt_trees
 from solvers.kernel_svm import kernel_machine
 from solvers.registry import SOLVERS
-from workers import draining, driving
+from workers.phases import driving
+from workers.running import draining
 from workers.tasks import run
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -165,7 +166,7 @@ def test_an_import_that_crashed_is_done_again(
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr("workers.importing.update", crash)
+        patch.setattr("workers.job_kinds.importing.update", crash)
         with pytest.raises(Crash):
             dataset()
     with database() as session:

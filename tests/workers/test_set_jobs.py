@@ -25,7 +25,7 @@ from solvers.labels.label_sets import of_names
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.multilabel import multilabel
 from solvers.registry import SOLVERS
-from workers.splitting import split_rows
+from workers.phases.splitting import split_rows
 from workers.tasks import run
 
 EDGES = [("root", "a"), ("root", "b"), ("a", "a1"), ("a", "a2"), ("a1", "x"), ("b", "b1")]

@@ -27,9 +27,11 @@ from solvers.core.sharded_linear_model import ShardedLinearModel
 from solvers.core.stored_models import load_model
 from solvers.methods.weston_watkins import WestonWatkins
 from solvers.output_codes.columns import one_by_one
-from workers import draining, driving, sharded
-from workers.shard import _Shard
-from workers.sharded import Coordinator
+from workers.phases import driving
+from workers.running import draining
+from workers.sharding import sharded
+from workers.sharding.shard import _Shard
+from workers.sharding.sharded import Coordinator
 from workers.tasks import run
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)

@@ -14,7 +14,7 @@ from app.services.jobs import jobs
 from app.services.models import models
 from app.store import tables
 from app.store.db import writing
-from workers.job_context import JobContext, TimeUp
+from workers.running.job_context import JobContext, TimeUp
 from workers.tasks import run
 
 CHECK = JobContext.check

@@ -21,7 +21,7 @@ from app.store.files import Files, files
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
 from solvers.registry import SOLVERS, parse_params
-from workers.splitting import split_rows
+from workers.phases.splitting import split_rows
 from workers.tasks import run
 
 

@@ -24,7 +24,7 @@ from solvers.core.stored_models import load_model
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.hierarchical import hierarchical
 from solvers.registry import SOLVERS, parse_params
-from workers.splitting import split_rows
+from workers.phases.splitting import split_rows
 from workers.tasks import run
 
 EDGES = [("root", "a"), ("root", "b"), ("a", "a1"), ("a", "a2"), ("a1", "x"), ("a1", "y"), ("b", "only")]

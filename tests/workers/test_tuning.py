@@ -23,7 +23,8 @@ from app.store.db import db_now, writing
 from app.store.files import files
 from app.store.queue import GENERAL
 from solvers.core.stored_models import load_model
-from workers import driving, trial
+from workers.job_kinds import trial
+from workers.phases import driving
 from workers.tasks import run
 
 GRID = [{"solver": "weston_watkins", "grid": {"C": [0.01, 1.0]}}]

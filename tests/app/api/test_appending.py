@@ -16,7 +16,7 @@ from app.services.operation import sweeping
 from app.store import db
 from app.store.corpus import open_corpus
 from app.store.files import files
-from workers.job_context import JobContext
+from workers.running.job_context import JobContext
 
 FIRST = b"label,x,y\n" + b"a,1,0\nb,0,1\n" * 6
 MORE = b"label,y,x\n" + b"c,5,5\na,0,2\n" * 3

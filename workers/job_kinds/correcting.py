@@ -10,8 +10,8 @@ from app.store.corpus import open_corpus, save_relabelled
 from app.store.files import files
 from app.store.relabelling import relabelled
 from app.store.row_statistics import statistics_of
-from workers.job_context import JobContext
-from workers.next_version import NextVersion, delete_other_attempts, folder_of, newest_version
+from workers.job_kinds.next_version import NextVersion, delete_other_attempts, folder_of, newest_version
+from workers.running.job_context import JobContext
 
 
 def correct_labels(context: JobContext) -> None:

@@ -15,9 +15,9 @@ from app.store.corpus import Corpus, open_corpus, save_extended
 from app.store.files import files
 from app.store.row_statistics import statistics_of
 from app.store.segments import DoesNotFitError, extended
-from workers.importing import not_readable, parsed_file
-from workers.job_context import JobContext
-from workers.next_version import NextVersion, delete_other_attempts, folder_of, newest_version
+from workers.job_kinds.importing import not_readable, parsed_file
+from workers.job_kinds.next_version import NextVersion, delete_other_attempts, folder_of, newest_version
+from workers.running.job_context import JobContext
 
 # their columns are those of a table, which the new rows must have all
 _TABLES = frozenset({"csv", "tsv", "parquet", "arrow"})

@@ -18,9 +18,9 @@ from app.store.files import Files, files
 from app.version import VERSION
 from solvers.metrics.evaluation import Evaluation
 from solvers.metrics.outcomes import Outcomes
-from workers.driving import VERSIONS, require_same_version
-from workers.evaluated_rows import EvaluatedRows, evaluated_rows
-from workers.job_context import Drained, JobContext
+from workers.phases.driving import VERSIONS, require_same_version
+from workers.phases.evaluated_rows import EvaluatedRows, evaluated_rows
+from workers.running.job_context import Drained, JobContext
 
 CHUNK_BYTES, MOST_ROWS = 64 << 20, 4096
 # confused pairs that are kept of each level

@@ -20,9 +20,9 @@ from app.services.jobs import tunings
 from app.store import tables
 from app.store.db import sessions, writing
 from app.store.queue import GENERAL
-from workers import draining
-from workers.failing import out_of_time
-from workers.lease_heartbeat import LeaseHeartbeat
+from workers.running import draining
+from workers.running.failing import out_of_time
+from workers.running.lease_heartbeat import LeaseHeartbeat
 
 _STEP_SECONDS = 0.25
 _log = structlog.get_logger("polymargin.worker")

@@ -32,10 +32,10 @@ from solvers.labels.label_sets import closed
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.evaluation import Labels, Truth
 from solvers.metrics.ranking import propensities
-from workers.job_context import JobContext
-from workers.preparation import hierarchy_id
-from workers.splitting import Rows, node_numbers, split_rows
-from workers.warm_starts import saved_split
+from workers.phases.preparation import hierarchy_id
+from workers.phases.splitting import Rows, node_numbers, split_rows
+from workers.phases.warm_starts import saved_split
+from workers.running.job_context import JobContext
 
 
 @dataclass(frozen=True, eq=False)

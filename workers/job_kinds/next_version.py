@@ -14,8 +14,8 @@ from app.services.engine.leases import Lease
 from app.store import tables
 from app.store.db import db_now
 from app.store.files import Files
-from workers.importing import summary
-from workers.job_context import JobContext
+from workers.job_kinds.importing import summary
+from workers.running.job_context import JobContext
 
 
 def newest_version(context: JobContext, store: Files) -> tuple[tables.DatasetVersion, str]:

@@ -10,7 +10,7 @@ from solvers.metrics.flat import flat
 from solvers.metrics.hierarchical import hierarchical
 from solvers.metrics.multilabel import multilabel
 from solvers.metrics.ranking import RankAccumulator
-from workers.splitting import Rows, Truth
+from workers.phases.splitting import Rows, Truth
 
 CHUNK_BYTES = 64 << 20
 KS = (3, 5)

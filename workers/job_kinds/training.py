@@ -12,11 +12,11 @@ from app.store.files import files
 from solvers.core.base import Solver, State
 from solvers.core.path import ascending, follow
 from solvers.registry import make
-from workers.driving import Run, drive
-from workers.job_context import JobContext
-from workers.preparation import prepare
-from workers.publishing import Publisher, Tuned
-from workers.sharded import train_sharded
+from workers.phases.driving import Run, drive
+from workers.phases.preparation import prepare
+from workers.phases.publishing import Publisher, Tuned
+from workers.running.job_context import JobContext
+from workers.sharding.sharded import train_sharded
 
 
 def train(context: JobContext) -> None:

@@ -19,7 +19,7 @@ from app.schemas.texts import TextRecipe
 from app.services.datasets import kernel_values
 from app.store.corpus import Corpus
 from solvers.core.memory import refuse
-from workers.splitting import Rows
+from workers.phases.splitting import Rows
 
 # where fewer than one in so many columns has a value, the others are left out: whatever is made for each of them would
 # cost more than what is trained

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from app.version import VERSION
 from solvers.core.base import STATE_FORMAT, Step
 from solvers.sharding.exchange import ExchangeError
-from workers.exchange import RedisExchange
-from workers.gang_keys import RedisLostError, break_gang, close_gang
+from workers.sharding.exchange import RedisExchange
+from workers.sharding.gang_keys import RedisLostError, break_gang, close_gang
 
 CONTINUE, SAVE, LEAVE = 0, 1, 2
 # of the program and of the solvers' states: the same in all members of a gang

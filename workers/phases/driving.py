@@ -15,8 +15,8 @@ from app.store.files import Files
 from app.version import VERSION
 from solvers.core.base import STATE_FORMAT, Solver, Step, within_range
 from solvers.core.problem import Problem
-from workers.eta import EtaEstimate
-from workers.job_context import Drained, JobContext, TimeUp
+from workers.running.eta import EtaEstimate
+from workers.running.job_context import Drained, JobContext, TimeUp
 
 # A checkpoint may take a tenth of the time at most, however large the state is.
 _CHECKPOINT_SHARE = 0.1

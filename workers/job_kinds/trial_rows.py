@@ -24,11 +24,11 @@ from app.store.files import files
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
 from solvers.selection.splits import stratified, stratified_folds, stratified_sets
-from workers.featuring import Featured, featured, kernel_featured
-from workers.job_context import JobContext
-from workers.job_memory import job_bytes
-from workers.preparation import vocabulary
-from workers.splitting import Rows, split_rows
+from workers.phases.featuring import Featured, featured, kernel_featured
+from workers.phases.preparation import vocabulary
+from workers.phases.splitting import Rows, split_rows
+from workers.running.job_context import JobContext
+from workers.running.job_memory import job_bytes
 
 # of what a job may take
 _KEPT_SHARE = 0.25

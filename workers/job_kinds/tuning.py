@@ -6,9 +6,9 @@ from app.services.engine import trial_jobs
 from app.services.jobs import tunings
 from app.services.jobs.tuning_space import settings_of, training_of
 from solvers.selection.halving import next_round, ranked
-from workers.job_context import JobContext, LeftToTrials
-from workers.publishing import Tuned
-from workers.training import train_as
+from workers.job_kinds.training import train_as
+from workers.phases.publishing import Tuned
+from workers.running.job_context import JobContext, LeftToTrials
 
 
 def tune(context: JobContext) -> None:

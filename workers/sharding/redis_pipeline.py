@@ -7,7 +7,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from workers.gang_keys import CONNECT_SECONDS, GONE, RedisLostError
+from workers.sharding.gang_keys import CONNECT_SECONDS, GONE, RedisLostError
 
 _READ_BYTES = 1 << 20
 

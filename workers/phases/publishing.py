@@ -20,11 +20,11 @@ from solvers.core.base import Params, State
 from solvers.core.model import Model
 from solvers.core.problem import ProblemError
 from solvers.registry import make
-from workers import warm_starts
-from workers.driving import Reached
-from workers.job_context import JobContext, TimeUp
-from workers.preparation import Prepared, hierarchy_id
-from workers.scoring import measures
+from workers.phases import warm_starts
+from workers.phases.driving import Reached
+from workers.phases.preparation import Prepared, hierarchy_id
+from workers.phases.scoring import measures
+from workers.running.job_context import JobContext, TimeUp
 
 Save = Callable[[Path, Mapping[str, Any]], str]
 

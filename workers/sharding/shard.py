@@ -26,14 +26,15 @@ from solvers.registry import make
 from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, ExchangeError, gather
 from solvers.sharding.shardable import Shardable, shardable
-from workers import cpu_affinity, draining, gang, job_memory
-from workers.exchange import RedisExchange
-from workers.failing import explain
-from workers.gang import Report
-from workers.gang_keys import await_gang
-from workers.job_context import Drained
-from workers.lease_heartbeat import LeaseHeartbeat
-from workers.preparation import digest, prepare
+from workers.phases.preparation import digest, prepare
+from workers.running import cpu_affinity, draining, job_memory
+from workers.running.failing import explain
+from workers.running.job_context import Drained
+from workers.running.lease_heartbeat import LeaseHeartbeat
+from workers.sharding import gang
+from workers.sharding.exchange import RedisExchange
+from workers.sharding.gang import Report
+from workers.sharding.gang_keys import await_gang
 
 _DONE = "done"
 _log = structlog.get_logger("polymargin.shard")
@@ -143,7 +144,7 @@ class _Shard:
         if address is None:
             return RedisExchange(self._url, name, rank, size, timeout=wait, check=check)
         try:
-            from workers.pair_exchange import PairExchange
+            from workers.sharding.pair_exchange import PairExchange
         except ModuleNotFoundError as error:
             raise Conflict("POLYMARGIN_SHARD_ADDRESS takes pyzmq: pip install 'polymargin[pairs]'.") from error
         ports = settings().shard_port_range

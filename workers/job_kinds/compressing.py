@@ -24,10 +24,10 @@ from solvers.metrics.comparison import mcnemar, paired_bootstrap
 from solvers.metrics.evaluation import Evaluation
 from solvers.metrics.outcomes import Outcomes
 from solvers.numerics.array_types import AnyFloats
-from workers import warm_starts as splits
-from workers.evaluated_rows import EvaluatedRows, evaluated_rows
-from workers.evaluating import CHUNK_BYTES, MOST_ROWS
-from workers.job_context import JobContext
+from workers.job_kinds.evaluating import CHUNK_BYTES, MOST_ROWS
+from workers.phases import warm_starts as splits
+from workers.phases.evaluated_rows import EvaluatedRows, evaluated_rows
+from workers.running.job_context import JobContext
 
 RESAMPLES, CONFIDENCE = 10_000, 0.95
 

@@ -26,11 +26,11 @@ from app.store.files import Files
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import make
-from workers import warm_starts
-from workers.featuring import Featured, featured, kernel_featured
-from workers.lease_heartbeat import LeaseHeartbeat
-from workers.splitting import Rows, split_rows
-from workers.warm_starts import Former
+from workers.phases import warm_starts
+from workers.phases.featuring import Featured, featured, kernel_featured
+from workers.phases.splitting import Rows, split_rows
+from workers.phases.warm_starts import Former
+from workers.running.lease_heartbeat import LeaseHeartbeat
 
 
 @dataclass(frozen=True, eq=False)

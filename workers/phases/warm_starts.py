@@ -18,7 +18,7 @@ from solvers.core.base import Solver, State
 from solvers.core.dual_variables import DualShares
 from solvers.core.problem import Problem
 from solvers.selection.splits import stratified
-from workers.lease_heartbeat import LeaseHeartbeat
+from workers.running.lease_heartbeat import LeaseHeartbeat
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from app.store.corpus import save_corpus
 from app.store.db import db_now
 from app.store.files import Files, files
 from app.store.row_statistics import statistics_of
-from workers.job_context import JobContext
+from workers.running.job_context import JobContext
 
 # arrays-<attempt>, and its name while it is written; an append's has its job's id before the attempt
 _NO_NUMBER = re.compile("'.*' is not a number$", re.DOTALL)

@@ -20,8 +20,8 @@ from app.services.predictions.model_cache import LoadedModel, load_version
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
 from app.store.files import Files, files
-from workers.answer_files import answers, join, write_part
-from workers.job_context import JobContext
+from workers.job_kinds.answer_files import answers, join, write_part
+from workers.running.job_context import JobContext
 
 PART_ROWS, BLOCK_BYTES, MOST_ROWS = 1 << 16, 32 << 20, 4096
 _JOINING = 0.05

@@ -1,7 +1,7 @@
 """The exchange of a gang over Redis: what a shard posts is published to all others, and Redis keeps none of it.
 
-The gang's keys and channels are those of :mod:`workers.gang_keys`. All that is posted before the last shard has joined
-is held back until then, as Redis hands a message only to those who listen.
+The gang's keys and channels are those of :mod:`workers.sharding.gang_keys`. All that is posted before the last shard
+has joined is held back until then, as Redis hands a message only to those who listen.
 
 Posting does not wait for an answer: that the gang is still there, a shard learns from the next one's.
 """
@@ -16,9 +16,9 @@ import numpy as np
 import redis
 
 from solvers.sharding.exchange import Arrays, ExchangeError
-from workers import frames
-from workers.gang_keys import BROKEN, GONE, HEAD, TTL_SECONDS, RedisLostError, as_exchange_errors, keys
-from workers.redis_pipeline import JOIN, KEEP_ALIVE, STORE, GangPipeline, connect, readable
+from workers.sharding import frames
+from workers.sharding.gang_keys import BROKEN, GONE, HEAD, TTL_SECONDS, RedisLostError, as_exchange_errors, keys
+from workers.sharding.redis_pipeline import JOIN, KEEP_ALIVE, STORE, GangPipeline, connect, readable
 
 CHUNK_BYTES = 32 << 20
 # of all that a round publishes: what Redis keeps for a shard that does not listen is well below its limit of 8 MB

@@ -20,10 +20,10 @@ from zmq.utils.monitor import recv_monitor_message
 
 from app.errors import Conflict
 from solvers.sharding.exchange import Arrays, ExchangeError
-from workers import frames
-from workers.exchange import RedisExchange
-from workers.gang_keys import HEAD, TTL_SECONDS, as_exchange_errors
-from workers.redis_pipeline import ANNOUNCE, KEEP_ALIVE
+from workers.sharding import frames
+from workers.sharding.exchange import RedisExchange
+from workers.sharding.gang_keys import HEAD, TTL_SECONDS, as_exchange_errors
+from workers.sharding.redis_pipeline import ANNOUNCE, KEEP_ALIVE
 
 # what a message begins with: it is for all, or for one
 _ALL, _ONE = b"\0\0\0", b"\1%c%c"
@@ -40,7 +40,7 @@ class PairExchange(RedisExchange):
     Parameters
     ----------
     url, name, rank, size, timeout, check, ttl
-        As for :class:`workers.exchange.RedisExchange`.
+        As for :class:`workers.sharding.exchange.RedisExchange`.
     address : str
         Of this machine, as the others reach it: a name or an IP address.
     ports : (int, int)

@@ -12,8 +12,8 @@ from solvers.metrics.evaluation import Evaluation, Labels, Truth
 from solvers.metrics.outcomes import Outcomes
 from solvers.selection.held_out import MOST_SCORES
 from solvers.selection.pooling import fit_temperature
-from workers.evaluated_rows import labelled, labels_of
-from workers.trial_rows import Fold
+from workers.job_kinds.trial_rows import Fold
+from workers.phases.evaluated_rows import labelled, labels_of
 
 CHUNK_BYTES = 64 << 20
 

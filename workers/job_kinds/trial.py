@@ -13,11 +13,11 @@ from app.store.db import writing
 from app.store.files import files
 from solvers.core.base import Solver
 from solvers.registry import SOLVERS, make
-from workers.driving import Run, drive
-from workers.failing import budget_over
-from workers.job_context import JobContext, TimeUp
-from workers.trial_measures import measured
-from workers.trial_rows import TrialRows, trial_rows
+from workers.job_kinds.trial_measures import measured
+from workers.job_kinds.trial_rows import TrialRows, trial_rows
+from workers.phases.driving import Run, drive
+from workers.running.failing import budget_over
+from workers.running.job_context import JobContext, TimeUp
 
 
 def run_trial(context: JobContext) -> None:

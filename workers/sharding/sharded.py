@@ -19,16 +19,17 @@ from app.store.queue import notify_worker
 from solvers.core.base import Solver, Step, within_range
 from solvers.sharding.exchange import Arrays, ExchangeError
 from solvers.sharding.shardable import shardable
-from workers import draining, gang
-from workers.assembling import Assembly
-from workers.driving import Outcome, Run
-from workers.exchange import RedisExchange
-from workers.gang import Lost, Report, Waiting
-from workers.gang_keys import open_gang, require_gang
-from workers.job_context import Drained, JobContext
-from workers.preparation import Prepared, digest, prepare
-from workers.publishing import Publisher
-from workers.shard import model_part
+from workers.phases.driving import Outcome, Run
+from workers.phases.preparation import Prepared, digest, prepare
+from workers.phases.publishing import Publisher
+from workers.running import draining
+from workers.running.job_context import Drained, JobContext
+from workers.sharding import gang
+from workers.sharding.assembling import Assembly
+from workers.sharding.exchange import RedisExchange
+from workers.sharding.gang import Lost, Report, Waiting
+from workers.sharding.gang_keys import open_gang, require_gang
+from workers.sharding.shard import model_part
 
 _START_LEASES = 2.0
 # shards of which a step tells each; of more it would tell too much
@@ -42,7 +43,8 @@ def train_sharded(context: JobContext, store: Files, request: TrainRequest, solv
     Raises
     ------
     Lost, Waiting, Failed, Drained, Cancelled, Fenced
-        As :mod:`workers.gang` and the context raise them; the gang is broken then, and nothing of it stays in Redis.
+        As :mod:`workers.sharding.gang` and the context raise them; the gang is broken then, and nothing of it stays in
+        Redis.
     """
     lease, url = context.lease, settings().redis_url
     assert lease.shards is not None

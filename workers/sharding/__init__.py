@@ -1,0 +1,1 @@
+"""Jobs in class shards: the coordinator, the shards, and what they exchange."""
