@@ -470,6 +470,7 @@ def test_the_script_tells_what_is_wrong_in_one_line(
     ):
         with pytest.raises(SystemExit, match=words):
             archive_loader.main(arguments)
+    capsys.readouterr()  # what the jobs have logged, where nothing has said yet how much is to be
     archive_loader.main([str(file), "0,0,0,0,1"])
     label, instance = capsys.readouterr().out.split()
     assert instance == "0,0,0,0,1"
