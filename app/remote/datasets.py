@@ -1,6 +1,7 @@
 """Datasets of a remote service: upload, wait until ready, look inside, delete."""
 
 import gzip
+import io
 import lzma
 import time
 import zlib
@@ -36,8 +37,20 @@ FORMATS: dict[str, DatasetFormat] = {
 _VERSIONS = TypeAdapter(list[DatasetVersion])
 COMPRESSED = (".gz", ".zst", ".xz")
 _LONGEST_LINE = 1 << 20
-# zstd is not in the standard library: of such files the service tells what is wrong
-_OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".xz": lzma.open}
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _unzstded(path: Path) -> Any:
+    # it takes a while to load, which a client without such a file need not wait for
+    from pyarrow import CompressedInputStream, OSFile
+
+    return io.BufferedReader(CompressedInputStream(OSFile(str(path)), "zstd"))
+
+
+_OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".zst": _unzstded}
 
 
 class Dataset(DatasetBody):
@@ -249,10 +262,6 @@ def _first_line(path: Path) -> bytes:
             return bytes(file.readline(_LONGEST_LINE))
     except (EOFError, OSError, lzma.LZMAError, zlib.error):
         return b""
-
-
-def _opened(path: Path) -> IO[bytes]:
-    return path.open("rb")
 
 
 def plain_name(path: Path) -> str:

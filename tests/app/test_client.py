@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from canned import DATASET, HIERARCHY, JOB, SUCCEEDED, Canned, problem
 
@@ -193,6 +194,10 @@ def test_the_content_tells_annifs_corpora_from_other_tables(
         ("corpus.tsv.gz", gzip.compress(b"text\tlabel\n", mtime=0), {"format": "tsv"}),
         ("corpus.tsv.gz", gzip.compress(b"text\tlabel\n" * 99, mtime=0)[:20], {"format": "tsv"}),
         ("corpus.tsv.xz", b"no such thing", {"format": "tsv"}),
+        ("corpus.tsv.zst", pa.compress(b"a text\t<http://example.org/a>\n", "zstd", asbytes=True), {}),
+        ("corpus.tsv.zst", pa.compress(b"text\tlabel\n", "zstd", asbytes=True), {"format": "tsv"}),
+        ("corpus.tsv.zst", pa.compress(b"text\tlabel\n" * 99, "zstd", asbytes=True)[:15], {"format": "tsv"}),
+        ("corpus.tsv.zst", b"no such thing", {"format": "tsv"}),
     ],
 )
 def test_compressed_corpora_are_told_by_what_is_in_them(
