@@ -44,6 +44,7 @@ from app.api import (
 )
 from app.api.auth import KeyRing
 from app.api.browsers import HostCheck, Hosts
+from app.api.known_queries import require_known
 from app.api.limits import BodyLimits
 from app.api.metrics import Metrics
 from app.api.paths import ARCHIVES, DATASETS, HIERARCHIES
@@ -170,12 +171,14 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
     predicting = predictions.install(app)
+    require_known(predicting)
     app.router.routes.append(assets.ROUTE)
     parts = [*(part.router for part in (*PARTS, *PAGES)), *routers(config.protocols)]
     # routes as their modules have made them: a router that is included makes each of its own anew, at its first request
     for route in (route for router in parts for route in router.routes):
         if isinstance(route, APIRoute):
             route.unique_id = route.name
+            require_known(route)
         app.router.routes.append(route)
     app.state.routes = [route for route in app.router.routes if isinstance(route, Route)]
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}

@@ -12,13 +12,13 @@ import orjson
 import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Scope
 
+from app.api.known_queries import query_names
 from app.errors import MAX_ITEMS, InvalidInput, Item, PolymarginError, TooMany
 from app.schemas.names import NAME_PATTERN, VERSION_PATTERN
 from app.store.failures import FAILURES, explained
@@ -151,31 +151,23 @@ def _allowed(request: Request) -> list[str]:
 
 async def _from_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return problem(refused_parameters(error, _query_names(request)), request_id(request))
-
-
-def _query_names(request: Request) -> list[str]:
-    """The parameters in the query of the route that was asked, those of a model one by one."""
     dependant = getattr(request.scope.get("route"), "dependant", None)
-    found: list[str] = []
-    for parameter in dependant.query_params if dependant else ():
-        kind = parameter.field_info.annotation
-        found += kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else [parameter.alias]
-    return found
+    known = () if dependant is None else tuple(query_names(dependant))
+    return problem(refused_parameters(error, known), request_id(request))
 
 
 def unknown(name: str, known: Sequence[str]) -> str:
     """What to say of a field that is none of those that are known."""
     near = difflib.get_close_matches(name[:80].lower(), known, n=1)
-    return f"{UNKNOWN}; did you mean {near[0]!r}?" if near else f"{UNKNOWN}; known are {', '.join(known)}"
+    if near:
+        return f"{UNKNOWN}; did you mean {near[0]!r}?"
+    return f"{UNKNOWN}; known are {', '.join(known)}" if known else f"{UNKNOWN}; there are none here"
 
 
 def refused_parameters(error: RequestValidationError, known: Sequence[str] = ()) -> InvalidInput:
     """What is wrong with parameters of the path, the query and headers; ``known`` are those of the query."""
     found = [
-        replace(item, detail=unknown((item.pointer or "").split("/")[-1], known))
-        if item.detail == UNKNOWN and known
-        else item
+        replace(item, detail=unknown((item.pointer or "").split("/")[-1], known)) if item.detail == UNKNOWN else item
         for item in items(error.errors())
     ]
     where = ", ".join(sorted({item.pointer.split("/")[1] for item in found if item.pointer}))

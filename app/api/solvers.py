@@ -21,7 +21,7 @@ from solvers.registry import SOLVERS, UnknownSolverError, find
 router = APIRouter(prefix=f"{V1}/solvers", tags=["solvers"])
 
 
-@router.get("", dependencies=[VIEWER], responses=responses(401))
+@router.get("", dependencies=[VIEWER], responses=responses(401, 422))
 def list_solvers() -> SolverList:
     """Every method, with the JSON schema of its parameters."""
     return SolverList(items=[_info(solver) for _, solver in sorted(SOLVERS.items())])

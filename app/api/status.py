@@ -12,7 +12,7 @@ from app.services.operation.status import status
 router = APIRouter(prefix=f"{V1}/status", tags=["operation"])
 
 
-@router.get("", dependencies=[VIEWER], responses=responses(401))
+@router.get("", dependencies=[VIEWER], responses=responses(401, 422))
 def get_status(session: Db) -> Status:
     """What goes on now: running jobs with their curves, queues, room on disk, and what wants attention."""
     return status(session)

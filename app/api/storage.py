@@ -15,7 +15,7 @@ from app.store.files import files
 router = APIRouter(prefix=f"{V1}/storage", tags=["operation"], dependencies=[ADMIN])
 
 
-@router.get("", responses=responses(401, 403))
+@router.get("", responses=responses(401, 403, 422))
 def get_storage(session: Everything) -> Storage:
     """What takes room and goes with the next collection: deleted versions, and files that nothing names."""
     return storage.report(session, files())

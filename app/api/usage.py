@@ -12,7 +12,7 @@ from app.services.access import quotas
 router = APIRouter(prefix=f"{V1}/usage", tags=["keys"], dependencies=[VIEWER])
 
 
-@router.get("", responses=responses(401))
+@router.get("", responses=responses(401, 422))
 def get_usage(session: Db, request: Request) -> Usage:
     """What the key's workspace has of jobs and bytes, and what it may have."""
     return quotas.usage(session, request.app.state.settings.requests_per_second)

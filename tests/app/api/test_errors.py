@@ -215,3 +215,36 @@ def test_a_whole_number_with_a_point_is_an_integer_as_in_json_schema() -> None:
     for wrong in (b"2.5", b"1e300", b'"2"', b"true"):
         with pytest.raises(InvalidInput):
             body.parse(content % wrong)
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "detail"),
+    [
+        ("/api/v1/datasets?page_sise=5", "page_sise", "unknown field; did you mean 'page_size'?"),
+        ("/api/v1/jobs?tagg=x&kind=train", "tagg", "unknown field; did you mean 'tag'?"),
+        ("/api/v1/jobs?q=x", "q", "unknown field; known are page_size, page_token, state, tag, kind"),
+        ("/api/v1/status?page_size=5", "page_size", "unknown field; there are none here"),
+        ("/api/v1/figures/job?jb=x", "jb", "unknown field; did you mean 'job'?"),
+    ],
+)
+def test_a_query_that_a_route_does_not_have_is_answered_with_the_nearest(
+    client: TestClient, path: str, name: str, detail: str
+) -> None:
+    assert problem(client.get(path), 422)["errors"] == [{"pointer": f"/query/{name}", "detail": detail}]
+
+
+def test_every_route_of_the_api_refuses_an_unknown_query_and_no_other_route_does(client: TestClient) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    for path, methods in paths.items():
+        for method, said in methods.items():
+            asked = path.replace("{", "").replace("}", "")
+            answer = client.request(method, f"{asked}?limt_=5", content=b"")
+            refused = answer.status_code == 422 and "/query/limt_" in answer.text
+            assert refused == path.startswith("/api/v1/"), (method, path, answer.text)
+            assert not refused or "422" in said["responses"], (method, path)
+    for path in ("/docs?x=1", "/healthz?x=1", "/metrics?x=1", "/v1/projects?x=1", "/v2?x=1"):
+        assert client.get(path).status_code < 400, path
+
+
+def test_an_unknown_query_is_told_to_nobody_without_a_key(client: TestClient) -> None:
+    problem(client.get("/api/v1/jobs?q=x", headers={"Authorization": "Bearer no"}), 401)
