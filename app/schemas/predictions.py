@@ -71,7 +71,7 @@ class PredictRequest(BaseModel):
         default=None,
         pattern=LANGUAGE_PATTERN,
         description="Tell the labels' names in this language alone, in `name`: a tag as `fi` or `de-AT`, for which "
-        "`de` stands in. Without it `names` has them in all.",
+        "`de` stands in, as `pt-BR` does for `pt`. Without it `names` has them in all.",
     )
     explain: int = Field(
         default=0,

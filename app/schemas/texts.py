@@ -1,5 +1,6 @@
 """How texts become features."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
@@ -31,9 +32,20 @@ _BY_NAME = {name: code for code, name in STOP_LANGUAGES.items()} | {"nb": "no", 
 
 
 def stop_language(name: str) -> str | None:
-    """The code, as stop words go by it, of a language's code or English name; None where there is no list of it."""
-    code = _BY_NAME.get(name.lower(), name.lower())
-    return code if code in STOP_LANGUAGES else None
+    """The code, as stop words go by it, of a language's tag or English name; None where there is no list of it.
+
+    A tag is shortened from its end until it names a language (RFC 4647, section 3.4): pt-BR has the words of pt.
+    """
+    codes = (_BY_NAME.get(tag, tag) for tag in shortened(name))
+    return next((code for code in codes if code in STOP_LANGUAGES), None)
+
+
+def shortened(tag: str) -> Iterator[str]:
+    """A language's tag in lower case, and what is left of it as its subtags are taken from its end."""
+    subtags = tag.lower().split("-")
+    while subtags:
+        yield "-".join(subtags)
+        subtags.pop()
 
 
 _Word = Annotated[str, Field(min_length=1, max_length=100)]
@@ -56,8 +68,9 @@ class TextRecipe(BaseModel):
     )
     stop_words: StopWords = Field(
         default=(),
-        description="Words that are left out, before stems or lemmas are made: those of a language, by its code or "
-        "its English name, or of the language that most texts of the dataset are in (auto), or a list of your own.",
+        description="Words that are left out, before stems or lemmas are made: those of a language, by its tag "
+        "(de, de-AT) or its English name, or of the language that most texts of the dataset are in (auto), or a list "
+        "of your own.",
     )
     stem: Stemmer | None = Field(
         default=None, description="Words become their stems, by Snowball's rules of a language."
@@ -99,7 +112,10 @@ class TextRecipe(BaseModel):
         code = stop_language(given)
         if code is None:
             known = ", ".join(f"{code} ({name})" for code, name in STOP_LANGUAGES.items())
-            raise ValueError(f"no list of stop words has that name: give words as a list, or auto, or one of {known}")
+            raise ValueError(
+                "no list of stop words has that name: give words as a list, a single one, too (on the command line "
+                f"with a comma behind it), or auto, or one of {known}"
+            )
         return code
 
     @field_validator("char_ngrams")

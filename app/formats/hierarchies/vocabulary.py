@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from app.schemas.texts import shortened
 from solvers.labels.taxonomy import Taxonomy
 
 NO_LANGUAGE = "und"
@@ -94,11 +95,11 @@ class Names:
     Parameters
     ----------
     languages : collection of str, optional
-        The languages to keep, `en` also for `en-GB`; all, if None.
+        The languages to keep, in any case of their tags, `en` also for `en-GB`; all, if None.
     """
 
     def __init__(self, languages: Iterable[str] | None = None) -> None:
-        self._languages = None if languages is None else set(languages)
+        self._languages = None if languages is None else {language.lower() for language in languages}
         self.preferred: dict[str, str] = {}
         self.alternatives: dict[str, list[str]] = {}
 
@@ -122,7 +123,7 @@ class Names:
 
     def _wanted(self, language: str) -> bool:
         wanted = self._languages
-        return wanted is None or language in wanted or language.partition("-")[0] in wanted
+        return wanted is None or any(tag in wanted for tag in shortened(language))
 
 
 def tidy(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from app.errors import InvalidInput, Item
 from app.schemas.predictions import LANGUAGE_PATTERN
+from app.schemas.texts import shortened
 
 _TAG = re.compile(LANGUAGE_PATTERN)
 
@@ -41,15 +42,15 @@ def facts_in(shown: Mapping[str, Mapping[str, Any]], language: Any) -> LabelFact
 
 
 def name_in(names: Mapping[str, str], language: str) -> str | None:
-    """The name in a language, or in the one that its tag, shortened from its end, names (RFC 4647, section 3.4)."""
+    """The name in a language, or in the one that its tag, shortened from its end, names (RFC 4647, section 3.4).
+
+    Where there is none, the name in a variety of the language will do (section 3.3.1): asked for pt, that in pt-BR.
+    """
     by_tag = {tag.lower(): name for tag, name in names.items()}
-    subtags = language.lower().split("-")
-    while subtags:
-        found = by_tag.get("-".join(subtags))
-        if found is not None:
-            return found
-        subtags.pop()
-    return None
+    found = next((by_tag[tag] for tag in shortened(language) if tag in by_tag), None)
+    if found is not None:
+        return found
+    return next((by_tag[tag] for tag in sorted(by_tag) if tag.startswith(f"{language.lower()}-")), None)
 
 
 def name_steps(steps: Iterable[dict[str, Any]], facts: LabelFacts) -> None:

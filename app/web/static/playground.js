@@ -18,9 +18,22 @@ function instance() {
 
 // The names that a vocabulary gives to labels, in a language of the browser where there is one.
 function namesOf(one) {
-  const wanted = navigator.languages.map((tag) => tag.split("-")[0]);
   const named = [...one.top, ...(one.subtree ?? []), ...(one.sure_labels ?? [])].filter((each) => each.names && Object.keys(each.names).length);
-  return new Map(named.map(({ label, names }) => [label, names[wanted.find((language) => language in names)] ?? Object.values(names)[0]]));
+  return new Map(named.map(({ label, names }) => [label, inBrowsers(names) ?? Object.values(names)[0]]));
+}
+
+// by RFC 4647: a tag is shortened from its end, and where that finds nothing a variety of the language will do
+function inBrowsers(names) {
+  const tags = Object.keys(names).sort();
+  for (const language of navigator.languages) {
+    for (let subtags = language.toLowerCase().split("-"); subtags.length; subtags.pop()) {
+      const shortened = subtags.join("-");
+      if (shortened in names) return names[shortened];
+    }
+    const variety = tags.find((tag) => tag.startsWith(`${language.toLowerCase()}-`));
+    if (variety) return names[variety];
+  }
+  return undefined;
 }
 
 // A label as people call it; what programs call it stands beside.

@@ -191,6 +191,11 @@ def test_concepts_may_be_called_by_their_notation_and_names_be_kept_of_some_lang
     assert found.retired["L"].replaced_by == ["R"]
 
 
+def test_languages_are_kept_in_any_case_of_their_tags(tmp_path: Path) -> None:
+    found = read(tmp_path, "skos", SKOS, tree="deepest", label="notation", languages="en-GB")
+    assert (found.labels["F"].names, found.labels["C"].names) == ({"en-gb": "Food"}, {})
+
+
 @pytest.mark.parametrize("syntax", ["turtle", "xml", "json-ld", "nt", "n3", "trig", "nquads", "trix", "hext"])
 def test_every_serialisation_gives_the_same_vocabulary(tmp_path: Path, syntax: str) -> None:
     content = _written(SKOS, syntax)
