@@ -272,12 +272,13 @@ def test_a_trial_that_fails_tells_why_and_the_others_go_on(
     database: sessionmaker[Session], dataset: Callable[..., str]
 ) -> None:
     dataset()
-    id = _submit(database, [{"solver": "weston_watkins", "grid": {"C": [1.0, -1.0]}}])
+    grid = {"loss": ["hinge", "squared_hinge"], "algorithm": ["auto", "newton"]}
+    id = _submit(database, [{"solver": "one_vs_rest", "grid": grid}])
     assert _work(database, id).state == "succeeded"
-    good, bad = _trials(database, id)
-    assert (good.rank, bad.rank, bad.state) == (1, None, "failed")
+    *good, bad = _trials(database, id)
+    assert ([each.rank for each in good], bad.rank, bad.state) == ([1, 2, 3], None, "failed")
     assert bad.error is not None
-    assert "greater than 0" in bad.error.detail
+    assert "newton needs loss squared_hinge" in bad.error.detail
 
 
 @on_sqlite

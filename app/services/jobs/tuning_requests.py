@@ -1,8 +1,9 @@
 """What a request for a tuning names, resolved once, and all that can be checked of it before it runs."""
 
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import orjson
 from sqlalchemy.orm import Session
 
 from app.errors import MAX_ITEMS, InvalidInput, Item
@@ -12,6 +13,9 @@ from app.services.datasets.text_recipes import with_language
 from app.services.jobs.training_requests import Resolved, check_further, resolve
 from app.services.jobs.tuning_space import Settings, settings_of, training_of
 from app.store import tables
+
+# a parameter, and one of the values that its grid has, as JSON
+_Value = tuple[str, bytes]
 
 
 class ResolvedTuning(NamedTuple):
@@ -32,8 +36,8 @@ def resolve_tuning(session: Session, request: TuneRequest) -> ResolvedTuning:
     Conflict
         The dataset is not ready.
     InvalidInput
-        No settings of a candidate can be tried; some that cannot are no fault, and their trials tell why. Or the
-        measure is none of such labels.
+        No settings of a candidate, or none with a value of a grid, can be tried; some that cannot are no fault, and
+        their trials tell why. Or the measure is none of such labels.
     """
     every = settings_of(request)
     first, faults = _check(session, request, every)
@@ -62,12 +66,17 @@ def _recipes(request: TuneRequest, resolved: Resolved) -> list[TextRecipe] | Non
 
 
 def _check(session: Session, request: TuneRequest, every: list[Settings]) -> tuple[Resolved | None, list[Item]]:
-    """One of the trainings resolved, and what is wrong with candidates of which no settings can be tried."""
+    """One of the trainings resolved, and what is wrong with candidates of which no settings can be tried.
+
+    So is what is wrong with values of grids that no settings can be tried with, of whatever candidate.
+    """
     resolved: dict[str, Resolved] = {}
     able: set[int] = set()
+    good: set[_Value] = set()
     faults: dict[int, list[Item]] = {}
     for each in every:
-        if each.candidate in able:
+        values = _grid_values(request, each)
+        if each.candidate in able and values <= good:
             continue
         training = training_of(request, each)
         try:
@@ -76,13 +85,35 @@ def _check(session: Session, request: TuneRequest, every: list[Settings]) -> tup
             else:
                 resolved[each.solver] = resolve(session, training, lock=True)
             able.add(each.candidate)
+            good |= values
         except InvalidInput as error:
             found = [_moved(request, each, item) for item in error.errors or [Item(error.detail)]]
             faults.setdefault(each.candidate, []).extend(found)
-    reported = [item for number, items in faults.items() if number not in able for item in items]
+    bad = {
+        f"/space/{number}/grid/{name}/{at}"
+        for number, candidate in enumerate(request.space)
+        for name, values in candidate.grid.items()
+        for at, value in enumerate(values)
+        if _value(name, value) not in good
+    }
+    reported = [
+        item
+        for number, items in faults.items()
+        for item in items
+        if number not in able or any(f"{item.pointer}/".startswith(f"{place}/") for place in bad)
+    ]
     unique = list(Counter((item.detail, item.pointer) for item in reported))
     first = next(iter(resolved.values()), None)
     return first, [Item(detail, pointer) for detail, pointer in unique[:MAX_ITEMS]]
+
+
+def _grid_values(request: TuneRequest, settings: Settings) -> set[_Value]:
+    """The values of grids that some settings have."""
+    return {_value(name, settings.params[name]) for name in request.space[settings.candidate].grid}
+
+
+def _value(name: str, value: Any) -> _Value:
+    return name, orjson.dumps(value)
 
 
 def _moved(request: TuneRequest, settings: Settings, item: Item) -> Item:
@@ -92,7 +123,8 @@ def _moved(request: TuneRequest, settings: Settings, item: Item) -> Item:
     if pointer.startswith("/params/"):
         candidate, name = request.space[settings.candidate], pointer.split("/")[2]
         part = "grid" if name in candidate.grid else "ranges" if name in candidate.ranges else "params"
-        pointer = f"{place}/{part}{pointer.removeprefix('/params')}"
+        at = f"/{candidate.grid[name].index(settings.params[name])}" if part == "grid" else ""
+        pointer = f"{place}/{part}/{name}{at}{pointer.removeprefix(f'/params/{name}')}"
     elif pointer == "/solver":
         pointer = f"{place}/solver"
     elif pointer.startswith("/text"):

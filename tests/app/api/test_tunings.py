@@ -58,8 +58,22 @@ def test_faults_of_a_space_are_told_at_their_places(client: TestClient) -> None:
         ({"space": []}, "/space"),
         ({"space": [{"solver": "softmax", "ranges": {"C": {"low": 1, "high": 2}}}]}, None),
         ({"space": [{"solver": "softmax", "params": {"C": 1}, "grid": {"C": [1]}}]}, "/space/0"),
-        ({"space": [{"solver": "softmax", "grid": {"C": [-1]}}]}, "/space/0/grid/C"),
+        ({"space": [{"solver": "softmax", "grid": {"C": [-1]}}]}, "/space/0/grid/C/0"),
+        ({"space": [{"solver": "softmax", "grid": {"tol": [0.1], "C": [1, 10, -1]}}]}, "/space/0/grid/C/2"),
+        (
+            {"space": [{"solver": name, "grid": {"C": [1, "x"]}} for name in ("softmax", "one_vs_rest")]},
+            "/space/1/grid/C/1",
+        ),
         ({"space": [{"solver": "softmax", "grid": {"C": [1.0 + i for i in range(999)], "bias": [0, 1]}}]}, "/space"),
     ):
         found = problem(client.post("/api/v1/jobs", json={**body, **more}), 422, "invalid_input")
         assert pointer is None or pointer in [item["pointer"] for item in found["errors"]], found
+
+
+def test_a_value_that_one_method_takes_may_be_tried_with_all(client: TestClient) -> None:
+    upload(client, "texts", TEXTS, "jsonl")
+    grid = {"algorithm": ["auto", "newton"]}
+    other = {"solver": "one_vs_rest", "params": {"loss": "squared_hinge"}, "grid": grid}
+    space = [{"solver": "lee_lin_wahba", "grid": grid}, other]
+    body = {"kind": "tune", "dataset": "texts", "model": "m", "space": space}
+    assert client.post("/api/v1/jobs", json=body).status_code == 202
