@@ -7,6 +7,7 @@ when the first is asked for.
 import difflib
 import importlib
 import inspect
+import math
 import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 from solvers.core.base import Params, ParamsError, Solver
 
 FOLDER = "solvers.methods"
+_BOUNDS = {"less_than", "less_than_equal", "greater_than", "greater_than_equal", "finite_number"}
 
 
 @cache
@@ -43,9 +45,10 @@ def parse(method: type[Solver[Any]], params: Mapping[str, Any]) -> Params:
         parsed = schema.model_validate(dict(params))
     except ValidationError as error:
         items = []
-        for fault in error.errors(include_url=False, include_input=False, include_context=False):
+        for fault in error.errors(include_url=False, include_context=False):
             path = _path(fault["loc"], params)
-            detail = fault["msg"]
+            said = fault["msg"].removeprefix("Value error, ")
+            detail = (fault["type"] in _BOUNDS and _no_number(fault["input"])) or said
             if fault["type"] == "extra_forbidden":
                 detail = f"{method.name} has no such parameter{_nearest(path[0], schema.model_fields)}"
                 path[0] = path[0][:80]
@@ -57,6 +60,17 @@ def parse(method: type[Solver[Any]], params: Mapping[str, Any]) -> Params:
         raise ParamsError(items)
     method.check_params(parsed)
     return parsed
+
+
+def _no_number(given: Any) -> str | None:
+    """What is wrong with what lies beyond a bound because it is no number that bounds are for."""
+    if isinstance(given, int) or math.isfinite(float(given)):
+        return _fault(given, 0.0)
+    return (
+        "a finite number was expected, not infinity"
+        if math.isinf(float(given))
+        else "a number was expected, and nan is none"
+    )
 
 
 def _fault(given: Any, kept: Any) -> str | None:

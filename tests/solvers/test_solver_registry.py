@@ -44,6 +44,32 @@ def test_numbers_that_are_written_as_something_else_are_refused(params: dict[str
     assert detail.endswith(f"not {words}")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (float("nan"), "a number was expected, and nan is none"),
+        ("nan", "a number was expected, and nan is none"),
+        (float("inf"), "a finite number was expected, not infinity"),
+        ("5", "a number was expected, written as 0.5, not a string"),
+        (True, "a number was expected, written as 0.5, not a truth value"),
+        (10**400, None),
+        (2, "Input should be less than 1"),
+    ],
+)
+def test_what_is_no_number_is_not_said_to_be_beyond_a_bound(given: Any, said: str | None):
+    with pytest.raises(ParamsError) as caught:
+        parse_params("weston_watkins", {"tol": given})
+    ((place, detail),) = caught.value.items
+    assert place == "/tol"
+    assert said in (None, detail)
+
+
+def test_a_methods_own_rules_are_told_in_their_own_words():
+    with pytest.raises(ParamsError) as caught:
+        parse_params("one_vs_rest", {"algorithm": "newton"})
+    assert caught.value.items == [("/algorithm", "newton needs loss squared_hinge: the hinge has no second derivative")]
+
+
 def test_a_fault_within_a_parameter_is_pointed_at_by_keys_alone():
     with pytest.raises(ParamsError) as caught:
         parse_params("weston_watkins", {"class_weight": {"a/b": 0.0, "c": 1.0}})
