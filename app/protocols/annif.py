@@ -5,6 +5,7 @@ Scores are probabilities where the model tells them, else 1 / (1 + exp(-score)),
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import parse_qs
@@ -28,6 +29,7 @@ from app.protocols.asking import (
     require_few,
 )
 from app.schemas.models import Model
+from app.services.hierarchies.label_facts import name_in
 from app.services.models import models
 from app.services.predictions.model_cache import LoadedModel
 from app.services.predictions.predictions import MAX_TOP
@@ -89,8 +91,30 @@ def _learnt(request: Request, loaded: LoadedModel, content: bytes) -> Response:
     require_few(len(documents), most_instances(request), "")
     labels = {facts["id"]: label for label, facts in loaded.labels.shown.items() if "id" in facts}
     kept = [(one.get("text"), _subjects(one, labels)) if isinstance(one, dict) else (None, []) for one in documents]
-    report_feedback(request, loaded, [({"text": text}, subjects, None) for text, subjects in kept])
+    bare = [
+        Item("subjects are needed, each with its uri or its label", f"/{at}/subjects")
+        for at, (_, of) in enumerate(kept)
+        if not of
+    ]
+    if bare:
+        raise InvalidInput("The documents are not valid.", bare)
+    try:
+        report_feedback(request, loaded, [({"text": text}, subjects, None) for text, subjects in kept])
+    except InvalidInput as error:
+        raise InvalidInput(
+            error.detail, [replace(item, pointer=_in_document(item.pointer)) for item in error.errors]
+        ) from None
     return Response(status_code=204)
+
+
+def _in_document(pointer: str | None) -> str | None:
+    """Where a fault of feedback is in what was sent: its labels are subjects there, and its instance is the text."""
+    parts = (pointer or "").split("/")
+    if parts[2:3] == ["labels"]:
+        parts[2] = "subjects"
+    elif parts[2:3] == ["instance"]:
+        parts[2:] = ["text"]
+    return pointer and "/".join(parts)
 
 
 def _subjects(document: dict[str, Any], labels: Mapping[str, str]) -> list[Any]:
@@ -151,7 +175,7 @@ def _worth(entry: dict[str, Any]) -> float:
 
 def _subject(entry: dict[str, Any], worth: float) -> dict[str, Any]:
     names = entry.get("names") or {}
-    name = names.get("en") or next(iter(names.values()), entry["label"])
+    name = name_in(names, "en") or next(iter(names.values()), entry["label"])
     uri = entry.get("id", entry["label"])
     return {"uri": uri, "label": name, "notation": entry.get("notation"), "score": worth}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.services.label_facts import name_in
+from app.services.hierarchies.label_facts import name_in
 
 NAMES = {
     "pt-br": "trem",

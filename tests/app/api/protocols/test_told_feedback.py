@@ -27,7 +27,13 @@ def test_what_annif_is_to_learn_is_kept_as_feedback_all_or_none(
     several = {"text": "a", "subjects": [{"uri": "fruit"}, {"uri": "water"}]}
     for body in ({}, [], [1], [{"text": 3, "subjects": []}], [leek, several], [leek, {"text": 1} | bird, {}]):
         problem(models.post(url, json=body), 422)
-    assert problem(models.post(url, json=[leek, several]), 422)["errors"][0]["pointer"] == "/1/labels"
+    assert problem(models.post(url, json=[leek, several]), 422)["errors"][0]["pointer"] == "/1/subjects"
+    for bad, pointer, said in (
+        ({"text": "a"}, "/1/subjects", "subjects are needed"),
+        ({"text": 1, "subjects": [{"uri": "fruit"}]}, "/1/text", ""),
+    ):
+        fault = problem(models.post(url, json=[leek, bad]), 422)["errors"][0]
+        assert (fault["pointer"], said in fault["detail"]) == (pointer, True)
     assert told(models, "foods") == []
     with TestClient(app, headers=bearer(secrets["viewer"])) as viewer:
         problem(viewer.post(url, json=[leek]), 403)
