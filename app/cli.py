@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 from pydantic import BaseModel
+from typer.main import get_command
 
 from app.client import Polymargin
 from app.commands import codes as codes  # its command is one of models
@@ -26,6 +27,7 @@ from app.commands.hierarchies import hierarchies
 from app.commands.jobs import jobs, train
 from app.commands.keys import keys
 from app.commands.models import models
+from app.commands.option_names import names_of
 from app.commands.output import Json, console, fail, print_json, table
 from app.commands.pictures import picture
 from app.commands.predictions import predict
@@ -129,7 +131,8 @@ def main() -> None:
     try:
         cli()
     except ClientError as error:
-        sys.exit(fail(error.detail, "--json" in sys.argv, error))
+        names = names_of(get_command(cli), sys.argv[1:])
+        sys.exit(fail(error.detail, "--json" in sys.argv, error, names))
     except OSError as error:
         if error.filename is None:
             raise

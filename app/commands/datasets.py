@@ -7,6 +7,7 @@ import orjson
 import typer
 
 from app.client import Polymargin
+from app.commands.option_names import OptionNames
 from app.commands.output import Json, console, fail, option, options_of, print_json, table
 from app.commands.output import number as rounded
 from app.remote.datasets import plain_name
@@ -222,7 +223,8 @@ def _show(dataset: Dataset, json: bool) -> None:
     values = dataset.model_dump(mode="json", exclude={"error"}, exclude_none=True)
     console(json).print(table(["dataset", dataset.name], values.items()))
     if dataset.error is not None:
-        fail(f"the import has failed: {dataset.error.detail}", json, ClientError("", dataset.error.errors))
+        error = ClientError("", dataset.error.errors)
+        fail(f"the import has failed: {dataset.error.detail}", json, error, OptionNames(ImportOptions.model_fields))
 
 
 def _reported(file: Path) -> dict[int, list[str]]:

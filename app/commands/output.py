@@ -1,5 +1,6 @@
 """What commands share: options, and what they print, for people or with ``--json`` one JSON document for programs."""
 
+import csv
 import inspect
 import os
 import sys
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from app.commands.option_names import OptionNames
 from app.remote.errors import ClientError
 
 C = TypeVar("C", bound=Callable[..., None])
@@ -21,6 +23,7 @@ C = TypeVar("C", bound=Callable[..., None])
 # wider than any line
 _UNBROKEN = 1_000_000
 
+NO_OPTIONS = OptionNames(())
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, on the last line of stdout.")]
 
 
@@ -41,7 +44,7 @@ def options_of(schema: type[BaseModel], without: Collection[str] = ()) -> Callab
                 field,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=None,
-                annotation=Annotated[_kind(info), option(schema, field)],
+                annotation=Annotated[_kind(info), _option(schema, field)],
             )
             for field, info in schema.model_fields.items()
             if field not in without
@@ -52,6 +55,21 @@ def options_of(schema: type[BaseModel], without: Collection[str] = ()) -> Callab
         return command
 
     return decorate
+
+
+def _option(schema: type[BaseModel], field: str) -> Any:
+    if not isinstance(schema.model_fields[field].default, tuple):
+        return option(schema, field)
+    return option(schema, field, metavar="A,B,...", callback=_listed)
+
+
+def _listed(values: list[str] | None) -> list[str] | None:
+    """The names of all that was given, as CSV has them: one with a comma stands in double quotes."""
+    try:
+        cells = [cell.strip() for row in csv.reader(values or (), strict=True, skipinitialspace=True) for cell in row]
+    except csv.Error:
+        raise typer.BadParameter('expected names with commas between, as a,b or a,"b, or c"') from None
+    return [cell for cell in cells if cell] if values else None
 
 
 def _kind(info: FieldInfo) -> Any:
@@ -96,8 +114,13 @@ def time_left(seconds: float) -> str:
     return f"about {minutes} min left" if minutes < 90 else f"about {minutes // 60} h {minutes % 60} min left"
 
 
-def fail(message: str, json: bool, error: ClientError | None = None) -> int:
+def fail(message: str, json: bool, error: ClientError | None = None, names: OptionNames = NO_OPTIONS) -> int:
     """Say on stderr what went wrong, in one line and one more for each fault; with ``json`` on stdout, too.
+
+    Parameters
+    ----------
+    names : OptionNames
+        What people read has these in the place of the service's fields, and programs the fields.
 
     Returns
     -------
@@ -105,12 +128,17 @@ def fail(message: str, json: bool, error: ClientError | None = None) -> int:
         The exit status.
     """
     out = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
-    out.print(f"Error: {message}")
+    out.print(f"Error: {names.said(message)}")
     faults = error.errors if error else []
     for fault in faults:
-        places = [fault.pointer, f"row {fault.row}" if fault.row is not None else None, fault.column]
+        places = [
+            fault.pointer and names.place(fault.pointer),
+            f"row {fault.row}" if fault.row is not None else None,
+            fault.column,
+        ]
         where = ", ".join(place for place in places if place)
-        out.print(f"  {where}: {fault.detail}" if where else f"  {fault.detail}")
+        detail = names.said(fault.detail)
+        out.print(f"  {where}: {detail}" if where else f"  {detail}")
     if json:
         code = error.code if error else "error"
         request_id = error.request_id if error else None

@@ -91,6 +91,7 @@ def _parameter(name: str, info: FieldInfo, *, required: bool) -> inspect.Paramet
     settings: dict[str, Any] = {"help": described}
     if _is_name_or_list(plain):
         settings["metavar"] = "NAME|A,B,..."
+        settings["help"] += " A single word is written with a comma behind it."
     elif get_origin(plain) is Literal:
         settings["metavar"] = "|".join(map(str, get_args(plain)))
     elif get_origin(plain) in (list, tuple):

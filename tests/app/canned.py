@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 JOB = {
     "id": "j1",
@@ -65,6 +65,7 @@ class Asked:
     query: dict[str, str]
     headers: dict[str, str]
     body: bytes
+    lists: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -97,7 +98,9 @@ def serve(canned: Canned) -> ThreadingHTTPServer:
             path = place.path.removeprefix("/api/v1")
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            canned.asked.append(Asked(self.command, path, dict(parse_qsl(place.query)), headers, body))
+            canned.asked.append(
+                Asked(self.command, path, dict(parse_qsl(place.query)), headers, body, parse_qs(place.query))
+            )
             status, content = canned.take(f"{self.command} {path}")
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))

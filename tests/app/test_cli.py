@@ -361,6 +361,28 @@ def test_an_upload_may_name_its_columns(run: Run, canned: Canned, tmp_path: Path
     assert canned.asked[0].query == {"name": "papers", "format": "csv", "label_column": "topic", "weight_column": "w"}
 
 
+def test_an_upload_takes_lists_with_commas_and_names_with_a_comma_in_quotes(
+    run: Run, canned: Canned, tmp_path: Path
+) -> None:
+    (tmp_path / "papers.csv").write_text("topic,text,w\n")
+    asked = ["--ignore-columns", 'a,"b, or c"', "--ignore-columns", "d"]
+    status, _, _ = run("datasets", "upload", str(tmp_path / "papers.csv"), *asked)
+    assert (status, canned.asked[0].lists["ignore_columns"]) == (0, ["a", "b, or c", "d"])
+    status, _, err = run("datasets", "upload", str(tmp_path / "papers.csv"), "--ignore-columns", 'a,"b')
+    assert status == 2
+    assert "names with commas between" in err
+
+
+def test_an_upload_that_has_failed_says_what_to_write(run: Run, canned: Canned) -> None:
+    error = problem(422, "invalid_input", "numbers that are missing are kept by missing=keep")
+    canned.answers["GET /datasets/papers"].clear()
+    canned.answer("GET /datasets/papers", DATASET | {"state": "failed", "error": error})
+    _, _, err = run("datasets", "show", "papers")
+    assert "--missing keep" in err
+    _, out, _ = run("datasets", "show", "papers", "--json")
+    assert "missing=keep" in out
+
+
 def test_an_upload_may_say_how_its_file_is_written(run: Run, canned: Canned, tmp_path: Path) -> None:
     (tmp_path / "papers.csv.gz").write_bytes(b"x")
     how = ["--encoding=latin-1", "--no-quotes", "--text-columns=body", "--decimal=comma"]
@@ -418,7 +440,7 @@ def test_a_refusal_is_one_line_and_one_for_each_fault(run: Run, canned: Canned) 
     status, out, err = run("train", "papers", "--model", "topics")
     assert status == 1
     assert out == ""
-    assert err == "Error: 2 faults\n  row 3, label: label is empty\n  /params/C: bad\n"
+    assert err == "Error: 2 faults\n  row 3, label: label is empty\n  --param C: bad\n"
 
 
 def test_a_failed_dataset_is_shown_with_its_faults(run: Run, canned: Canned) -> None:
@@ -438,7 +460,7 @@ def test_a_role_that_is_none_is_refused_by_the_service(run: Run, canned: Canned)
     refusal = problem(422, "invalid_input", "the body is wrong", [{"detail": "no role", "pointer": "/role"}])
     canned.answer("POST /keys", refusal, 422)
     status, _, err = run("keys", "create", "bob", "--role", "vewer")
-    assert (status, err) == (1, "Error: the body is wrong\n  /role: no role\n")
+    assert (status, err) == (1, "Error: the body is wrong\n  --role: no role\n")
     assert json.loads(canned.asked[-1].body) == {"name": "bob", "role": "vewer"}
 
 

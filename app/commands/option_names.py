@@ -1,0 +1,84 @@
+"""What the service says of its fields, in the words of the command line: `--label-column` for `label_column`."""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+# what stands in quotes is of the user's data; then NAME=value, and names with an underscore
+_NAMED = re.compile(r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b|\b(?P<bare>[a-z]+(?:_[a-z]+)+)\b")
+# of a tuning's space, which options make where no file has it
+_SPACE = re.compile(r"/space/\d+/(?P<part>grid|ranges|params)/(?P<name>[^/]+)")
+_PARTS = {"grid": "--grid", "ranges": "--range", "params": "--param"}
+
+
+class OptionNames:
+    """The options of a command.
+
+    Parameters
+    ----------
+    fields : collection of str
+        Of the service, for which the command has an option of the same name.
+    arguments : collection of str
+        Those for which it has an argument.
+    spaces : bool
+        Options make the space of a tuning.
+    """
+
+    def __init__(self, fields: Collection[str], arguments: Collection[str] = (), *, spaces: bool = False) -> None:
+        self._fields, self._arguments, self._spaces = frozenset(fields), frozenset(arguments), spaces
+
+    def said(self, text: str) -> str:
+        """A message with options in the places of fields; parameters of methods keep their names."""
+        return _NAMED.sub(self._replaced, text)
+
+    def place(self, pointer: str) -> str:
+        """What a pointer into the request is of: an option or an argument; itself where it is of neither."""
+        if pointer.startswith("/space/"):
+            varied = _SPACE.match(pointer) if self._spaces else None
+            return pointer if varied is None else f"{_PARTS[varied['part']]} {varied['name']}"
+        parts = pointer.removeprefix("/query").strip("/").split("/")
+        if parts[0] == "params" and len(parts) > 1 and "param" in self._fields:
+            return f"--param {parts[1]}"
+        for end in range(len(parts), 0, -1):
+            field = "_".join(parts[:end])
+            if field in self._arguments:
+                return field.upper()
+            if field in self._fields:
+                return _option(field)
+        return pointer
+
+    def _replaced(self, match: re.Match[str]) -> str:
+        name = match["set"] or match["bare"]
+        field = None if name is None else self._field(name)
+        if field is None:
+            return match[0]
+        return _option(field) if match["value"] is None else f"{_option(field)} {match['value']}"
+
+    def _field(self, name: str) -> str | None:
+        if name in self._fields:
+            return name
+        inner = [field for field in self._fields if field.endswith(f"_{name}")]
+        return inner[0] if len(inner) == 1 else None
+
+
+def names_of(command: Any, arguments: Sequence[str]) -> OptionNames:
+    """The options of the command that a command line runs.
+
+    Parameters
+    ----------
+    command : typer's group
+        All commands.
+    arguments : sequence of str
+        As in ``sys.argv``, without the program.
+    """
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+    kinds = {each.name: each.param_type_name for each in command.params}
+    options = [name for name, kind in kinds.items() if kind == "option"]
+    # candidates of a file are pointed at by their numbers there
+    spaces = "grid" in options and "--space" not in arguments
+    return OptionNames(options, kinds.keys() - set(options), spaces=spaces)
+
+
+def _option(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
