@@ -11,6 +11,7 @@ the options name them; numbers and categories may then be missing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from app.formats.decimals import EMPTY, EXACT, NOT_A_NUMBER, NOT_FINITE, long_de
 from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, Splits, distinct
 from app.formats.matrix import Rows
-from app.formats.table import Parsed, Problems, row_error, shorten
+from app.formats.table import Cause, Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob, joined
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window, as_array
@@ -52,6 +53,7 @@ _RECORD_DETAILS = {
 }
 
 
+_COMMA = re.compile(rb"\s*[+-]?[0-9.]*,[0-9]+\s*")
 # a decimal comma becomes a point, and a point, which might separate thousands, no number
 _DECIMAL_COMMA = bytes.maketrans(b",.", b".,")
 
@@ -188,10 +190,20 @@ def _add_numbers(
         problems.add(int(records.lines[record]), detail, header.names[header.numeric[feature]])
     numbers.values[numbers.longs[:, 0]] = values
     for record, code, start, end, feature in numbers.errors.tolist():
-        detail = _CELL_DETAILS[code].format(shorten(unread[start:end]))
-        problems.add(int(records.lines[record]), detail, header.names[header.numeric[feature]])
+        _note_no_number(
+            problems, int(records.lines[record]), header.names[header.numeric[feature]], code, unread[start:end]
+        )
     problems.uncounted(numbers.n_errors - len(numbers.errors))
     rows.add(numbers.lengths, numbers.indices, numbers.values)
+
+
+def _note_no_number(problems: Problems, line: int, column: str, code: int, cell: bytes) -> None:
+    cause: Cause | None = None
+    if code == EMPTY:
+        cause = "empty"
+    elif code == NOT_A_NUMBER:
+        cause = "decimal_comma" if _COMMA.fullmatch(cell) else "text"
+    problems.add(line, _CELL_DETAILS[code].format(shorten(cell)), column, cause)
 
 
 def _add_present(
@@ -213,8 +225,7 @@ def _add_present(
         for k in np.flatnonzero((codes != EXACT) & (codes != EMPTY)).tolist():
             cell = data[starts[k] : ends[k]].tobytes().decode("utf-8", "replace").strip()
             if cell and cell not in missing:
-                detail = _CELL_DETAILS[int(codes[k])].format(shorten(cell))
-                problems.add(int(records.lines[k]), detail, header.names[column])
+                _note_no_number(problems, int(records.lines[k]), header.names[column], int(codes[k]), cell.encode())
             dense[k, place] = np.nan
     row, feature = np.nonzero(dense)
     rows.add(np.count_nonzero(dense, axis=1).astype(np.int64), feature.astype(np.int32), dense[row, feature])

@@ -14,6 +14,8 @@ from app.plurals import counted
 from app.schemas.tables import TableColumns
 
 Kind = Literal["text", "sparse", "table"]
+# faults that an option of the import keeps away: in a column of numbers a text, a number with a comma, an empty cell
+Cause = Literal["text", "decimal_comma", "empty"]
 
 MAX_REPORTED = 20
 MAX_LISTED = 100_000
@@ -22,11 +24,15 @@ MAX_SHOWN = 40
 
 @dataclass(frozen=True)
 class RowError:
-    """One thing wrong with a file: `row` is a 1-based line number, `column` a column's name or None."""
+    """One thing wrong with a file: `row` is a 1-based line number, `column` a column's name or None.
+
+    `cause` is there where an option of the import keeps such faults away.
+    """
 
     row: int
     column: str | None
     detail: str
+    cause: Cause | None = None
 
 
 class FormatError(Exception):
@@ -57,10 +63,10 @@ class Problems:
         self._errors: list[RowError] = []
         self._n_errors = 0
 
-    def add(self, row: int, detail: str, column: str | None = None) -> None:
+    def add(self, row: int, detail: str, column: str | None = None, cause: Cause | None = None) -> None:
         """Note one error."""
         self._n_errors += 1
-        self._errors.append(RowError(row, None if column is None else shorten(column), detail))
+        self._errors.append(RowError(row, None if column is None else shorten(column), detail, cause))
         if len(self._errors) > 2 * MAX_LISTED:
             self._keep_first()
 

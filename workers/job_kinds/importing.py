@@ -26,8 +26,6 @@ from app.store.row_statistics import statistics_of
 from workers.running.job_context import JobContext
 
 # arrays-<attempt>, and its name while it is written; an append's has its job's id before the attempt
-_NO_NUMBER = re.compile("'.*' is not a number$", re.DOTALL)
-_COMMA = re.compile(r"'[+-]?[0-9.]*,[0-9]+' is not a number")
 _OF_IMPORT = re.compile(r"\.?arrays-\d+(\.|$)")
 
 
@@ -103,12 +101,13 @@ def not_readable(store: Files, folder: str, error: FormatError) -> InvalidInput:
     items = [Item(fault.detail, row=fault.row, column=fault.column) for fault in error.errors]
     shown = f"; the first {len(items)} are listed, the others in the report" if error.n_errors > len(items) else ""
     hint = ""
+    causes = {fault.cause for fault in error.errors}
     # who uploads texts as numbers has a fault in every row, none of which says what to do
-    if any(fault.column is not None and _NO_NUMBER.match(fault.detail) for fault in error.errors):
+    if causes & {"text", "decimal_comma"}:
         hint = "; columns of texts or categories are declared, or told by infer_columns"
-        if any(_COMMA.match(fault.detail) for fault in error.errors):
-            hint += ", and numbers with commas by decimal=comma"
-    if any(fault.detail.startswith("the cell is empty") for fault in error.errors):
+    if "decimal_comma" in causes:
+        hint += ", and numbers with commas by decimal=comma"
+    if "empty" in causes:
         hint += "; numbers that are missing are kept by missing=keep"
     return InvalidInput(f"the file has {counted(error.n_errors, 'error')}{shown}{hint}", items)
 

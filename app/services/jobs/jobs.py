@@ -25,7 +25,6 @@ from app.schemas.tuning import TuneRequest
 from app.services.access import audit, quotas
 from app.services.common import append_sources
 from app.services.common.lookup import by_id, newest
-from app.services.datasets.text_recipes import with_language
 from app.services.engine import job_logs, job_queue, job_tags, queue_order, shown_jobs, slots, trial_jobs
 from app.services.engine.job_ends import fail_import
 from app.services.evaluations.evaluation_requests import resolve_evaluation
@@ -92,8 +91,8 @@ def _stored(request: JobRequest) -> dict[str, Any]:
 def _train(session: Session, request: TrainRequest) -> tables.Job:
     resolved = resolve(session, request, lock=True)
     _check_pools(session, request)
-    if request.text is not None:
-        request = request.model_copy(update={"text": with_language(request.text, resolved.statistics)})
+    if resolved.text is not None:
+        request = request.model_copy(update={"text": resolved.text})
     elif resolved.holds_texts:
         n_nodes = 0 if resolved.hierarchy is None else resolved.hierarchy.n_nodes
         recipe = default_recipe(request.solver, max(len(resolved.counts.labels), n_nodes))

@@ -1,6 +1,6 @@
 """What a training request names, resolved once, and all that can be checked of it before it runs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -9,6 +9,7 @@ from app.errors import InvalidInput, Item
 from app.schemas.datasets import DatasetStatistics
 from app.schemas.jobs import TrainRequest
 from app.schemas.tables import ColumnRecipe
+from app.schemas.texts import TextRecipe
 from app.services.common.lookup import by_ref
 from app.services.datasets import dataset_versions, kernel_values
 from app.services.datasets.dataset_rows import class_counts
@@ -41,6 +42,8 @@ class Resolved:
         Of the dataset.
     warm_start : str or None
         The version to begin from, as MODEL@NUMBER.
+    text : TextRecipe or None
+        The request's, with a language in the place of auto; None: it has none.
     """
 
     dataset: tables.Dataset
@@ -50,6 +53,7 @@ class Resolved:
     statistics: DatasetStatistics
     counts: ClassCounts
     warm_start: str | None = None
+    text: TextRecipe | None = None
 
     @property
     def shardable(self) -> Shardable:
@@ -92,7 +96,7 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     start = warm_starts.resolve(session, request, solver, dataset, version.number)
     resolved = Resolved(dataset, version.number, hierarchy, solver, statistics, class_counts(version), start)
     _check_dataset(session, request, resolved)
-    return resolved
+    return resolved if request.text is None else replace(resolved, text=with_language(request.text, statistics))
 
 
 def solver_of(request: TrainRequest) -> Solver[Any]:
@@ -152,8 +156,6 @@ def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) 
         kernel_values.check(resolved.dataset.kind, statistics, request.columns)
     if request.text is not None and not resolved.holds_texts:
         raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])
-    if request.text is not None:
-        with_language(request.text, statistics)
     check_columns(resolved.dataset.kind, request.columns)
 
 

@@ -1,0 +1,20 @@
+"""What of the faults of a table an option of its import keeps away."""
+
+from pathlib import Path
+
+import pytest
+
+from app.formats.registry import parse
+from app.formats.table import FormatError
+from app.schemas.datasets import ImportOptions
+
+
+@pytest.mark.parametrize("missing", ["refuse", "keep"])
+def test_cells_that_are_no_numbers_tell_why(tmp_path: Path, missing: str) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text('label;x\na;1\nb;"1,5"\na;red\nb;\na;inf\nb;is not a number\n')
+    options = ImportOptions.model_validate({"delimiter": "semicolon", "missing": missing, "number_columns": ("x",)})
+    with pytest.raises(FormatError) as caught:
+        parse(file, "csv", options)
+    causes = {fault.row: fault.cause for fault in caught.value.errors}
+    assert causes == {3: "decimal_comma", 4: "text", 6: None, 7: "text"} | ({5: "empty"} if missing == "refuse" else {})
