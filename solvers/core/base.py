@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
-from solvers.numerics.array_types import Array, Ints8
+from solvers.numerics.array_types import Array, Bools, Ints8
 
 State = Mapping[str, Array]
 
@@ -103,6 +103,9 @@ class Step:
         What else the method has to tell of this step, by name: errors on the rows it trains on or holds out, counts.
     setting : str
         What is being trained, of methods that train others: the method and its parameters, as a person reads them.
+    right : bool array, shape (n_samples,), optional
+        Examples that the model of this step answers with their own class, as far as measuring it has told for sure: no
+        order of summing its scores gives another class. Of all others nothing is said.
     """
 
     epoch: int
@@ -113,6 +116,7 @@ class Step:
     state: State
     measures: Mapping[str, float] = field(default_factory=dict)
     setting: str = ""
+    right: Bools | None = None
 
     @property
     def gap(self) -> float:

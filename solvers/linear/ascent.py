@@ -24,7 +24,7 @@ from solvers.linear.layouts.layouts import Layout
 from solvers.linear.loss import Loss
 from solvers.linear.run import Counters, Run, Schedule, duals_of
 from solvers.linear.visits import Task, Visits, no_progress
-from solvers.numerics.array_types import Floats, Ints32
+from solvers.numerics.array_types import Bools, Floats, Ints32
 from solvers.numerics.orders import active, shuffled
 from solvers.numerics.rows import ALIGNMENT
 
@@ -117,18 +117,19 @@ class Ascent:
                 yield run.step(np.nan, np.nan, converged=False)
                 continue
             counters.certified += 1
-            primal, dual = self._certificate(task, run, gaps, constant)
+            primal, dual, right = self._certificate(task, run, gaps, constant)
             gap = relative_gap(primal, dual)
             converged = gap <= params.tol
             schedule.found_share = min(1.0, gap / expected) if expected > 0.0 else 1.0
             progress.unchanged[gaps > 0.1 * params.tol * primal / n] = 0
-            yield run.step(primal, dual, converged=converged)
+            yield run.step(primal, dual, converged=converged, right=right)
             if converged:
                 return
 
-    def _certificate(self, task: Task, run: Run, gaps: Floats, constant: float) -> tuple[float, float]:
+    def _certificate(self, task: Task, run: Run, gaps: Floats, constant: float) -> tuple[float, float, Bools]:
         """Objective and dual value, the empty examples' ``constant`` in both; W is made afresh.
 
+        The last are the examples that W certainly answers with their own class: see :attr:`Step.right`.
         Where the end game has weights of its own that end the run, these become W.
         """
         point, certified = None, run.counters.certified
@@ -136,16 +137,19 @@ class Ascent:
         if self.end_game is not None and certified & (certified - 1) == 0:
             point = self.end_game(task, run)
         excess = self._rebuild(task, run)
-        primal, dual, run.scale = self.loss.measure(task, run, gaps)
+        leads = np.zeros_like(gaps)
+        primal, dual, run.scale = self.loss.measure(task, run, gaps, leads)
         primal, dual = primal + constant, dual + constant - excess
         if point is not None and relative_gap(primal, dual) > self.params.tol:
             run.layout.by_feature(run.W)[:] = point
-            lower, _, scale = self.loss.measure(task, run, np.zeros_like(gaps))
+            leads_there = np.zeros_like(gaps)
+            lower, _, scale = self.loss.measure(task, run, np.zeros_like(gaps), leads_there)
             if relative_gap(lower + constant, dual) <= self.params.tol:
-                primal, run.scale, run.counters.apart = lower + constant, scale, 1
+                primal, run.scale, run.counters.apart, leads = lower + constant, scale, 1, leads_there
             else:
                 self.loss.rebuild(task, run.duals, run.W)
-        return primal, bounded(primal, dual, precision(self.params))
+        right = run.layout.sure_leads(run.W, leads) & (run.scale > 0.0)
+        return primal, bounded(primal, dual, precision(self.params)), right
 
     def _rebuild(self, task: Task, run: Run) -> float:
         """Make W afresh from the dual variables, all but biases that are held back.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +11,9 @@ from solvers.core.base import State
 from solvers.core.problem import Problem
 from solvers.linear.ascent import CERTIFY_SHARE, AscentParams, precision
 from solvers.linear.steps import binary
-from solvers.numerics.array_types import Array, Bytes, Floats, Floats32, Ints8, Ints32
+from solvers.numerics.array_types import Array, Bools, Bytes, Floats, Floats32, Ints8, Ints32
 from solvers.numerics.orders import active, count_unchanged, moved, shuffled
-from solvers.numerics.rows import Rows, arrange, weights
+from solvers.numerics.rows import Rows, arrange, sure_leads, weights
 
 
 class Counters(NamedTuple):
@@ -90,6 +91,24 @@ class BlockTask:
         table = np.zeros((len(signs), self.width), self.rows.data.dtype)
         table[:, :n_valid] = signs
         return kinds, table
+
+
+class Best:
+    """The highest scores of every example on either side of the columns, of all blocks, in whatever order they come."""
+
+    def __init__(self, n_samples: int) -> None:
+        self._scores, self._lock = np.full((n_samples, 2), -np.inf), Lock()
+
+    def take(self, scores: Floats) -> None:
+        """Those of one block, shape (n_samples, 2): on the side of -1, and on that of +1."""
+        with self._lock:
+            np.maximum(self._scores, scores, out=self._scores)
+
+    def right(self, task: BlockTask, square_sum: float) -> Bools:
+        """One against the rest, the examples whose own class leads for sure; shape (n_samples,)."""
+        leads, some = np.zeros(len(self._scores)), task.filled
+        leads[some] = self._scores[some, 1] - self._scores[some, 0]
+        return sure_leads(leads, np.diff(task.rows.indptr), task.rows.squares, square_sum, task.rows.data.dtype)
 
 
 @dataclass(eq=False)
@@ -171,9 +190,11 @@ class BlockRun:
         """The largest move of the last visits times the curvature: how far an example is from its optimum."""
         return float(np.sqrt(2.0 * (self.gains.max(axis=0) * task.curvature).max()))
 
-    def certify(self, task: BlockTask, block: int, gaps: Floats) -> tuple[float, float, float]:
-        """Losses, dual without norm and squared norm of one block, whose W is made afresh."""
+    def certify(self, task: BlockTask, block: int, gaps: Floats, best: Best) -> tuple[float, float, float]:
+        """Losses, dual without norm and squared norm of one block, W made afresh; ``best`` takes its scores."""
         W, beta = self.W[block], self.beta[block]
         squares = binary.rebuild(task.rows, W, beta)
-        losses, total = binary.certify(task.rows, *task.sides(block), task.bounds, task.squared, W, beta, gaps)
+        scores = np.full((len(gaps), 2), -np.inf)
+        losses, total = binary.certify(task.rows, *task.sides(block), task.bounds, task.squared, W, beta, gaps, scores)
+        best.take(scores)
         return losses, total, squares

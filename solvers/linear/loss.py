@@ -33,11 +33,12 @@ class Loss(Protocol):
     def visit(self, task: Task, run: Run, visits: Visits) -> int:
         """Ascend on the examples of ``visits``; returns where it stopped, before their end when out of room."""
 
-    def measure(self, task: Task, run: Run, gaps: Floats) -> tuple[float, float, float]:
+    def measure(self, task: Task, run: Run, gaps: Floats, leads: Floats) -> tuple[float, float, float]:
         """Objective and dual value without the empty examples, and the multiple of W that the objective is of.
 
         That is the best of many multiples, as the length of W settles late: see :mod:`solvers.numerics.scaling_search`.
-        Each example's part of the gap at W itself goes to ``gaps``.
+        Of each example that is not empty, its part of the gap at W itself goes to ``gaps``, and by how much the score
+        of its own class leads the best other one to ``leads``.
         """
 
     def rebuild(self, task: Task, duals: Any, W: Any) -> None:

@@ -99,12 +99,12 @@ class RelativeLoss:
             return int(joint_dense.visit(task, visits, self.largest, run.W, run.duals, run.progress))
         return int(joint.visit(task, visits, self.largest, *run.W, run.duals, run.progress))
 
-    def measure(self, task: Task, run: Run, gaps: Floats) -> tuple[float, float, float]:
+    def measure(self, task: Task, run: Run, gaps: Floats, leads: Floats) -> tuple[float, float, float]:
         terms = scaling_search.blank()
         if isinstance(task.rows, DenseRows):
-            losses, total = joint_dense.certify(task, self.largest, run.W, run.duals, gaps, terms)
+            losses, total = joint_dense.certify(task, self.largest, run.W, run.duals, gaps, leads, terms)
         else:
-            losses, total = joint.certify(task, self.largest, *run.W, run.duals, gaps, terms)
+            losses, total = joint.certify(task, self.largest, *run.W, run.duals, gaps, leads, terms)
         half = 0.5 * run.layout.square_norm(run.W)
         # what violates no margin at W violates none at a larger multiple: smaller ones would take all margins
         primal, multiple = scaling_search.best_point(half, losses, terms, scaling_search.ONE)

@@ -8,7 +8,7 @@ import numpy as np
 from solvers.core.base import State, Step
 from solvers.linear.layouts.layouts import Layout
 from solvers.linear.visits import STATISTICS, Progress
-from solvers.numerics.array_types import Ints32
+from solvers.numerics.array_types import Bools, Ints32
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Run:
         expected, self.schedule.last_gap = extrapolated(estimate, self.schedule.last_gap)
         return expected
 
-    def step(self, primal: float, dual: float, *, converged: bool) -> Step:
+    def step(self, primal: float, dual: float, *, converged: bool, right: Bools | None = None) -> Step:
         """The step at this point."""
         arrays = self.layout.state(self.W) | {
             "unchanged": self.progress.unchanged,
@@ -123,7 +123,9 @@ class Run:
             "scale": np.array([self.scale]),
         }
         arrays |= {f"dual_{name}": array for name, array in self.duals._asdict().items()}
-        return Step(self.counters.epoch, primal, dual, float(self.statistics["violation"]), converged, arrays)
+        return Step(
+            self.counters.epoch, primal, dual, float(self.statistics["violation"]), converged, arrays, right=right
+        )
 
 
 def duals_of(kind: type[Any], state: State) -> Any:

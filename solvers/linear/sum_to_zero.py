@@ -80,10 +80,10 @@ class AbsoluteLoss:
         absolute.visit(task, visits, self.margins(task.n_classes), run.W, run.duals.values, run.progress)
         return visits.end
 
-    def measure(self, task: Task, run: Run, gaps: Floats) -> tuple[float, float, float]:
+    def measure(self, task: Task, run: Run, gaps: Floats, leads: Floats) -> tuple[float, float, float]:
         margins, terms = self.margins(task.n_classes), scaling_search.blank()
         sums = np.empty(2)
-        absolute.certify(task, margins, run.W, run.duals.values, gaps, terms, sums, 0, len(gaps))
+        absolute.certify(task, margins, run.W, run.duals.values, gaps, leads, terms, sums, 0, len(gaps))
         losses, total = sums.tolist()
         half = 0.5 * run.layout.square_norm(run.W)
         primal, multiple = (half + losses, 1.0) if margins.shared else scaling_search.best_point(half, losses, terms)

@@ -25,11 +25,11 @@ from solvers.core.machine import Machine
 from solvers.core.problem import Problem
 from solvers.linear import finite_newton
 from solvers.linear.ascent import CERTIFY_SHARE, AscentParams, bounded, precision
-from solvers.linear.binary_blocks import BlockRun, BlockTask, Counters
+from solvers.linear.binary_blocks import Best, BlockRun, BlockTask, Counters
 from solvers.linear.layouts.layouts import DenseLayout
 from solvers.linear.sharded.linear_shards import LinearShards, Part
 from solvers.linear.steps import binary
-from solvers.numerics.array_types import Ints8, Ints32
+from solvers.numerics.array_types import Bools, Ints8, Ints32
 from solvers.numerics.lazy_arrays import Lazy
 from solvers.numerics.rows import arrange
 from solvers.output_codes.codes import Code, participants
@@ -117,9 +117,9 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
                 list(thread_pool.map(advance, blocks) if self._in_threads(task) else map(advance, blocks))
                 run.block = blocks.stop
                 certificate = self._certificate(task, run, thread_pool) if run.block == task.n_blocks else None
-                primal, dual = certificate or (np.nan, np.nan)
+                primal, dual, right = certificate or (np.nan, np.nan, None)
                 converged = relative_gap(primal, dual) <= self.params.tol
-                yield Step(run.epoch, primal, dual, run.largest(task), converged, run.state())
+                yield Step(run.epoch, primal, dual, run.largest(task), converged, run.state(), right=right)
                 if converged:
                     return
 
@@ -259,20 +259,20 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
 
     def _certificate(
         self, task: BlockTask, run: BlockRun, thread_pool: ThreadPoolExecutor
-    ) -> tuple[float, float] | None:
+    ) -> tuple[float, float, Bools | None] | None:
         run.dual += float(run.gain.sum())
         promising = float(run.gain[:, 0].sum()) <= PROMISING * self.params.tol * run.dual
         due = CERTIFY_SHARE * run.epoch >= 1 + run.certified or run.epoch == self.params.max_epochs
         if not (promising or due):
             return None
         run.certified += 1
-        gaps = np.zeros((task.n_blocks, len(task.y)))
+        gaps, best = np.zeros((task.n_blocks, len(task.y))), Best(len(task.y))
         every = thread_pool.map if self._in_threads(task) else map
-        parts = np.array(list(every(lambda block: run.certify(task, block, gaps[block]), range(task.n_blocks))))
+        parts = np.array(list(every(lambda block: run.certify(task, block, gaps[block], best), range(task.n_blocks))))
         losses, total, squares = parts.sum(axis=0)
         primal = float(0.5 * squares + losses + task.constant)
         dual = float(total - 0.5 * squares + task.constant)
         dual = bounded(primal, dual, task.rows.data.dtype)
         run.dual = dual - task.constant
         run.unchanged[gaps > 0.1 * self.params.tol * primal / gaps.size] = 0
-        return primal, dual
+        return primal, dual, best.right(task, squares) if self.code is None else None

@@ -20,9 +20,9 @@ from solvers.core.machine import Machine
 from solvers.core.problem import Problem
 from solvers.linear.ascent import AscentParams, bounded, precision
 from solvers.linear.steps import softmax
-from solvers.numerics.array_types import Array, Floats, Ints, Ints32
+from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints32
 from solvers.numerics.orders import shuffled
-from solvers.numerics.rows import Rows, arrange, square_norm, weights
+from solvers.numerics.rows import Rows, arrange, square_norm, sure_leads, weights
 
 SLICE_PRODUCTS = 1 << 27
 # an exponential and its like, in multiply-adds
@@ -69,9 +69,9 @@ class Softmax(Machine[AscentParams]):
             reported = {name: float(state[name]) for name in reported}
         work = np.cumsum(CLASS_COST + np.diff(task.rows.indptr)[task.examples]) * k
 
-        def step(primal: float, dual: float, converged: bool) -> Step:
+        def step(primal: float, dual: float, converged: bool, right: Bools | None = None) -> Step:
             arrays = {"W": W, "P": P} | {name: np.array(value) for name, value in (counts | reported).items()}
-            return Step(counts["epoch"], primal, dual, reported["violation"], converged, arrays)
+            return Step(counts["epoch"], primal, dual, reported["violation"], converged, arrays, right=right)
 
         while True:
             if counts["position"] == len(task.examples):
@@ -98,19 +98,21 @@ class Softmax(Machine[AscentParams]):
                 yield step(np.nan, np.nan, False)
                 continue
             counts["certified"] += 1
-            primal, dual = self._certificate(task, W, P)
+            primal, dual, right = self._certificate(task, W, P)
             converged = relative_gap(primal, dual) <= params.tol
-            yield step(primal, dual, converged)
+            yield step(primal, dual, converged, right)
             if converged:
                 return
 
-    def _certificate(self, task: _Task, W: Array, P: Floats) -> tuple[float, float]:
-        """Primal and dual value, W made afresh."""
+    def _certificate(self, task: _Task, W: Array, P: Floats) -> tuple[float, float, Bools]:
+        """Primal and dual value, W made afresh; and the examples whose own class leads for sure."""
         softmax.rebuild(task.rows, task.y, task.bounds, W, P)
-        losses, entropies = softmax.certify(task.rows, task.y, task.bounds, W, P)
+        rows, leads = task.rows, np.empty(len(task.y))
+        losses, entropies = softmax.certify(rows, task.y, task.bounds, W, P, leads)
         half = 0.5 * square_norm(W, P.shape[1])
+        right = sure_leads(leads, np.diff(rows.indptr), rows.squares, 2.0 * half, W.dtype)
         primal = half + losses
-        return primal, bounded(primal, entropies - half, W.dtype)
+        return primal, bounded(primal, entropies - half, W.dtype), right
 
     def _task(self, problem: Problem, dtype: np.dtype[Any]) -> _Task:
         rows, features = arrange(problem.X, dtype)

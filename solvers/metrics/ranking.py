@@ -141,6 +141,19 @@ class RankAccumulator:
         self._sizes.append(np.diff(indptr))
         self._labels.append(np.where((labels < 0) | (labels >= scores.shape[1]), -1, labels))
 
+    def add_placed(self, true: NDArray[np.integer], place: Ints32) -> None:
+        """Take the next rows, of one true label each, by its place: 1 for the first, 0 where it is never listed.
+
+        Parameters
+        ----------
+        true : int array, shape (n_samples,)
+            -1 where the model has no class for it.
+        place : int32 array, shape (n_samples,)
+        """
+        self._places.append(place)
+        self._sizes.append(np.ones(len(place), np.int64))
+        self._labels.append(np.asarray(true, np.int64))
+
     def placed(self) -> "Placed":
         """All that was taken; raises ValueError where there was nothing."""
         if not self._sizes:

@@ -6,12 +6,15 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from solvers.numerics.array_types import Array, Floats, Ints, Ints32
+from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints32
 from solvers.numerics.row_sums import sum_rows
 
 ALIGNMENT = 64
 # of scores, for a bound on how many are high
 PARTS = 64
+# what may be rounded beside the products of a score, as weights that are scaled and biases are; and what of the
+# smallest normal number the products of scaled weights may lose
+ROUNDINGS, TINY = 8, 1e5
 
 
 class Rows(NamedTuple):
@@ -93,6 +96,35 @@ def best_of_parts(f: Array, best: Array) -> None:
     for begin in range(0, f.shape[0], PARTS):
         for t in range(min(PARTS, f.shape[0] - begin)):
             best[t] = f[begin + t] if f[begin + t] > best[t] else best[t]
+
+
+def sure_leads(
+    leads: Floats, n_terms: Floats | Ints, squares: Floats, square_sum: float, dtype: np.dtype[Any]
+) -> Bools:
+    """Which leads of a score over all others are positive in whatever order the scores are summed.
+
+    A sum of m products is off by ``m u |x| |w|`` at most, u the unit roundoff (Higham 2002, section 3.1): two sums of a
+    difference of two scores are apart by four times that at most. For ``|w|`` stands the norm of all weights.
+
+    Parameters
+    ----------
+    leads : float64 array, shape (n_samples,)
+    n_terms : array, shape (n_samples,)
+        The products that a score of each example sums.
+    squares : float64 array, shape (n_samples,)
+        The squared norms of the examples.
+    square_sum : float
+        The sum of the squares of all weights.
+    dtype : dtype
+        Of weights and scores.
+
+    Returns
+    -------
+    bool array, shape (n_samples,)
+    """
+    limits, reach = np.finfo(dtype), np.sqrt(squares) * np.sqrt(square_sum)
+    one = float(limits.eps) * reach + TINY * float(limits.tiny)
+    return np.asarray(leads > 2.0 * (n_terms + ROUNDINGS) * one)
 
 
 @njit(cache=True, nogil=True)

@@ -21,6 +21,8 @@ from app.store.files import Files, files
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
 from solvers.registry import SOLVERS, parse_params
+from workers.phases import publishing
+from workers.phases.scoring import measures
 from workers.phases.splitting import split_rows
 from workers.tasks import run
 
@@ -59,6 +61,24 @@ def test_a_job_ends_with_a_version_that_can_be_traced(
     assert version.report == model.report
     assert set(version.report) == {"nonzero_weights", "nonzero_duals"}
     assert not files().path(f"jobs/{job.id}").exists()
+
+
+def test_rows_that_the_certificate_knows_to_be_right_are_not_scored_again(
+    database: sessionmaker[Session], dataset: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset()
+    found, known = [], []
+
+    def measured(model, rows, X_train, X_test, right):
+        known.append(right)
+        found.append(measures(model, rows, X_train, X_test))
+        return measures(model, rows, X_train, X_test, right)
+
+    monkeypatch.setattr(publishing, "measures", measured)
+    with database() as session:
+        run(jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="m")).id)
+        assert [models.version(session, "m").metrics] == found
+    assert np.count_nonzero(known[0]) > 24
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -58,7 +58,9 @@ def _follow(machines: Sequence[Any], publisher: Publisher) -> None:
         if last or point not in published:
             publisher.store.delete(publisher.folder(outcome.reached))
             make = partial(machine.model, problem, outcome.state)
-            finish = publisher.finish(machine.params, outcome.reached, make, stopped=run.stopped, state=outcome.state)
+            finish = publisher.finish(
+                machine.params, outcome.reached, make, stopped=run.stopped, state=outcome.state, right=outcome.right
+            )
             (context.succeed if last else context.publish)(finish)
         return None if last else outcome.state
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
 import structlog
 from numpy.typing import NDArray
 
@@ -46,10 +47,11 @@ class Reached:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The end of training."""
+    """The end of training; ``right`` are the examples that its model is known to answer rightly, where a step told."""
 
     reached: Reached
     state: Mapping[str, NDArray[Any]]
+    right: NDArray[np.bool_] | None = None
 
 
 def drive(
@@ -79,7 +81,7 @@ def drive(
     started = time.monotonic()
     for step in within_range(solver.steps(problem, start), solver.handles.certified):
         run.seconds += time.monotonic() - started
-        outcome = Outcome(run.note(step), step.state)
+        outcome = Outcome(run.note(step), step.state, step.right)
         if not step.converged and run.stops(outcome):
             break
         started = time.monotonic()

@@ -19,6 +19,7 @@ from app.version import VERSION
 from solvers.core.base import Params, State
 from solvers.core.model import Model
 from solvers.core.problem import ProblemError
+from solvers.numerics.array_types import Bools
 from solvers.registry import make
 from workers.phases import warm_starts
 from workers.phases.driving import Reached
@@ -71,6 +72,7 @@ class Publisher:
         lineage: Mapping[str, Any] | None = None,
         stopped: bool = False,
         state: State | None = None,
+        right: Bools | None = None,
     ) -> Callable[[Session], dict[str, Any]]:
         """Make, measure and save a model; the transaction that adds its version to the job's result is left to do.
 
@@ -88,6 +90,8 @@ class Publisher:
             The time limit has ended the training.
         state : mapping of str to array, optional
             What the model is made of, where its dual variables may have to be kept.
+        right : bool array, shape (n_train,), optional
+            Training rows that the model is known to answer rightly: they are not scored again.
 
         Raises
         ------
@@ -105,7 +109,7 @@ class Publisher:
                 raise TimeUp from None
             raise
         _require_finite(model)
-        metrics = measures(model, rows, problem.X, self.prepared.data.X_test)
+        metrics = measures(model, rows, problem.X, self.prepared.data.X_test, right)
         self.context.phase("saving", at_once=False)
         tuned = {} if self.tuned is None else {"tuning": dict(self.tuned.lineage)}
         facts = self._save(params, reached, model, save or model.save, {**(lineage or {}), **tuned, **end}, state)

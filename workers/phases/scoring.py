@@ -9,14 +9,17 @@ from solvers.labels.label_sets import of_nodes
 from solvers.metrics.flat import flat
 from solvers.metrics.hierarchical import hierarchical
 from solvers.metrics.multilabel import multilabel
-from solvers.metrics.ranking import RankAccumulator
+from solvers.metrics.ranking import RankAccumulator, places
+from solvers.numerics.array_types import Bools, Ints
 from workers.phases.splitting import Rows, Truth
 
 CHUNK_BYTES = 64 << 20
 KS = (3, 5)
 
 
-def measures(model: Model, rows: Rows, X_train: csr_matrix, X_test: csr_matrix) -> dict[str, dict[str, float]]:
+def measures(
+    model: Model, rows: Rows, X_train: csr_matrix, X_test: csr_matrix, right: Bools | None = None
+) -> dict[str, dict[str, float]]:
     """Part (train, test) -> measure -> value; nothing for a part without rows.
 
     Without a label tree: error, F1, the error of always answering the most frequent label of the training part, and how
@@ -30,15 +33,18 @@ def measures(model: Model, rows: Rows, X_train: csr_matrix, X_test: csr_matrix) 
     rows : Rows
     X_train, X_test : csr_matrix, shape (n_samples, n_features)
         Scored in chunks of rows whose scores take 64 MB.
+    right : bool array, shape (n_train,), optional
+        Training rows that the model is known to answer with their own label, before all others. These are not scored.
     """
     found: dict[str, dict[str, float]] = {}
-    for part, X, truth in (("train", X_train, rows.truth_train), ("test", X_test, rows.truth_test)):
+    parts = ("train", X_train, rows.truth_train, right), ("test", X_test, rows.truth_test, None)
+    for part, X, truth, known in parts:
         if X.shape[0] > 0:
-            found[part] = _measure(model, rows, X, truth)
+            found[part] = _measure(model, rows, X, truth, known)
     return found
 
 
-def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth) -> dict[str, float]:
+def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth, right: Bools | None) -> dict[str, float]:
     tree, sets = rows.tree, model.predict_sets(X, CHUNK_BYTES)
     if isinstance(truth, csr_matrix):
         assert tree is not None
@@ -49,20 +55,29 @@ def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth) -> dict[str,
     if tree is not None and sets is not None:
         return found | multilabel(tree, of_nodes(tree, truth), sets)
     if tree is None:
-        return found | _listed(model, X, truth)
-    predicted = model.predict(X, CHUNK_BYTES)
-    nodes = predicted if model.classes == tree.names else tree.find(model.classes)[predicted]
+        return found | _listed(model, X, truth, right)
+    nodes, scored = truth.astype(np.int64), _scored(len(truth), right)
+    predicted = model.predict(X[scored], CHUNK_BYTES)
+    nodes[scored] = predicted if model.classes == tree.names else tree.find(model.classes)[predicted]
     return found | hierarchical(tree, truth, nodes)
 
 
-def _listed(model: Model, X: csr_matrix, truth: NDArray[np.int32]) -> dict[str, float]:
+def _listed(model: Model, X: csr_matrix, truth: NDArray[np.int32], right: Bools | None) -> dict[str, float]:
     """The measures without a label tree, from one pass over the scores."""
-    step = max(1, CHUNK_BYTES // (8 * len(model.classes)))
-    predicted, ranks = np.empty(X.shape[0], np.int64), RankAccumulator()
-    for begin in range(0, X.shape[0], step):
-        ranking, rows = model.ranking(X[begin : begin + step]), slice(begin, begin + step)
+    step, scored = max(1, CHUNK_BYTES // (8 * len(model.classes))), _scored(len(truth), right)
+    predicted, place = truth.astype(np.int64), np.ones(len(truth), np.int32)
+    for begin in range(0, len(scored), step):
+        rows = scored[begin : begin + step]
+        ranking = model.ranking(X[rows])
         predicted[rows] = ranking.first()
-        ranks.add(ranking.values, truth[rows], ranking.ties)
+        place[rows] = places(ranking.values, np.arange(len(rows) + 1), truth[rows], ranking.ties)
+    ranks = RankAccumulator()
+    ranks.add_placed(truth, place)
     reported = ranks.measures(tuple(k for k in KS if k < len(model.classes)))
     kept = {name: value for name, value in reported.items() if name == "mrr" or name.startswith("accuracy@")}
     return flat(truth, predicted, len(model.classes)) | kept
+
+
+def _scored(n: int, right: Bools | None) -> Ints:
+    """The rows of which something is still to be known."""
+    return np.arange(n) if right is None else np.flatnonzero(~right)

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 from solvers.linear.layouts.constant import Constant, held_back, share_of
 from solvers.linear.layouts.dense_simd import TOGETHER, DenseRows
-from solvers.numerics.array_types import Array, Floats, Ints
-from solvers.numerics.rows import ALIGNMENT, arrange, square_norm, weights
+from solvers.numerics.array_types import Array, Bools, Floats, Ints
+from solvers.numerics.rows import ALIGNMENT, arrange, square_norm, sure_leads, weights
 
 DENSE_FROM = 0.25
 VISIT = 10.0
@@ -77,6 +77,10 @@ class Layout:
         held = self._held(W).astype(np.float64)
         return total - (1.0 - self.constant.share) * float(held @ held)
 
+    def sure_leads(self, W: Any, leads: Floats) -> Bools:
+        """As :func:`solvers.numerics.rows.sure_leads`."""
+        return sure_leads(leads, self._lengths(), self.rows.squares, self._square_sum(W), self.dtype)
+
     def biases(self, W: Any) -> Floats:
         """The weights of the feature that is held back, shape (n_classes,); none where there is no such feature."""
         if self.constant is None:
@@ -97,6 +101,10 @@ class Layout:
         """Sum of the squares of all weights as they are stored."""
         raise NotImplementedError
 
+    def _lengths(self) -> Floats:
+        """How many products a score of each example sums."""
+        raise NotImplementedError
+
 
 class SparseLayout(Layout):
     """Sparse rows; weights one row a feature, so that the scores of all classes are sums of few rows."""
@@ -112,6 +120,9 @@ class SparseLayout(Layout):
 
     def by_feature(self, W: Array) -> Array:
         return W[:, : self.n_classes]
+
+    def _lengths(self) -> Floats:
+        return np.asarray(np.diff(self.rows.indptr), np.float64)
 
     def _square_sum(self, W: Any) -> float:
         return float(square_norm(W, self.n_classes))
@@ -143,6 +154,9 @@ class DenseLayout(Layout):
 
     def by_feature(self, W: Array) -> Array:
         return W[: self.n_classes, : len(self.features)].T
+
+    def _lengths(self) -> Floats:
+        return np.full(len(self.rows.squares), float(len(self.features)))
 
     def _square_sum(self, W: Array) -> float:
         return float(square_norm(W, W.shape[1]))

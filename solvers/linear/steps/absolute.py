@@ -127,12 +127,16 @@ def certify(
     W: Array,
     alpha: Array,
     gaps: Floats,
+    leads: Floats,
     terms: Floats,
     sums: Floats,
     begin: int,
     end: int,
 ) -> None:
     """Weighted losses and sum_c m_c alpha_c of the examples begin to end that are not empty, to sums; gaps, each one's.
+
+    By how much the own class of each leads the best other one goes to leads; where the own class is not among those of
+    alpha, that is minus infinity.
 
     Where examples sum their losses, ``terms`` notes them at all multiples of W for the scaling line search.
     """
@@ -143,14 +147,17 @@ def certify(
     for i in range(begin, end):
         if rows.squares[i] == 0.0:
             continue
-        y, a = labels[i], alpha[i]
+        y, a, best = labels[i], alpha[i], -np.inf
         score(rows, i, W, f)
         own, other = margins.own_share * bounds[i], margins.other_share * bounds[i]
         for c in range(n_own):
             g[c] = margins.other + np.float64(f[c])
             total += margins.other * a[c]
+            if c != y:
+                best = max(best, np.float64(f[c]))
             if c != y and not margins.shared:
                 note(margins.other, f[c], other, terms)
+        leads[i] = np.float64(f[y]) - best if y >= 0 else -np.inf
         if y >= 0:
             g[y] = margins.own - np.float64(f[y])
             total += (margins.own - margins.other) * a[y]

@@ -80,9 +80,13 @@ def visit(
 
 @njit(cache=True, nogil=True)
 def certify(
-    rows: Rows, kinds: Ints32, signs: Array, bounds: Floats, squared: bool, W: Array, beta: Array, gaps: Floats
-) -> tuple[float, float]:
-    """Of one block: weighted losses, and the dual objective without its norm; adds each example's gap to gaps."""
+    rows: Rows, kinds: Ints32, signs: Array, bounds: Floats, squared: bool, W: Array, beta: Array, gaps: Floats,
+    best: Array
+) -> tuple[float, float]:  # fmt: skip
+    """Of one block: weighted losses, and the dual objective without its norm; adds each example's gap to gaps.
+
+    ``best[i]`` are the highest scores of example i on the two sides, -1 and +1; minus infinity where there is none.
+    """
     f = np.zeros(W.shape[1], W.dtype)
     losses, total = 0.0, 0.0
     for i in range(kinds.shape[0]):
@@ -92,15 +96,21 @@ def certify(
         sum_rows(W, rows.indices, rows.data, low, high, f)
         side = signs[kinds[i]]
         C, loss, dual, inner = bounds[i], 0.0, 0.0, 0.0
+        other = own = -np.inf
         for c in range(f.shape[0]):
             if side[c] == 0:
                 continue
+            if side[c] > 0:
+                own = max(own, np.float64(f[c]))
+            else:
+                other = max(other, np.float64(f[c]))
             score, alpha = np.float64(side[c] * f[c]), abs(np.float64(beta[i, c]))
             margin = max(1.0 - score, 0.0)
             loss += margin * margin if squared else margin
             dual += alpha - (0.25 / C * alpha * alpha if squared else 0.0)
             inner += alpha * score
         gaps[i] += C * loss + inner - dual
+        best[i, 0], best[i, 1] = other, own
         losses += C * loss
         total += dual
     return losses, total

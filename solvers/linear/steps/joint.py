@@ -11,7 +11,7 @@ from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.row_sums import sum_rows
 from solvers.numerics.rows import PARTS
-from solvers.numerics.simd import prefetch
+from solvers.numerics.simd import largest, prefetch
 
 AHEAD = 4
 SLOTS = 1 << 14
@@ -144,10 +144,12 @@ def visit(
 
 @njit(cache=True, nogil=True)
 def certify(
-    task: Task, largest_loss: bool, W: Array, lists: Lists | None, pool: Coefficients, gaps: Floats, terms: Floats
-) -> tuple[float, float]:
-    """Weighted losses and dual variables summed over all examples that are not empty; each one's gap in gaps.
+    task: Task, largest_loss: bool, W: Array, lists: Lists | None, pool: Coefficients, gaps: Floats, leads: Floats,
+    terms: Floats
+) -> tuple[float, float]:  # fmt: skip
+    """Weighted losses and dual variables summed over all examples that are not empty.
 
+    Each one's gap goes to ``gaps``, and by how much its own class leads the best other one to ``leads``.
     ``terms`` notes, for the scaling line search, those that are above zero at W or at a larger multiple.
     """
     rows, labels, bounds, n_classes = task
@@ -160,6 +162,7 @@ def certify(
         f_y = np.float64(f[labels[i]])
         f[labels[i]] = -np.inf
         f[n_classes:] = -np.inf
+        leads[i] = f_y - largest(f)
         gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, terms)
         losses += gaps[i]
         first = pool.start[i]

@@ -16,6 +16,7 @@ from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.orders import live
 from solvers.numerics.rows import PARTS
+from solvers.numerics.simd import largest
 
 
 class Inner(NamedTuple):
@@ -146,7 +147,7 @@ def inner_passes(
 
 @njit(cache=True, nogil=True)
 def certify(
-    task: Task, largest_loss: bool, W: Array, pool: Coefficients, gaps: Floats, terms: Floats
+    task: Task, largest_loss: bool, W: Array, pool: Coefficients, gaps: Floats, leads: Floats, terms: Floats
 ) -> tuple[float, float]:
     """As ``joint.certify``."""
     rows, labels, bounds, n_classes = task
@@ -159,6 +160,7 @@ def certify(
         f_y = np.float64(f[labels[i]])
         f[labels[i]] = -np.inf
         f[n_classes:] = -np.inf
+        leads[i] = f_y - largest(f)
         gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, terms)
         losses += gaps[i]
         first = pool.start[i]

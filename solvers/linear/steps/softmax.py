@@ -126,15 +126,22 @@ def rebuild(rows: Rows, y: Ints32, bounds: Floats, W: Array, P: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def certify(rows: Rows, y: Ints32, bounds: Floats, W: Array, P: Floats) -> tuple[float, float]:
-    """The sums of the losses ``C_i (log sum_c exp f_c - f_y)`` at W, and of the entropies ``C_i H(p_i)``."""
+def certify(rows: Rows, y: Ints32, bounds: Floats, W: Array, P: Floats, leads: Floats) -> tuple[float, float]:
+    """The sums of the losses ``C_i (log sum_c exp f_c - f_y)`` at W, and of the entropies ``C_i H(p_i)``.
+
+    By how much the score of each example's own class leads the best other one goes to ``leads``.
+    """
     k = P.shape[1]
     f = np.empty(W.shape[1], W.dtype)
     losses, entropies = 0.0, 0.0
     for i in range(P.shape[0]):
         score(rows, i, W, f)
         losses += bounds[i] * (log_sum_exp(f, k) - f[y[i]])
+        best = -np.inf
         for c in range(k):
+            if c != y[i]:
+                best = max(best, np.float64(f[c]))
             if P[i, c] > 0.0:
                 entropies -= bounds[i] * P[i, c] * math.log(P[i, c])
+        leads[i] = np.float64(f[y[i]]) - best
     return losses, entropies

@@ -156,6 +156,17 @@ def test_a_state_made_for_another_weight_of_the_losses_begins_where_the_dense_on
 
 @trains
 @methods
+def test_a_certificate_by_lists_tells_which_examples_the_model_answers_rightly(name, hot):
+    problem = many()
+    hot(5)
+    steps, model = trained(name, problem, tol=0.3)
+    assert isinstance(model, SparseLinearModel)
+    np.testing.assert_array_equal(steps[-1].right, model.predict(problem.X) == problem.y)
+    assert np.count_nonzero(steps[-1].right) > 0
+
+
+@trains
+@methods
 def test_memory_decides_how_many_features_are_dense_and_nothing_else(name):
     rng = np.random.default_rng(0)
     X = sp.random(900, 9000, density=0.0015, random_state=rng, format="csr")

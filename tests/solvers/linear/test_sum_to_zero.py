@@ -71,7 +71,7 @@ def test_the_objective_of_the_scaling_search_is_exact_at_every_point_of_the_grid
     task, layout = solver.ascent.task(problem)
     run = solver.ascent.resumed(task, layout, last.state)
     terms = scaling_search.blank()
-    measured = (run.W, run.duals.values, np.zeros(40), terms, np.zeros(2))
+    measured = (run.W, run.duals.values, np.zeros(40), np.zeros(40), terms, np.zeros(2))
     absolute.certify(task, solver.margins(task.n_classes), *measured, 0, 40)
     losses = scaling_search.along(terms)
     W = solver.model(problem, copied(last.state) | {"scale": np.ones(1)}).coef

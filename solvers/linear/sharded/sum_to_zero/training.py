@@ -66,7 +66,7 @@ class SumToZeroTraining(ShardTraining):
         self.thread_pool.run(partial(work, *stops) for stops in self.columns)
         terms, found = scaling_search.blank(len(parts)), np.zeros((len(parts), 2))
         gaps = np.zeros(n)
-        work = partial(absolute.certify, self.task, self.margins, W, self.alpha, gaps)
+        work = partial(absolute.certify, self.task, self.margins, W, self.alpha, gaps, np.empty_like(gaps))
         self.thread_pool.run(partial(work, terms[p], found[p], *parts[p]) for p in range(len(parts)))
         mine = [np.array([*found.sum(axis=0), 0.5 * square_norm(W, width)]), gaps, terms.sum(axis=0)]
         reported = gather(self.exchange, mine)

@@ -1,0 +1,49 @@
+"""Measures of a model on the rows of its training: those that it is known to answer rightly are not scored again."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from solvers.core.linear_model import LinearModel
+from solvers.core.model import Model
+from solvers.core.problem import Problem
+from solvers.labels.taxonomy import Taxonomy
+from solvers.registry import SOLVERS, parse_params
+from workers.phases.scoring import measures
+from workers.phases.splitting import Rows
+
+TREE = Taxonomy.from_edges([("root", "a"), ("root", "4"), *(("a", str(c)) for c in range(4))])
+
+
+def _trained() -> tuple[Model, sp.csr_matrix, Any, Any]:
+    rng = np.random.default_rng(0)
+    X = sp.random(120, 20, density=0.2, random_state=rng, data_rvs=rng.standard_normal, format="csr")
+    problem = Problem.check(X, np.argmax(X @ rng.standard_normal((20, 5)) + rng.standard_normal((120, 5)), axis=1))
+    solver = SOLVERS["weston_watkins"](parse_params("weston_watkins", {}))
+    *_, last = solver.steps(problem)
+    return solver.model(problem, last.state), problem.X, problem.y, last.right
+
+
+@pytest.mark.parametrize("tree", [None, TREE])
+def test_rows_that_are_known_to_be_right_are_not_scored_and_change_no_measure(
+    tree: Taxonomy | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, X, y, right = _trained()
+    names, half = [str(c) for c in range(5)], 60
+    truth = y if tree is None else tree.find(names)[y].astype(np.int32)
+    numbers = np.arange(half)
+    rows = Rows(numbers, numbers + half, names, y[:half], truth[:half], truth[half:], tree, None)
+    scores, asked = LinearModel.scores, []
+
+    def scored(self: LinearModel, X: sp.csr_matrix) -> Any:
+        asked.append(X.shape[0])
+        return scores(self, X)
+
+    monkeypatch.setattr(LinearModel, "scores", scored)
+    every = measures(model, rows, X[:half], X[half:])
+    assert sum(asked) == 120
+    asked.clear()
+    assert measures(model, rows, X[:half], X[half:], right[:half]) == every
+    assert sum(asked) == 120 - np.count_nonzero(right[:half]) < 100
