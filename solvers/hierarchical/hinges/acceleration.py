@@ -9,6 +9,7 @@ lower bound is that of A, for which there is no V.
 The upper bound is the objective of the mean of the weights at the ends of an epoch's passes. A visit meets the margins
 of its own example exactly, and those of others by chance: this noise, to which the losses of all examples are added
 up, keeps the objective of the weights far above the optimum when the dual is long right; in the mean it is gone.
+Passes of few visits change little of large weights: they are counted together, with the weights after the last of them.
 """
 
 from dataclasses import dataclass
@@ -21,8 +22,11 @@ from solvers.core.base import State
 from solvers.numerics.array_types import Array, Floats, Floats32
 
 KAPPA = 4.0
+# passes are counted together until they have a visit for every so many weights: it takes longer than averaging these
+WEIGHTS_A_VISIT = 1024
 # outer steps begin when an epoch leaves more than this share of the gap, and what epochs take off it grows by less
 STALLED, GROWTH = 0.5, 1.2
+NUMBERS = ("n_averaged", "fall", "stalled", "n_passes", "n_visits")
 
 
 @dataclass
@@ -40,6 +44,8 @@ class Acceleration:
         What share of the gap the last epoch has taken off.
     stalled : bool
         Whether outer steps are to begin with the next epoch.
+    n_passes, n_visits : int
+        The passes that have ended and are not counted yet, and their visits.
     """
 
     mean: Array
@@ -48,6 +54,8 @@ class Acceleration:
     before: Array | None = None
     fall: float = 0.0
     stalled: bool = False
+    n_passes: int = 0
+    n_visits: int = 0
 
     @classmethod
     def of_state(cls, state: State) -> "Acceleration":
@@ -57,12 +65,14 @@ class Acceleration:
             return cls(np.array(state["R"]))
         V, before = (np.array(state[name]) if name in state else None for name in ("V", "before"))
         fall, stalled = float(state["fall"]), bool(state["stalled"])
-        return cls(np.array(state["mean"]), int(state["n_averaged"]), V, before, fall, stalled)
+        # an older version counted every pass by itself
+        n_passes, n_visits = (int(state[name]) if name in state else 0 for name in ("n_passes", "n_visits"))
+        return cls(np.array(state["mean"]), int(state["n_averaged"]), V, before, fall, stalled, n_passes, n_visits)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """The arrays of a step's state that :meth:`of_state` takes."""
         arrays: dict[str, NDArray[np.generic]] = {"mean": self.mean}
-        arrays |= {name: np.array(getattr(self, name)) for name in ("n_averaged", "fall", "stalled")}
+        arrays |= {name: np.array(getattr(self, name)) for name in NUMBERS}
         if self.V is not None and self.before is not None:
             arrays |= {"V": self.V, "before": self.before}
         return arrays
@@ -72,10 +82,13 @@ class Acceleration:
         """Of the vectors of the dual variables in the weights: ``1 / (1 + kappa)``."""
         return 1.0 if self.V is None else 1.0 / (1.0 + KAPPA)
 
-    def average(self, R: Array) -> None:
-        """Count the weights R at the end of a pass."""
-        self.n_averaged += 1
-        _blend(R.reshape(-1), 1.0 / self.n_averaged, self.mean.reshape(-1))
+    def average(self, R: Array, n_visits: int, *, is_last: bool) -> None:
+        """Count the weights R at the end of a pass of so many visits, which may be the last of its epoch."""
+        self.n_passes, self.n_visits = self.n_passes + 1, self.n_visits + n_visits
+        if is_last or WEIGHTS_A_VISIT * self.n_visits >= R.size:
+            self.n_averaged += self.n_passes
+            _blend(R.reshape(-1), self.n_passes / self.n_averaged, self.mean.reshape(-1))
+            self.n_passes = self.n_visits = 0
 
     def note(self, left: float) -> None:
         """Note what share of the gap the epoch that has ended has left."""

@@ -240,7 +240,7 @@ class HingeAscent:
             epoch.position = self._visit(run, visits, progress)
         run.products = None
         if epoch.is_over and run.acceleration is not None:
-            run.acceleration.average(run.R)
+            run.acceleration.average(run.R, len(epoch.order), is_last=not self._inner_pass_pays(run))
         return float(work[n - 1])
 
     def _visit(self, run: "HingeRun", visits: Visits, progress: Progress) -> int:

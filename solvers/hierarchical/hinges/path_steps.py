@@ -19,6 +19,7 @@ from solvers.hierarchical.hinges.steps import CANDIDATES, INNER_STEPS, SMALL, Pr
 from solvers.labels.tree_paths import TreeArrays
 from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients, put
+from solvers.numerics.rows import ALIGNMENT
 
 
 @njit(cache=True, nogil=True)
@@ -37,9 +38,9 @@ def visit(
     parent, first_child, level, path_start, nodes = tree
     pool_start, length, listed, values, used = pool.start, pool.length, pool.classes, pool.values, pool.used
     m = parent.shape[0]
-    depth = level[m - 1]
-    r, z, sums = np.zeros(n_products(rows, R), R.dtype), np.zeros(m), np.empty(m)
-    low, high = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int32)
+    width = ALIGNMENT // R.itemsize
+    r, sums = np.zeros(n_products(rows, R), R.dtype), np.empty(m)
+    z = np.full((m + width - 1) // width * width, -np.inf, R.dtype)
     touched, is_touched, by_node = np.empty(m, np.int32), np.zeros(m, np.bool_), np.zeros(m)
     found_rivals, found_violations = np.empty(CANDIDATES, np.int32), np.empty(CANDIDATES)
     rival, common = np.empty(m + 1, np.int32), np.empty(m + 1, np.int32)
@@ -57,9 +58,7 @@ def visit(
         if all_pairs:
             with_all(rows, i, R, r)
             add_up(parent, first_child, r, z)
-            found = worst_of_all(
-                level, path_start, nodes, first_child, y, z, CANDIDATES, low, high, found_rivals, found_violations
-            )
+            found = worst_of_all(level, path_start, nodes, y, z, CANDIDATES, found_rivals, found_violations)
         else:
             n = on_paths(path_start, nodes, y, rival, 0, w, touched, is_touched)
             with_some(rows, i, R, touched, n, sums, r)
@@ -99,13 +98,14 @@ def visit(
 
 
 @njit(inline="always")
-def _add_up_paths(start: Ints, nodes: Ints32, rival: Ints32, w: int, y: int, r: Array, z: Floats) -> None:
+def _add_up_paths(start: Ints, nodes: Ints32, rival: Ints32, w: int, y: int, r: Array, z: Array) -> None:
     """The scores z of y and of w rivals, from the products r of the nodes on their paths."""
     for q in range(w + 1):
         j = rival[q] if q < w else y
-        z[j] = 0.0
+        total = 0.0
         for p in range(start[j], start[j + 1]):
-            z[j] += r[nodes[p]]
+            total += r[nodes[p]]
+        z[j] = total
 
 
 @njit(inline="always")
@@ -124,7 +124,7 @@ def _with_new(n_found: int, found: Ints32, violations: Floats, w: int, rival: In
 
 @njit(inline="always")
 def _open(
-    level: Ints32, start: Ints, nodes: Ints32, y: int, z: Floats, C: float, w: int, rival: Ints32, common: Ints32,
+    level: Ints32, start: Ints, nodes: Ints32, y: int, z: Array, C: float, w: int, rival: Ints32, common: Ints32,
     scale: Floats, alpha: Floats, g: Floats
 ) -> tuple[float, float, float]:  # fmt: skip
     """What the pairs of y with w rivals share, their scales and violations g, and the slack behind them.

@@ -7,6 +7,7 @@ settled by the type of its rows.
 
 from typing import Any
 
+import numpy as np
 from numba.extending import overload
 
 from solvers.linear.layouts import dense_simd
@@ -102,7 +103,8 @@ def _with_some(rows: Any, i: Any, R: Any, nodes: Any, n: Any, sums: Any, out: An
         for p in range(indptr[i], indptr[i + 1]):
             x, r = data[p], R[indices[p]]
             for t in range(n):
-                sums[t] += x * r[nodes[t]]
+                # not counted from the end: as of add_up in solvers/hierarchical/hinges/path_rivals.py
+                sums[t] += x * r[np.uint64(nodes[t])]
         for t in range(n):
             out[nodes[t]] = sums[t]
 
@@ -126,6 +128,7 @@ def _add(rows: Any, i: Any, nodes: Any, n: Any, by_node: Any, R: Any) -> Any:
         for p in range(indptr[i], indptr[i + 1]):
             x, r = data[p], R[indices[p]]
             for t in range(n):
-                r[nodes[t]] += x * by_node[nodes[t]]
+                j = np.uint64(nodes[t])
+                r[j] += x * by_node[j]
 
     return dense if _is_dense(rows) else sparse

@@ -106,9 +106,9 @@ def on_paths(
     for at in range(first - 1, last):
         j = rivals[at] if at >= first else y
         p = start[j + 1] - 1
-        while p >= start[j] and not is_needed[nodes[p]]:
+        while p >= start[j] and not is_needed[np.uint64(nodes[p])]:
             needed[n] = nodes[p]
-            is_needed[nodes[p]] = True
+            is_needed[np.uint64(nodes[p])] = True
             n += 1
             p -= 1
     for t in range(n):
