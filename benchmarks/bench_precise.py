@@ -84,7 +84,7 @@ def bias(runs: int) -> None:
     rows = []
     for name in BIASED:
         problem = Problem.check(*sets.load(name))
-        for machine in MACHINES:
+        for machine in (*MACHINES, "one_vs_rest"):
             (without, first), (with_one, second) = in_turns(machine, problem, [{}, {"bias": 1.0}], runs)
             ratio = f"{with_one / without:.2f}"
             epochs = [first.epoch, second.epoch]

@@ -10,6 +10,7 @@ import numpy as np
 from solvers.core.base import State
 from solvers.core.problem import Problem
 from solvers.linear.ascent import CERTIFY_SHARE, AscentParams, precision
+from solvers.linear.layouts.constant import Constant, held_back, share_of
 from solvers.linear.steps import binary
 from solvers.numerics.array_types import Array, Bools, Bytes, Floats, Floats32, Ints8, Ints32
 from solvers.numerics.orders import active, count_unchanged, moved, shuffled
@@ -26,7 +27,7 @@ class Counters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockTask:
-    """What stays fixed while training."""
+    """What stays fixed while training; ``held`` is the constant feature, if its weights are multipliers."""
 
     rows: Rows
     y: Ints32
@@ -40,12 +41,15 @@ class BlockTask:
     n_columns: int
     width: int
     constant: float
+    held: Constant | None
 
     @classmethod
     def of(cls, problem: Problem, params: AscentParams, squared: bool, code: Ints8 | None) -> "BlockTask":
         dtype = precision(params)
-        rows, _ = arrange(problem.X, dtype)
         bounds = params.C * problem.weights
+        share, last = share_of(problem.X, params.bias, bounds, problem.n_classes), problem.X.shape[1] - 1
+        rows, features = arrange(held_back(problem.X, share) if share < 1.0 else problem.X, dtype)
+        held = Constant(int(np.flatnonzero(features == last)[0]), params.bias, share) if share < 1.0 else None
         ridge = 0.5 / bounds if squared else np.zeros_like(bounds)
         top = np.full_like(bounds, np.inf) if squared else bounds
         filled = rows.squares > 0
@@ -58,7 +62,7 @@ class BlockTask:
         return cls(
             rows, problem.y, bounds, np.flatnonzero(filled).astype(np.int32), inverse.astype(dtype),
             ridge.astype(dtype), top.astype(dtype), squared, code, n_columns,
-            binary.block_width(n_columns, dtype), constant,
+            binary.block_width(n_columns, dtype), constant, held,
         )  # fmt: skip
 
     @cached_property
@@ -113,7 +117,11 @@ class Best:
 
 @dataclass(eq=False)
 class BlockRun:
-    """What changes while training: the state of a step."""
+    """What changes while training: the state of a step.
+
+    ``biases`` (n_blocks, width) are the multipliers b of :mod:`solvers.linear.layouts.constant`. Their step comes
+    before every pass here.
+    """
 
     W: Array
     beta: Array
@@ -124,6 +132,7 @@ class BlockRun:
     block: int
     certified: int
     dual: float
+    biases: Floats
 
     @classmethod
     def begin(cls, task: BlockTask) -> "BlockRun":
@@ -132,16 +141,25 @@ class BlockRun:
         W = weights(blocks * n_features, task.width, dtype).reshape(blocks, n_features, task.width)
         beta = weights(blocks * n, task.width, dtype).reshape(blocks, n, task.width)
         gains, unchanged = np.zeros((blocks, n), np.float32), np.zeros((blocks, n), np.uint8)
-        return cls(W, beta, gains, unchanged, np.zeros((blocks, 2)), 0, blocks, 0, 0.0)
+        return cls(W, beta, gains, unchanged, np.zeros((blocks, 2)), 0, blocks, 0, 0.0, np.zeros((blocks, task.width)))
 
     @classmethod
     def resume(cls, task: BlockTask, state: State) -> "BlockRun":
         run = cls.begin(task)
-        for name in ("W", "beta", "gains", "unchanged", "gain"):
+        for name in ("W", "beta", "gains", "unchanged", "gain", "biases"):
             getattr(run, name)[:] = state[name]
         run.epoch, run.block, run.certified = Counters(*(int(value) for value in state["counters"]))
         run.dual = float(state["dual"])
         return run
+
+    @classmethod
+    def looking_at(cls, state: State) -> "BlockRun":
+        """At its weights and dual variables, which are not copied."""
+        W, beta, gains, unchanged, gain, biases = (
+            np.asarray(state[name]) for name in ("W", "beta", "gains", "unchanged", "gain", "biases")
+        )
+        epoch, block, certified = Counters(*(int(value) for value in state["counters"]))
+        return cls(W, beta, gains, unchanged, gain, epoch, block, certified, float(state["dual"]), biases)
 
     @classmethod
     def of_columns(cls, task: BlockTask, state: State) -> "BlockRun":
@@ -153,9 +171,10 @@ class BlockRun:
             classes = slice(block * task.width, min((block + 1) * task.width, task.n_columns))
             n = classes.stop - classes.start
             run.W[block, :, :n], run.beta[block, :, :n] = state["W"][:, classes], state["beta"][:, classes]
-        beta = run.beta.astype(np.float64)
-        squares = float((run.W.astype(np.float64) ** 2).sum() + (task.ridge[:, None] * beta**2).sum())
-        run.dual = float(np.abs(beta).sum()) - 0.5 * squares
+            if task.held is not None:
+                value, share, sums = task.held.value, task.held.share, run.beta[block].sum(axis=0, dtype=np.float64)
+                run.biases[block] = (run.reached(task, block) - share * value * sums) / (1.0 - share)
+            run.dual += float((run.linear(block) - 0.5 * run.squares(task, block)).sum())
         return run
 
     def state(self) -> dict[str, Array]:
@@ -167,7 +186,28 @@ class BlockRun:
             "gain": self.gain,
             "counters": np.array(Counters(self.epoch, self.block, self.certified)),
             "dual": np.array(self.dual),
+            "biases": self.biases,
         }
+
+    def reached(self, task: BlockTask, block: int) -> Floats:
+        """The biases u of a block, shape (width,)."""
+        assert task.held is not None
+        u: Floats = task.held.root * self.W[block, task.held.place].astype(np.float64)
+        return u
+
+    def linear(self, block: int) -> Floats:
+        """The dual variables of each column of a block, summed, shape (width,)."""
+        total: Floats = np.abs(self.beta[block]).sum(axis=0, dtype=np.float64)
+        return total
+
+    def squares(self, task: BlockTask, block: int) -> Floats:
+        """Of each column of a block, what the dual takes half of, shape (width,)."""
+        beta, held = self.beta[block].astype(np.float64), task.held
+        squares: Floats = (self.W[block].astype(np.float64) ** 2).sum(axis=0) + task.ridge.astype(np.float64) @ beta**2
+        if held is not None:
+            u = self.reached(task, block)
+            squares += ((u - (1.0 - held.share) * self.biases[block]) / held.share) ** 2 - (u / held.root) ** 2
+        return squares
 
     def advance(self, task: BlockTask, seed: int, refinements: int, block: int) -> None:
         """One epoch of one block: its active examples, then so many times those that their last visit moved."""
@@ -180,9 +220,11 @@ class BlockRun:
         order = shuffled(active(task.filled, unchanged, self.epoch), seed, self.epoch)
         if task.code is not None:
             order = order[(signs != 0).any(axis=1)[kinds[order]]]
+        self._step_multipliers(task, block)
         self.gain[block, 0] = binary.visit(*fixed, order, trifle, W, beta, gains)
         count_unchanged(order, gains, unchanged)
         for number in range(1, 1 + refinements):
+            self._step_multipliers(task, block)
             live = moved(task.filled, gains, seed, self.epoch, number)
             self.gain[block, 1] += binary.visit(*fixed, live, trifle, W, beta, gains)
 
@@ -190,11 +232,29 @@ class BlockRun:
         """The largest move of the last visits times the curvature: how far an example is from its optimum."""
         return float(np.sqrt(2.0 * (self.gains.max(axis=0) * task.curvature).max()))
 
-    def certify(self, task: BlockTask, block: int, gaps: Floats, best: Best) -> tuple[float, float, float]:
-        """Losses, dual without norm and squared norm of one block, W made afresh; ``best`` takes its scores."""
+    def certify(self, task: BlockTask, block: int, gaps: Floats, best: Best) -> tuple[float, ...]:
+        """Of one block, W made afresh: losses, dual without norm, and squared norms; ``best`` takes its scores.
+
+        The squared norms are those of the primal, of the dual, and of the weights as they are stored.
+        """
         W, beta = self.W[block], self.beta[block]
-        squares = binary.rebuild(task.rows, W, beta)
+        squares = of_dual = as_stored = binary.rebuild(task.rows, W, beta)
+        if task.held is not None:
+            row, root, share = W[task.held.place], task.held.root, task.held.share
+            made = row.astype(np.float64)
+            sums, rest = made / root, squares - made @ made
+            u = self.biases[block] + share * (sums - self.biases[block])
+            row[:] = u / root
+            squares, of_dual, as_stored = (float(rest + b @ b) for b in (u, sums, u / root))
         scores = np.full((len(gaps), 2), -np.inf)
         losses, total = binary.certify(task.rows, *task.sides(block), task.bounds, task.squared, W, beta, gaps, scores)
         best.take(scores)
-        return losses, total, squares
+        return losses, total, squares, of_dual, as_stored
+
+    def _step_multipliers(self, task: BlockTask, block: int) -> None:
+        """b = u, and u with it: of the way to what the dual variables make of the biases, once more the share tau."""
+        if task.held is None:
+            return
+        u = self.reached(task, block)
+        self.W[block, task.held.place] += (1.0 - task.held.share) / task.held.root * (u - self.biases[block])
+        self.biases[block] = u

@@ -5,7 +5,8 @@
 with q = 1 (hinge) or q = 2 (squared hinge). The dual step is that of Hsieh et al. 2008, Algorithm 1, for up to 64
 classes in the registers of the processor at once, so that one reading of an example serves all of them. Blocks do not
 depend on each other: threads take them in turn, and the result does not depend on how many there are. The squared hinge
-on few dense features is solved by Newton's method instead (``finite_newton``).
+on few dense features is solved by Newton's method instead (``finite_newton``). The weights of a constant feature are
+multipliers, which take a step before every pass (:mod:`solvers.linear.layouts.constant`).
 
 With an output code in place of "one against the rest" the same machine trains the columns of that code.
 """
@@ -26,6 +27,7 @@ from solvers.core.problem import Problem
 from solvers.linear import finite_newton
 from solvers.linear.ascent import CERTIFY_SHARE, AscentParams, bounded, precision
 from solvers.linear.binary_blocks import Best, BlockRun, BlockTask, Counters
+from solvers.linear.layouts.constant import share_of
 from solvers.linear.layouts.layouts import DenseLayout
 from solvers.linear.sharded.linear_shards import LinearShards, Part
 from solvers.linear.steps import binary
@@ -160,6 +162,7 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
         prepared, own = self.prepared(problem), np.asarray(state["own"])
         _, features = arrange(prepared.X, precision(self.params))
         W = np.ascontiguousarray(state["W"][np.argsort(features), : len(own)])
+        W[-1:] *= self._root(prepared)
         each = len(own) if self.code is None else np.count_nonzero(self.code[:, own], axis=1)[prepared.y]
         duals = share(np.count_nonzero(state["beta"][:, : len(own)]), float((filled(prepared) * each).sum()))
         return Part(np.sort(features), own, W, self.params.bias, duals)
@@ -176,15 +179,12 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
                 "counters": np.array([0, len(state["W"])]),
             }
         task = self._task(problem)
-        run = BlockRun.begin(task)
-        ridge, most = task.ridge.astype(np.float64), np.inf if task.squared else ratio
+        run, last, most = BlockRun.begin(task), BlockRun.looking_at(state), np.inf if task.squared else ratio
         for block in range(task.n_blocks):
-            W, beta = state["W"][block], state["beta"][block]
-            linear = np.abs(beta).sum(axis=0, dtype=np.float64)
-            square = (W.astype(np.float64) ** 2).sum(axis=0) + ridge @ beta.astype(np.float64) ** 2
+            W, beta, linear, square = last.W[block], last.beta[block], last.linear(block), last.squares(task, block)
             factors = np.array([best_multiple(*pair, most) for pair in zip(linear, square, strict=True)])
             factors[linear == 0] = 0.0
-            run.W[block], run.beta[block] = W * factors, beta * factors
+            run.W[block], run.beta[block], run.biases[block] = W * factors, beta * factors, last.biases[block] * factors
             if not task.squared:
                 run.beta[block] = np.sign(beta) * snapped_to_bounds(np.abs(run.beta[block]), task.top[:, None])
             run.dual += float((factors * linear - 0.5 * factors**2 * square).sum())
@@ -224,6 +224,7 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
         # block by block, so that there is no second copy of all weights
         for block, begin in zip(state["W"], range(0, len(names), state["W"].shape[2]), strict=True):
             W[:, begin : begin + block.shape[1]] = block[order, : len(names) - begin]
+        W[-1:] *= self._root(problem)
         return LinearModel(names, problem.n_features, np.sort(features), W)
 
     def _newton(self, problem: Problem) -> bool:
@@ -253,6 +254,11 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
     def _task(self, problem: Problem) -> BlockTask:
         return BlockTask.of(problem, self.params, self.params.loss == "squared_hinge", self.code)
 
+    def _root(self, problem: Problem) -> float:
+        """What the weights of the last feature, the constant one if there is one, are multiplied by for a model."""
+        bounds = self.params.C * problem.weights
+        return float(np.sqrt(share_of(problem.X, self.params.bias, bounds, problem.n_classes)))
+
     def _in_threads(self, task: BlockTask) -> bool:
         """Whether threads share the blocks: handing one over takes as long as a hundred visits."""
         return self.threads > 1 and task.n_blocks > 1
@@ -269,10 +275,11 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
         gaps, best = np.zeros((task.n_blocks, len(task.y))), Best(len(task.y))
         every = thread_pool.map if self._in_threads(task) else map
         parts = np.array(list(every(lambda block: run.certify(task, block, gaps[block], best), range(task.n_blocks))))
-        losses, total, squares = parts.sum(axis=0)
+        losses, total, squares, of_dual, as_stored = parts.sum(axis=0)
         primal = float(0.5 * squares + losses + task.constant)
-        dual = float(total - 0.5 * squares + task.constant)
+        dual = float(total - 0.5 * of_dual + task.constant)
         dual = bounded(primal, dual, task.rows.data.dtype)
-        run.dual = dual - task.constant
+        # what passes raise is above the dual where biases are multipliers
+        run.dual = max(run.dual, dual - task.constant)
         run.unchanged[gaps > 0.1 * self.params.tol * primal / gaps.size] = 0
-        return primal, dual, best.right(task, squares) if self.code is None else None
+        return primal, dual, best.right(task, as_stored) if self.code is None else None

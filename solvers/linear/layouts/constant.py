@@ -10,9 +10,10 @@ Multiplier Methods", chapter 2), of penalty sigma,
 
 with ``tau = sigma / (1 + sigma)``. Its gradient is that of the dual at the biases u, and it curves along s tau times as
 much. So the compiled loops take a feature of the value ``sqrt(tau) beta``, whose weights are ``u / sqrt(tau)``. The
-multipliers' step ``b := u``, one an epoch, takes u by the share tau of the way to ``beta s``; to the primal that is a
-proximal point step on the biases (section 5.4 there). At the optimum ``u = beta s``; before it a certificate's primal
-is that of the biases u, and its dual that of ``beta s``, so that both bounds are true.
+multipliers' step ``b := u``, one an epoch and of one-vs-rest one a pass, takes u by the share tau of the way to
+``beta s``; to the primal that is a proximal point step on the biases (section 5.4 there). At the optimum
+``u = beta s``; before it a certificate's primal is that of the biases u, and its dual that of ``beta s``, so that both
+bounds are true.
 """
 
 from typing import NamedTuple

@@ -10,6 +10,7 @@ from problems import small
 
 import solvers.linear.ascent
 import solvers.linear.layouts.constant
+import solvers.methods.one_vs_rest
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem
 from solvers.linear.layouts.constant import held_back, share_of
@@ -17,7 +18,7 @@ from solvers.linear.layouts.hybrid_layout import HybridLayout
 from solvers.linear.layouts.layouts import DenseLayout
 from solvers.registry import SOLVERS, parse_params
 
-METHODS = ("weston_watkins", "crammer_singer", "absolute_maximum")
+METHODS = ("weston_watkins", "crammer_singer", "absolute_maximum", "one_vs_rest")
 methods = pytest.mark.parametrize("name", METHODS)
 BIAS = 2.0
 
@@ -45,6 +46,10 @@ def objective(name, problem, model):
     assert isinstance(model, LinearModel)
     F, at = model.scores(problem.X).astype(float), np.arange(problem.n_samples)
     half = 0.5 * float((model.coef.astype(float) ** 2).sum() + ((model.intercept.astype(float) / BIAS) ** 2).sum())
+    if name in ("hinge", "squared_hinge"):
+        signs = 2.0 * (np.arange(F.shape[1]) == problem.y[:, None]) - 1.0
+        losses = np.maximum(1.0 - signs * F, 0.0)
+        return half + float((losses if name == "hinge" else losses**2).sum())
     violations = 1.0 + F - F[at, problem.y][:, None]
     violations[at, problem.y] = 0.0
     violations = np.maximum(violations, 0.0)
@@ -62,6 +67,10 @@ def test_every_certificate_is_true_and_of_the_model(name, dense):
     ones = np.full((problem.n_samples, 1), BIAS)
     appended = Problem.check(sp.csr_matrix(sp.hstack([problem.X, ones])), problem.y)
     *_, exact = SOLVERS[name](parse_params(name, {"tol": 1e-6})).steps(appended)
+    certificates_are_true(name, solver, problem, exact)
+
+
+def certificates_are_true(name, solver, problem, exact):
     certified = [step for step in solver.steps(problem) if np.isfinite(step.primal)]
     for step in certified:
         assert step.dual <= exact.primal * (1 + 1e-9)
@@ -69,6 +78,22 @@ def test_every_certificate_is_true_and_of_the_model(name, dense):
     assert certified[-1].converged
     model = solver.model(problem, certified[-1].state)
     assert objective(name, problem, model) == pytest.approx(certified[-1].primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["hinge", pytest.param("squared_hinge", marks=pytest.mark.slow)])
+def test_certificates_of_one_against_the_rest_are_true_and_of_the_model(loss, monkeypatch):
+    problem = texts()
+    solver = method("one_vs_rest", tol=1e-4, dtype="float64", loss=loss)
+    held = solver._task(solver.prepared(problem)).held
+    assert held is not None
+    assert held.share == pytest.approx(share_of(solver.prepared(problem).X, BIAS, problem.weights, 6))
+    with monkeypatch.context() as patched:
+        patched.setattr(solvers.linear.layouts.constant, "PART", np.inf)
+        plain = method("one_vs_rest", tol=1e-6, dtype="float64", loss=loss)
+        assert plain._task(plain.prepared(problem)).held is None
+        *_, exact = plain.steps(problem)
+    monkeypatch.setattr(solvers.methods.one_vs_rest, "CERTIFY_SHARE", 10)
+    certificates_are_true(loss, solver, problem, exact)
 
 
 @methods
@@ -85,6 +110,7 @@ def test_biases_held_back_take_fewer_epochs_to_the_same_gap(name, monkeypatch):
 @pytest.mark.parametrize("slices", [1 << 27, 2000])
 def test_a_run_with_biases_held_back_resumes_bit_for_bit(name, slices, monkeypatch):
     monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", slices)
+    monkeypatch.setattr(solvers.methods.one_vs_rest, "SLICE_PRODUCTS", slices)
     problem, solver = texts(n=120), method(name, tol=1e-3)
     states = [{key: np.array(value) for key, value in step.state.items()} for step in solver.steps(problem)]
     for stop in range(0, len(states) - 1, max(1, len(states) // 8)):

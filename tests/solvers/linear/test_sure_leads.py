@@ -20,6 +20,7 @@ from solvers.registry import SOLVERS, parse_params
         ("lee_lin_wahba", {"algorithm": "ascent"}, 0.1),
         ("reinforced", {"algorithm": "ascent"}, 0.1),
         ("one_vs_rest", {"algorithm": "ascent"}, 0.1),
+        ("one_vs_rest", {"bias": 1.0, "algorithm": "ascent"}, 0.1),
         ("one_vs_rest", {"loss": "squared_hinge", "algorithm": "ascent"}, 0.1),
         ("softmax", {}, 0.1),
     ],

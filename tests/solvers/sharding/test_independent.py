@@ -45,16 +45,35 @@ def test_shards_reach_the_optimum_of_the_machine_alone(loss, size):
 def test_a_training_goes_on_in_another_number_of_shards():
     problem, solver = small(n=60, d=9, k=5), machine()
     begun = in_shards(solver, problem, 2, stop=3)
-    parts = [split(steps[-1][1], solver.columns) for steps in begun]
-    owner = partition_classes(problem.y, 5, 3)
-    states = [
-        {**parts[0][1], **gather_columns([alone for alone, _ in parts], np.flatnonzero(owner == rank).astype(np.int32))}
-        for rank in range(3)
-    ]
-    ended = in_shards(solver, problem, 3, states)
+    ended = in_shards(solver, problem, 3, cut_anew(solver, problem, begun))
     assert ended[0][0][0].epoch == begun[0][-1][0].epoch + 1
     assert ended[0][-1][0].converged
     assert ended[0][-1][0].primal == pytest.approx(in_shards(solver, problem, 1)[0][-1][0].primal, rel=2e-4)
+
+
+def cut_anew(solver, problem, begun):
+    """States of three shards from those of two."""
+    parts = [split(steps[-1][1], solver.columns) for steps in begun]
+    owner = partition_classes(problem.y, 5, 3)
+    return [
+        {**parts[0][1], **gather_columns([alone for alone, _ in parts], np.flatnonzero(owner == rank).astype(np.int32))}
+        for rank in range(3)
+    ]
+
+
+def test_biases_are_multiplied_out_in_shards_and_go_on_in_another_number_of_them():
+    problem, solver, bias = small(n=60, d=9, k=5), machine(bias=4.0), 4.0
+    assert solver._task(solver.prepared(problem)).held is not None
+    begun = in_shards(solver, problem, 2, stop=3)
+    for shards in (in_shards(solver, problem, 2), in_shards(solver, problem, 3, cut_anew(solver, problem, begun))):
+        W = np.zeros((10, 5))
+        for steps in shards:
+            part = solver.part(problem, steps[-1][1])
+            W[np.ix_(part.features, part.own)] = part.W
+        signs = 2.0 * (problem.y[:, None] == np.arange(5)) - 1.0
+        losses = np.maximum(1.0 - signs * (problem.X @ W[:9] + bias * W[9]), 0.0)
+        assert shards[0][-1][0].converged
+        assert 0.5 * (W**2).sum() + losses.sum() == pytest.approx(shards[0][-1][0].primal, rel=1e-9)
 
 
 def test_it_ends_in_all_shards_at_the_limit_of_epochs():
