@@ -154,7 +154,7 @@ def test_the_files_own_split_is_taken_and_texts_get_the_features_of_the_model(
     lines += [
         f"{'food' if i % 4 < 2 else 'tool'},{'test' if i % 5 == 0 else 'train'},{TEXTS[i % 4]}" for i in range(40)
     ]
-    dataset("\n".join(lines) + "\n", format="csv")
+    trained_on = dataset("\n".join(lines) + "\n", format="csv")
     trained(session)
     found = evaluated(session)
     assert (found.part, found.n_rows) == ("test", 8)
@@ -162,6 +162,10 @@ def test_the_files_own_split_is_taken_and_texts_get_the_features_of_the_model(
     assert evaluated(session, part="train").n_rows == 32
     assert evaluated(session, part="all", resamples=0).measures[0].low is None
     dataset(rows_of(["food", "tool"]), name="numbers")
+    with pytest.raises(InvalidInput) as refused:
+        submitted(session, dataset="numbers")
+    assert "reads texts" in refused.value.errors[0].detail
+    datasets.delete(session, trained_on, force=True)
     id = submitted(session, dataset="numbers")
     run(id)
     job = jobs.get(session, id)

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import Conflict, InvalidInput, NotFound
 from app.schemas.batch_predictions import BatchPredictRequest
 from app.schemas.jobs import TrainRequest
+from app.services.datasets import datasets
 from app.services.jobs import jobs
 from app.services.operation import sweeping
 from app.services.predictions import batch_predictions
@@ -172,12 +173,15 @@ def test_what_cannot_be_predicted_is_refused(session: Session, dataset: Callable
         batch_predictions.of_job(session, jobs.page(session).items[-1].id)
     run(queued)
     dataset('{"text": "a b", "label": "x"}\n', name="texts", format="jsonl")
+    with pytest.raises(InvalidInput) as refused:
+        submitted(session, dataset="texts")
+    assert "the model reads numbers" in refused.value.errors[0].detail
+    datasets.delete(session, id, force=True)
     wrong = submitted(session, dataset="texts")
     run(wrong)
     error = jobs.get(session, wrong).error
     assert error is not None
     assert "the model reads numbers" in error.detail
-    assert id
 
 
 @on_sqlite

@@ -10,9 +10,8 @@ from app.features.columns import SparseFeatures
 from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
+from app.services.models.models.row_kinds import HELD
 from app.store.corpus import Corpus
-
-_HELD = {"text": "texts", "sparse": "numbers", "table": "a table of several kinds of columns"}
 
 
 def matrix(corpus: Corpus, features: Features, rows: NDArray[np.int64]) -> csr_matrix:
@@ -21,11 +20,11 @@ def matrix(corpus: Corpus, features: Features, rows: NDArray[np.int64]) -> csr_m
     texts = None if held is None else (held[row] for row in rows.tolist())
     if isinstance(features, TextFeatures):
         if texts is None or corpus.kind == "table":
-            raise InvalidInput(f"the model reads texts, and the dataset holds {_HELD[corpus.kind]}")
+            raise InvalidInput(f"the model reads texts, and the dataset holds {HELD[corpus.kind]}")
         return features.transform(texts)
     if isinstance(features, TableFeatures):
         if corpus.kind == "text" or corpus.X is None or corpus.feature_names is None:
-            raise InvalidInput(f"the model reads the columns of a table, and the dataset holds {_HELD[corpus.kind]}")
+            raise InvalidInput(f"the model reads the columns of a table, and the dataset holds {HELD[corpus.kind]}")
         reported = corpus.columns
         if reported is not None and set(reported.texts) != set(features.columns.texts):
             raise InvalidInput("the dataset does not fit the model: its text is made of other columns")
@@ -34,7 +33,7 @@ def matrix(corpus: Corpus, features: Features, rows: NDArray[np.int64]) -> csr_m
         except InstanceError as error:
             raise InvalidInput(f"the dataset does not fit the model: {error}") from None
     if corpus.X is None or corpus.kind == "table" or not isinstance(features, (SparseFeatures, ScaledFeatures)):
-        raise InvalidInput(f"the model reads numbers, and the dataset holds {_HELD[corpus.kind]}")
+        raise InvalidInput(f"the model reads numbers, and the dataset holds {HELD[corpus.kind]}")
     try:
         return features.transform(corpus.X[rows], corpus.feature_names)
     except InstanceError as error:

@@ -9,7 +9,7 @@ from app.errors import Conflict, InvalidInput, Item, NotFound
 from app.schemas.batch_predictions import MEDIA_TYPES, BatchPredictRequest
 from app.services.common.lookup import by_id, by_ref
 from app.services.datasets import dataset_versions
-from app.services.models import models
+from app.services.models.models import models, row_kinds
 from app.store import tables
 from app.store.db import reading
 from app.store.files import files
@@ -36,11 +36,12 @@ def resolve_batch(session: Session, request: BatchPredictRequest) -> tuple[table
     Conflict
         The dataset is not ready.
     InvalidInput
-        The dataset has no such part.
+        The dataset has no such part, or its rows are of another kind than those trained on.
     """
     version = models.version_row(session, request.model, request.version, request.alias, lock=True)
     dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
     rows = dataset_versions.meant(session, dataset, request.dataset_version)
+    row_kinds.require_same(session, version, dataset)
     if request.part in ("test", "validation") and rows.n_train == rows.n_rows:
         detail = f"all rows of the dataset are for training; part {request.part} needs a split of its own"
         raise InvalidInput("the dataset has no such part", [Item(detail, "/part")])
