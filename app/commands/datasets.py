@@ -10,7 +10,7 @@ from app.client import Polymargin
 from app.commands.option_names import OptionNames
 from app.commands.output import Json, console, fail, option, options_of, print_json, table
 from app.commands.output import number as rounded
-from app.remote.datasets import plain_name
+from app.remote.datasets import name_of
 from app.remote.errors import ClientError
 from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, ImportOptions, NewRows
 from app.schemas.tables import ColumnSummary
@@ -39,9 +39,7 @@ def upload(
     out = console(json)
     options["resume"] = resume
     with Polymargin() as client, out.status("Uploading"):
-        dataset = client.datasets.upload(
-            path, name or Path(plain_name(path)).stem, cast(DatasetFormat | None, format), **options
-        )
+        dataset = client.datasets.upload(path, name or name_of(path), cast(DatasetFormat | None, format), **options)
         if wait:
             dataset.wait()
     _show(dataset, json)

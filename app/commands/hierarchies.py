@@ -7,6 +7,7 @@ import typer
 
 from app.client import Polymargin
 from app.commands.output import Json, console, option, print_json, table
+from app.remote.datasets import name_of
 from app.schemas.editions import Change, LabelChange
 from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyOptions
 
@@ -23,7 +24,7 @@ def upload(
     path: Annotated[
         Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A label tree or vocabulary.")
     ],
-    name: Annotated[str | None, typer.Option(help="Default: the file's name without its ending.")] = None,
+    name: Annotated[str | None, typer.Option(help="Default: the file's name without its endings.")] = None,
     format: Annotated[
         str | None,
         typer.Option(help="json, csv, lshtc, rcv1, paths, skos, obo or claml; default: by the file's ending."),
@@ -48,7 +49,9 @@ def upload(
     named = {"root": root, "tree": tree, "language": language, "languages": languages, "separator": separator}
     options = named | dict(map(_option, option_ or ()))
     with Polymargin() as client:
-        hierarchy = client.hierarchies.upload(path, name or path.stem, cast(HierarchyFormat | None, format), **options)
+        hierarchy = client.hierarchies.upload(
+            path, name or name_of(path), cast(HierarchyFormat | None, format), **options
+        )
     _show(hierarchy, json)
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from app.schemas.hierarchies import HierarchyOptions
+
 # what stands in quotes is of the user's data; then NAME=value, and names with an underscore
 _NAMED = re.compile(r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b|\b(?P<bare>[a-z]+(?:_[a-z]+)+)\b")
 # of a tuning's space, which options make where no file has it
@@ -20,12 +22,22 @@ class OptionNames:
         Of the service, for which the command has an option of the same name.
     arguments : collection of str
         Those for which it has an argument.
+    others : collection of str
+        Those that ``--option NAME=VALUE`` sets.
     spaces : bool
         Options make the space of a tuning.
     """
 
-    def __init__(self, fields: Collection[str], arguments: Collection[str] = (), *, spaces: bool = False) -> None:
+    def __init__(
+        self,
+        fields: Collection[str],
+        arguments: Collection[str] = (),
+        others: Collection[str] = (),
+        *,
+        spaces: bool = False,
+    ) -> None:
         self._fields, self._arguments, self._spaces = frozenset(fields), frozenset(arguments), spaces
+        self._others = frozenset(others) - self._fields
 
     def said(self, text: str) -> str:
         """A message with options in the places of fields; parameters of methods keep their names."""
@@ -45,10 +57,14 @@ class OptionNames:
                 return field.upper()
             if field in self._fields:
                 return _option(field)
+            if field in self._others:
+                return f"--option {field}"
         return pointer
 
     def _replaced(self, match: re.Match[str]) -> str:
         name = match["set"] or match["bare"]
+        if name in self._others:
+            return f"--option {match[0]}"
         field = None if name is None else self._field(name)
         if field is None:
             return match[0]
@@ -77,7 +93,9 @@ def names_of(command: Any, arguments: Sequence[str]) -> OptionNames:
     options = [name for name, kind in kinds.items() if kind == "option"]
     # candidates of a file are pointed at by their numbers there
     spaces = "grid" in options and "--space" not in arguments
-    return OptionNames(options, kinds.keys() - set(options), spaces=spaces)
+    sets = any("--option" in each.opts for each in command.params)
+    others = HierarchyOptions.model_fields if sets else ()
+    return OptionNames(options, kinds.keys() - set(options), others, spaces=spaces)
 
 
 def _option(field: str) -> str:

@@ -162,7 +162,8 @@ def _terms(terms: list[ExplainedTerm]) -> str:
 
 
 def _score(value: float | None) -> str | None:
-    return None if value is None else f"{value:.4f}"
+    # what rounds to zero has no sign
+    return None if value is None else f"{round(value, 4) + 0.0:.4f}"
 
 
 def _batches(instances: Iterator[Any]) -> Iterator[list[Any]]:

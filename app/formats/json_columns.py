@@ -15,7 +15,7 @@ from app.formats.categories import Categories
 from app.formats.columns import find_columns
 from app.formats.labels import label_name
 from app.formats.matrix import Rows
-from app.formats.table import Kind, Problems, Texts, shorten
+from app.formats.table import Cause, Kind, Problems, Texts, shorten
 from app.formats.text_blob import TextBlob
 from app.plurals import counted
 from app.schemas.datasets import ImportOptions
@@ -35,10 +35,11 @@ _TYPE_NAMES = {
 class RefusedError(Exception):
     """What is wrong with one row."""
 
-    def __init__(self, detail: str, column: str | None = None) -> None:
+    def __init__(self, detail: str, column: str | None = None, cause: Cause | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
         self.column = column
+        self.cause = cause
 
 
 class TableRows:
@@ -76,7 +77,7 @@ class TableRows:
         text = joined_texts(row, self._text_keys).encode()
         if row:
             named = ", ".join(f"'{shorten(name)}'" for name in sorted(row)[:3])
-            raise RefusedError(f"{counted(len(row), 'unknown key')}: {named}", min(row))
+            raise RefusedError(f"{counted(len(row), 'unknown key')}: {named}", min(row), "unknown_key")
         self._n_rows += 1
         self._numbers.extend(numbers)
         for column, level in zip(self._levels, levels, strict=True):

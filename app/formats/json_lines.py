@@ -109,7 +109,7 @@ class _Reader:
         try:
             self._append(_load(record), line)
         except RefusedError as refusal:
-            self._problems.add(line, refusal.detail, refusal.column)
+            self._problems.add(line, refusal.detail, refusal.column, refusal.cause)
 
     def settle(self) -> None:
         """Move the rows read since the last call into arrays."""
@@ -238,7 +238,8 @@ def _load(record: bytes) -> dict[str, Any]:
             raise RefusedError(f"not {NOT_UTF8}") from error
         raise RefusedError(f"not valid JSON at character {error.pos + 1}") from error
     if type(row) is not dict:
-        raise RefusedError(f"{type_name(row)}, expected an object")
+        hint = "; each line is an object, with no brackets or commas around" if type(row) is list else ""
+        raise RefusedError(f"{type_name(row)}, expected an object{hint}")
     return row
 
 
@@ -249,7 +250,7 @@ def _form(row: dict[str, Any]) -> frozenset[str]:
     unknown = sorted(form - _TEXT - _NAMED - _PAIRS)
     if unknown:
         named = ", ".join(f"'{shorten(name)}'" for name in unknown[:3])
-        raise RefusedError(f"{counted(len(unknown), 'unknown key')}: {named}", unknown[0])
+        raise RefusedError(f"{counted(len(unknown), 'unknown key')}: {named}", unknown[0], "unknown_key")
     if not form:
         raise RefusedError("no text, no features, and no indices with values")
     if form < _PAIRS:

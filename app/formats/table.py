@@ -14,8 +14,9 @@ from app.plurals import counted
 from app.schemas.tables import TableColumns
 
 Kind = Literal["text", "sparse", "table"]
-# faults that an option of the import keeps away: in a column of numbers a text, a number with a comma, an empty cell
-Cause = Literal["text", "decimal_comma", "empty"]
+# faults that an option of the import keeps away: in a column of numbers a text, a number with a comma, an empty cell;
+# a key of JSON that nothing was said of
+Cause = Literal["text", "decimal_comma", "empty", "unknown_key"]
 
 MAX_REPORTED = 20
 MAX_LISTED = 100_000

@@ -3,6 +3,7 @@
 import gzip
 import io
 import lzma
+import re
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -267,6 +268,11 @@ def _first_line(path: Path) -> bytes:
 def plain_name(path: Path) -> str:
     """A file's name without the ending that says how it is compressed."""
     return path.stem if path.suffix.lower() in COMPRESSED else path.name
+
+
+def name_of(path: Path) -> str:
+    """What a file's dataset or hierarchy is called where nothing is said: the file's name, as names may be written."""
+    return re.sub(r"^[^A-Za-z0-9]+", "", re.sub(r"[^A-Za-z0-9._-]+", "-", Path(plain_name(path)).stem))[:128]
 
 
 def _listed(labels: str | Sequence[str]) -> list[str]:

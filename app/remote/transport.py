@@ -159,6 +159,8 @@ class Transport:
         return error
 
     def _unreachable(self, error: httpx.TransportError) -> UnreachableError:
+        if isinstance(error, httpx.UnsupportedProtocol):
+            return UnreachableError(f"{self.url} is no address of a service: these begin with http:// or https://")
         reason = str(error) or type(error).__name__
         return UnreachableError(f"No answer from {self.url} ({reason}). Is the service running?")
 

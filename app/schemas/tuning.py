@@ -126,7 +126,7 @@ class TuneRequest(TrainingData):
     @model_validator(mode="after")
     def _drawn(self) -> Self:
         if self.draws is None and any(candidate.ranges for candidate in self.space):
-            raise ValueError("values are drawn from ranges only with draws")
+            raise ValueError("ranges have no end of values: say how many settings are drawn, as draws=20")
         return self
 
 

@@ -361,6 +361,22 @@ def test_an_upload_may_name_its_columns(run: Run, canned: Canned, tmp_path: Path
     assert canned.asked[0].query == {"name": "papers", "format": "csv", "label_column": "topic", "weight_column": "w"}
 
 
+def test_what_is_uploaded_is_called_as_its_file_in_letters_that_names_have(
+    run: Run, canned: Canned, tmp_path: Path
+) -> None:
+    for kind, ending in (("datasets", "csv.gz"), ("hierarchies", "json")):
+        file = tmp_path / f" (1) my data, new.{ending}"
+        file.write_text("{}")
+        run(kind, "upload", str(file))
+        assert next(each for each in canned.asked[::-1] if each.method == "POST").query["name"] == "1-my-data-new"
+
+
+def test_an_address_without_its_protocol_is_said_to_be_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYMARGIN_URL", "127.0.0.1:8000")
+    _, _, err = run("models", "list")
+    assert err == "Error: 127.0.0.1:8000 is no address of a service: these begin with http:// or https://\n"
+
+
 def test_an_upload_takes_lists_with_commas_and_names_with_a_comma_in_quotes(
     run: Run, canned: Canned, tmp_path: Path
 ) -> None:

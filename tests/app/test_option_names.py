@@ -19,6 +19,8 @@ SPACE = "/space/0/grid/C/1"
         ),
         ("datasets upload", "kept by missing=keep; decimal=comma", "kept by --missing keep; --decimal comma"),
         ("datasets upload", "no column 'label_column' there", "no column 'label_column' there"),
+        ("hierarchies upload", "id_field says it; csv_x", "--option id_field says it; csv_x"),
+        ("tune", "say how many settings are drawn, as draws=20", "say how many settings are drawn, as --draws 20"),
         ("train", "give max_features or hash_features", "give --text-max-features or --text-hash-features"),
         ("train", "weston_watkins has no max_epochs", "weston_watkins has no max_epochs"),
     ],
@@ -38,6 +40,7 @@ def test_fields_in_messages_become_options(command: str, said: str, shown: str) 
         ("tune texts", SPACE, "--grid C"),
         ("tune texts", "/space/0/params/tol", "--param tol"),
         ("tune texts --space file.json", SPACE, SPACE),
+        ("hierarchies upload f", "/query/parent_field", "--option parent_field"),
         ("datasets append d f.csv", "/query/decimal", "--decimal"),
     ],
 )

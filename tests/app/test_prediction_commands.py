@@ -95,10 +95,11 @@ def test_who_gives_a_text_to_a_model_of_records_is_told_of_files(
 def test_a_blank_text_is_said_to_have_no_features(
     canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = {"label": "a", "score": 1.0, "top": [{"label": "a", "score": 1.0}]}
+    one = {"label": "a", "score": -1e-9, "top": [{"label": "a", "score": -1e-9}]}
     answer = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": None, "predictions": [one, one]}
     canned.answer("POST /models/topics/predict", answer)
     assert command(monkeypatch, "predict", "topics", "--text", "a leek", "--text", " ") == 0
     said = capsys.readouterr().out
     assert "Instance 1 is a blank text: it has no features" in said
     assert "Instance 0" not in said
+    assert "-0.0000" not in said

@@ -107,6 +107,8 @@ def not_readable(store: Files, folder: str, error: FormatError) -> InvalidInput:
         hint = "; columns of texts or categories are declared, or told by infer_columns"
     if "decimal_comma" in causes:
         hint += ", and numbers with commas by decimal=comma"
+    if "unknown_key" in causes:
+        hint += "; keys that are not wanted are left out by ignore_columns, and others are told by infer_columns"
     if "empty" in causes:
         hint += "; numbers that are missing are kept by missing=keep"
     return InvalidInput(f"the file has {counted(error.n_errors, 'error')}{shown}{hint}", items)

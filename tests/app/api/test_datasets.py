@@ -223,3 +223,8 @@ def test_rows_for_validation_are_neither_trained_on_nor_tested_on(client: TestCl
     run(job.json()["id"])
     evaluation = client.get(job.headers["location"]).json()["result"]["evaluation"]
     assert client.get(f"/api/v1/evaluations/{evaluation}").json()["n_rows"] == 2
+
+
+def test_keys_that_nothing_was_said_of_are_refused_with_what_to_say(client: TestClient) -> None:
+    made = upload(client, "papers", b'{"label": "a", "text": "x", "title": "t"}\n', "jsonl")
+    assert "are left out by ignore_columns, and others are told by infer_columns" in made["error"]["detail"]
