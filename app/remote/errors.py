@@ -25,6 +25,8 @@ from pydantic import ValidationError
 
 from app.schemas.problems import ProblemDocument, ProblemItem
 
+_TOLD = 3
+
 
 class ClientError(Exception):
     """Root of the tree; ``code`` is stable and meant for programs, ``detail`` for people."""
@@ -36,6 +38,11 @@ class ClientError(Exception):
         self.detail = detail
         self.errors = errors or []
         self.request_id = request_id
+
+    def __str__(self) -> str:
+        """The detail, and the first faults with their places: of an error that nobody caught nothing else is seen."""
+        told = [*map(_told, self.errors[:_TOLD]), *(["..."] if len(self.errors) > _TOLD else [])]
+        return f"{self.detail} ({'; '.join(told)})" if told else self.detail
 
 
 class UnreachableError(ClientError):
@@ -142,6 +149,12 @@ _STATUSES: dict[int, type[ResponseError]] = {
     507: StorageFullError,
 }
 _CODES = {kind.code: kind for kind in _STATUSES.values()}
+
+
+def _told(fault: ProblemItem) -> str:
+    places = [fault.pointer, None if fault.row is None else f"row {fault.row}", fault.column]
+    where = ", ".join(place for place in places if place)
+    return f"{where}: {fault.detail}" if where else fault.detail
 
 
 def from_answer(status: int, body: bytes) -> ResponseError:

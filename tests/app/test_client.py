@@ -302,3 +302,21 @@ def test_certificates_are_read_for_https_alone(monkeypatch: pytest.MonkeyPatch, 
         assert len(made) == read
         trusted = client._transport._trusted()
     assert trusted is True or trusted.verify_mode == ssl.CERT_REQUIRED
+
+
+def test_an_error_that_nobody_caught_tells_its_first_faults(canned: Canned) -> None:
+    faults = [{"detail": "is bad", "pointer": "/params/C"}, {"detail": "x", "row": 2, "column": "label"}]
+    canned.answer("GET /jobs/j1", problem(422, "invalid_input", "the body is wrong", faults), 422)
+    canned.answer("GET /jobs/j2", problem(422, "invalid_input", "the body is wrong", [{"detail": "y"}] * 4), 422)
+    canned.answer("GET /jobs/j3", problem(404, "not_found", "no such job"), 404)
+    told = []
+    with Polymargin() as client:
+        for job in ("j1", "j2", "j3"):
+            with pytest.raises(errors.ResponseError) as caught:
+                client.jobs.get(job)
+            told.append(str(caught.value))
+    assert told == [
+        "the body is wrong (/params/C: is bad; row 2, label: x)",
+        "the body is wrong (y; y; y; ...)",
+        "no such job",
+    ]
