@@ -179,6 +179,8 @@ def _message(fault: Mapping[str, Any]) -> str:
         return _PATTERNS[fault["ctx"]["pattern"]]
     if fault["type"] == "extra_forbidden":
         return UNKNOWN
+    if fault["type"] == "missing" and isinstance(fault["loc"][-1], int):
+        return f"{fault['loc'][-1] + 1} values or more were expected"
     return str(fault["msg"]).removeprefix("Value error, ")
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from app.schemas.hierarchies import HierarchyOptions
 
-# what stands in quotes is of the user's data; then NAME=value, and names with an underscore
-_NAMED = re.compile(r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b|\b(?P<bare>[a-z]+(?:_[a-z]+)+)\b")
+# what stands in quotes is of the user's data; then NAME=value, and names that are no words
+_NAMED = re.compile(r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b|\b(?P<bare>[a-z]+(?:_[a-z]+)+|[a-z]+[0-9]+)\b")
 # of a tuning's space, which options make where no file has it
 _SPACE = re.compile(r"/space/\d+/(?P<part>grid|ranges|params)/(?P<name>[^/]+)")
 _PARTS = {"grid": "--grid", "ranges": "--range", "params": "--param"}

@@ -1,7 +1,7 @@
 """How texts become features."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
@@ -73,7 +73,8 @@ class TextRecipe(BaseModel):
         "of your own.",
     )
     stem: Stemmer | None = Field(
-        default=None, description="Words become their stems, by Snowball's rules of a language."
+        default=None,
+        description="Words become their stems, by Snowball's rules of a language, which a tag (de-AT) may name, too.",
     )
     lemmas: tuple[Lemmas, ...] = Field(
         default=(),
@@ -117,6 +118,25 @@ class TextRecipe(BaseModel):
                 f"with a comma behind it), or auto, or one of {known}"
             )
         return code
+
+    @field_validator("stem", mode="before")
+    @classmethod
+    def _stem_by_tag(cls, given: Any) -> Any:
+        """The name of a language whose tag was given; what else there is is left to the schema."""
+        names = (STOP_LANGUAGES.get(tag, tag) for tag in shortened(given)) if isinstance(given, str) else ()
+        return next((name for name in names if name in get_args(Stemmer)), given)
+
+    @field_validator("lemmas", mode="before")
+    @classmethod
+    def _lemmas_by_tag(cls, given: Any) -> Any:
+        """Tags of languages as far as there are dictionaries of them: pt for pt-BR."""
+        if not isinstance(given, list | tuple):
+            return given
+        known = get_args(Lemmas)
+        return [
+            next((tag for tag in shortened(each) if tag in known), each) if isinstance(each, str) else each
+            for each in given
+        ]
 
     @field_validator("char_ngrams")
     @classmethod

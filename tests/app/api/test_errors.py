@@ -248,3 +248,10 @@ def test_every_route_of_the_api_refuses_an_unknown_query_and_no_other_route_does
 
 def test_an_unknown_query_is_told_to_nobody_without_a_key(client: TestClient) -> None:
     problem(client.get("/api/v1/jobs?q=x", headers={"Authorization": "Bearer no"}), 401)
+
+
+def test_a_list_that_is_too_short_is_told_what_it_lacks(client: TestClient) -> None:
+    body = {"dataset": "d", "model": "m", "text": {"char_ngrams": [3]}}
+    assert problem(client.post(JOBS, json=body), 422)["errors"] == [
+        {"pointer": "/text/char_ngrams/1", "detail": "2 values or more were expected"}
+    ]

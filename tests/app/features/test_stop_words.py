@@ -124,3 +124,14 @@ def test_no_list_is_loaded_where_none_is_named() -> None:
         "assert not {'stopwordsiso', 'sklearn'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "stem"), [("en", "english"), ("pt-BR", "portuguese"), ("German", "german"), ("porter", "porter")]
+)
+def test_stems_and_lemmas_go_by_tags_of_languages_too(given: str, stem: str) -> None:
+    assert TextRecipe.model_validate({"stem": given}).stem == stem
+    assert TextRecipe.model_validate({"lemmas": ["pt-BR", "DE", "enm"]}).lemmas == ("pt", "de", "enm")
+    for wrong in ({"stem": "zh-Hant"}, {"lemmas": ["zh-Hant"]}, {"stem": 3}, {"lemmas": [3]}, {"lemmas": "de"}):
+        with pytest.raises(ValidationError):
+            TextRecipe.model_validate(wrong)
