@@ -8,7 +8,7 @@ from app.errors import InvalidInput, Item
 from app.schemas.evaluations import EvaluateRequest, Part
 from app.services.common.lookup import by_ref
 from app.services.datasets import dataset_versions
-from app.services.models.models import models, row_kinds
+from app.services.models import models, row_kinds
 from app.store import tables
 
 

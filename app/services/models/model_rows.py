@@ -10,7 +10,7 @@ from app.features.columns import SparseFeatures
 from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
-from app.services.models.models.row_kinds import HELD
+from app.services.models.row_kinds import HELD
 from app.store.corpus import Corpus
 
 

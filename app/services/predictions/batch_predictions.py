@@ -9,7 +9,7 @@ from app.errors import Conflict, InvalidInput, Item, NotFound
 from app.schemas.batch_predictions import MEDIA_TYPES, BatchPredictRequest
 from app.services.common.lookup import by_id, by_ref
 from app.services.datasets import dataset_versions
-from app.services.models.models import models, row_kinds
+from app.services.models import models, row_kinds
 from app.store import tables
 from app.store.db import reading
 from app.store.files import files
