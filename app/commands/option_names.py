@@ -68,7 +68,8 @@ class OptionNames:
         field = None if name is None else self._field(name)
         if field is None:
             return match[0]
-        return _option(field) if match["value"] is None else f"{_option(field)} {match['value']}"
+        # a switch has no value
+        return _option(field) if match["value"] in (None, "true") else f"{_option(field)} {match['value']}"
 
     def _field(self, name: str) -> str | None:
         if name in self._fields:

@@ -20,4 +20,4 @@ def usage(json: Json = False) -> None:
 
 
 def _most(number: float | None) -> str:
-    return "any number" if number is None else f"{number:,.10g}"
+    return "any number" if number is None else f"{number:,.15g}"

@@ -93,7 +93,7 @@ USAGE = {
     "jobs": 2,
     "max_jobs": 1000,
     "stored_bytes": 3,
-    "max_stored_bytes": None,
+    "max_stored_bytes": 1 << 40,
     "requests_per_second": 50.0,
 }
 RETIRED = {"labels": [{"name": "buns", "names": {"en": "Buns"}, "replaced_by": ["baking"]}], "n_labels": 1}
@@ -284,6 +284,7 @@ COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("solvers",), "Weston and Watkins", SOLVERS),
     (("solvers", "weston_watkins"), "Weight of the losses", SOLVERS["items"][0]),
     (("usage",), "1,000", USAGE),
+    (("usage",), "1,099,511,627,776", USAGE),
     (("audit",), "alias production: 1 -> 2", {"items": [ENTRY]}),
     (("audit", "--key", "bob", "--thing", "topics", "--days", "7"), "model topics", {"items": [ENTRY]}),
     (("keys", "list"), "bob", {"items": [KEY]}),
