@@ -127,9 +127,9 @@ def sure_leads(
     return np.asarray(leads > 2.0 * (n_terms + ROUNDINGS) * one)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@njit(cache=True, nogil=True)
 def square_norm(W: Array, n_classes: int) -> float:
-    """Sum of squares of W in float64, in an order that suits the processor: a fifth of the time of one by one."""
+    """Sum of squares of W in float64, one by one: zeros in between change no bit."""
     total = 0.0
     for j in range(W.shape[0]):
         part = 0.0
