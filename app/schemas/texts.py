@@ -133,10 +133,10 @@ class TextRecipe(BaseModel):
         if not isinstance(given, list | tuple):
             return given
         known = get_args(Lemmas)
-        return [
+        return tuple(
             next((tag for tag in shortened(each) if tag in known), each) if isinstance(each, str) else each
             for each in given
-        ]
+        )
 
     @field_validator("char_ngrams")
     @classmethod

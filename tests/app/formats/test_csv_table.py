@@ -121,8 +121,8 @@ def test_labels_are_taken_as_they_are_written(path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "error"),
     [
-        ("a,1,x", RowError(4, "y", "'x' is not a number")),
-        ("a,,1", RowError(4, "x", "the cell is empty, expected a number")),
+        ("a,1,x", RowError(4, "y", "'x' is not a number", "text")),
+        ("a,,1", RowError(4, "x", "the cell is empty, expected a number", "empty")),
         ("a,1,nan", RowError(4, "y", "'nan' is not a finite number")),
         ("a,1,-Infinity", RowError(4, "y", "'-Infinity' is not a finite number")),
         ("a,1,1e999", RowError(4, "y", "'1e999' is too large for a 64-bit number")),
@@ -133,8 +133,8 @@ def test_labels_are_taken_as_they_are_written(path: Path) -> None:
         ("a,1,2,", RowError(4, None, "4 cells, expected 3 as in the header")),
         ('a,"1"2,3', RowError(4, None, "text after a closing quote (a quote inside a quoted cell is written twice)")),
         ('a,"1,3', RowError(4, None, "a quote is opened and never closed")),
-        ("a,1," + "z" * 99, RowError(4, "y", f"'{'z' * 37}...' is not a number")),
-        ("a,1_0,2", RowError(4, "x", "'1_0' is not a number")),
+        ("a,1," + "z" * 99, RowError(4, "y", f"'{'z' * 37}...' is not a number", "text")),
+        ("a,1_0,2", RowError(4, "x", "'1_0' is not a number", "text")),
     ],
 )
 def test_an_error_names_its_line_and_column(path: Path, row: str, error: RowError) -> None:

@@ -79,7 +79,7 @@ def test_ranges_without_a_number_and_parameters_given_twice_are_refused(candidat
 
 
 def test_ranges_need_draws() -> None:
-    with pytest.raises(ValidationError, match="only with draws"):
+    with pytest.raises(ValidationError, match="as draws=20"):
         _request(space=[{"solver": "a", "ranges": RANGES}])
 
 
