@@ -93,6 +93,7 @@ def test_every_method_and_parameter_is_in_the_reference() -> None:
             assert f"\n| `{name}` |" in section
 
 
+@pytest.mark.slow
 def test_the_index_of_equations_knows_the_papers() -> None:
     index = equations.equations()
     papers = "Alber et al. 2017", "Crammer and Singer 2002", "Zhou et al. 2011", "Rousu et al. 2005", "Lin et al. 2012"

@@ -92,6 +92,7 @@ def test_a_function_that_compiled_code_calls_has_no_machine_code():
         assert "wrapper" not in " ".join(function.name for function in called.get_defined_functions())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own")
 def test_it_is_compiled_anew_when_python_calls_it():
     inner, outer = made()
@@ -105,6 +106,7 @@ def test_it_is_compiled_anew_when_python_calls_it():
     assert outer(2) == 21.0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own")
 def test_one_that_python_has_called_before_is_linked_as_it_is():
     inner, outer = made()
@@ -114,6 +116,7 @@ def test_one_that_python_has_called_before_is_linked_as_it_is():
     assert library(inner) is before
 
 
+@pytest.mark.slow
 def test_functions_of_others_are_compiled_as_ever():
     inner, outer = made()
     assert outer(1.0) == 15.0

@@ -244,7 +244,8 @@ def interrupt_behind(monkeypatch: pytest.MonkeyPatch, database: Database, job: s
     monkeypatch.setattr(draining, "requested", reached)
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3])
 def test_a_job_goes_on_from_the_last_checkpoint_of_all_shards_in_as_many_pools_as_there_are(
     database: Database, submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch, configure: Any, size: int
 ) -> None:

@@ -21,6 +21,7 @@ CASES = [
     if issubclass(kind.Params, SingleLabelParams) and kind.has_path and kind.handles.flat
 ] + [(name, {"algorithm": "ascent"}) for name, kind in SOLVERS.items() if issubclass(kind.Params, SummedParams)]
 CASES += [("one_vs_rest", {"loss": "squared_hinge"}), ("spoc", {"kernel": "rbf"}), ("weston_watkins", {"bias": 1.0})]
+SLOW = [("lee_lin_wahba", {}), ("spoc", {"kernel": "rbf"})]
 everywhere = pytest.mark.parametrize(("name", "params"), CASES)
 
 
@@ -49,8 +50,8 @@ def walked(made: Machine, problem: Problem, Cs):
 
 @pytest.mark.parametrize(
     ("name", "params"),
-    # solved by interior points it takes as long as all others together
-    [pytest.param(*case, marks=pytest.mark.slow) if case == ("lee_lin_wahba", {}) else case for case in CASES],
+    # solved by interior points it takes as long as all others together, and kernels are compiled for it alone
+    [pytest.param(*case, marks=pytest.mark.slow) if case in SLOW else case for case in CASES],
 )
 def test_every_point_reaches_its_gap_in_fewer_epochs_than_alone(name, params, monkeypatch):
     # proximal steps end a run in whatever epoch they begin
