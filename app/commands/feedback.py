@@ -6,6 +6,7 @@ import orjson
 import typer
 
 from app.client import Polymargin
+from app.commands.instances import Instance, one_instance
 from app.commands.output import Json, console, option, print_json, table
 from app.commands.watching import watch as watch_job
 from app.schemas.feedback import Feedback, FeedbackRequest, FeedbackRowsRequest
@@ -22,19 +23,16 @@ def report(
     model: Model,
     labels: Annotated[list[str], option(FeedbackRequest, "labels", argument=True)],
     text: Annotated[str | None, typer.Option(help="The text that was classified.")] = None,
-    instance: Annotated[
-        str | None, typer.Option(metavar="JSON", help="In place of a text: an instance as the API takes it.")
-    ] = None,
+    instance: Instance = None,
     version: Annotated[int | None, option(FeedbackRequest, "version")] = None,
     answer: Annotated[str | None, option(FeedbackRequest, "answer")] = None,
     note: Annotated[str | None, option(FeedbackRequest, "note")] = None,
     json: Json = False,
 ) -> None:
     """Tell the right labels of one instance."""
-    if (text is None) == (instance is None):
-        raise typer.BadParameter("give either --text or --instance", param_hint="--text / --instance")
+    told = one_instance(text, instance)
     with Polymargin() as client:
-        reported = client.feedback.report(model, given_instance(text, instance), labels, version, answer, note)
+        reported = client.feedback.report(model, told, labels, version, answer, note)
     _show(reported, json)
 
 
@@ -90,16 +88,6 @@ def append_rows(
         print_json(job)
         return
     console(json).print(table(["job", job.id], [("kind", job.kind), ("state", job.state)]))
-
-
-def given_instance(text: str | None, instance: str | None) -> Any:
-    """The instance that ``--text`` or ``--instance`` gives."""
-    if text is not None:
-        return text
-    try:
-        return orjson.loads(instance or "")
-    except orjson.JSONDecodeError as error:
-        raise typer.BadParameter(f"this is not JSON: {error.msg}", param_hint="--instance") from None
 
 
 def _shown(reported: Feedback) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from app.client import Polymargin
-from app.commands.feedback import given_instance
+from app.commands.instances import Instance, Text, one_instance
 from app.commands.models import models
 from app.commands.output import Json, console, number, option, print_json, table
 from app.schemas.nearest import NearestRequest
@@ -16,27 +16,24 @@ _SHOWN = 80
 @models.command()
 def nearest(
     model: Annotated[str, typer.Argument(help="Name or id.")],
-    text: Annotated[str | None, typer.Option(help="A text.")] = None,
-    instance: Annotated[
-        str | None, typer.Option(metavar="JSON", help="In place of a text: an instance as the API takes it.")
-    ] = None,
+    text: Text = None,
+    instance: Instance = None,
     label: Annotated[str | None, option(NearestRequest, "label")] = None,
     limit: Annotated[int, option(NearestRequest, "limit")] = 5,
     version: Annotated[int | None, option(NearestRequest, "version")] = None,
     json: Json = False,
 ) -> None:
     """The training rows of the predicted label, or of another, that are the most like an instance."""
-    if (text is None) == (instance is None):
-        raise typer.BadParameter("give either --text or --instance", param_hint="--text / --instance")
+    asked = one_instance(text, instance)
     with Polymargin() as client:
-        found = client.models.nearest(model, given_instance(text, instance), label, limit, version)
+        found = client.models.nearest(model, asked, label, limit, version)
     if json:
         print_json(found)
         return
     out = console(json)
     out.print(f"{found.label}: {found.n_compared} of {found.n_rows} rows of {found.dataset} compared", markup=False)
     rows = [
-        (at.row, number(at.similarity), ", ".join(at.labels), (at.text or str(at.features))[:_SHOWN])
+        (at.row, number(at.similarity), ", ".join(at.labels), (at.text or str(at.record or at.features))[:_SHOWN])
         for at in found.rows
     ]
     out.print(table(["row", "similarity", "labels", "beginning"], rows))

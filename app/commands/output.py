@@ -76,6 +76,8 @@ def _kind(info: FieldInfo) -> Any:
     # the service is the one judge of values, so a choice is a string here
     if info.annotation is bool:
         return bool | None
+    if info.annotation == float | None:
+        return info.annotation
     return list[str] | None if isinstance(info.default, tuple) else str | None
 
 

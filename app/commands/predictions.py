@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from app.client import Polymargin
+from app.commands.instances import parsed
 from app.commands.output import Json, console, options_of, print_json, table
 from app.remote.errors import ClientError
 from app.schemas.predictions import (
@@ -28,10 +29,18 @@ _NOTHING = SubtreeNode(label="(no label)", parent=None, margin=0.0)
 _NO_TEXTS = ("this model reads records", "this model reads numbers")
 
 
-@options_of(PredictRequest, without=set(PredictRequest.model_fields) - {"language"})
+@options_of(PredictRequest, without=set(PredictRequest.model_fields) - {"threshold", "min_precision", "language"})
 def predict(
     model: Annotated[str, typer.Argument(help="Name or id.")],
     text: Annotated[list[str] | None, typer.Option(help="A text to classify; may be given several times.")] = None,
+    instance: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JSON",
+            help="In place of a text: an instance as the API takes it, such as "
+            '\'{"record": {"price": 3.5, "colour": "red"}}\'; may be given several times.',
+        ),
+    ] = None,
     file: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="JSON lines: a text, or an instance as the API takes it."),
@@ -39,28 +48,26 @@ def predict(
     top_k: Annotated[int, typer.Option(help="Labels for each instance.")] = 1,
     version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
     alias: Annotated[str | None, typer.Option(help="In place of a version.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Show what is at least so probable.")] = None,
-    min_precision: Annotated[
-        float | None, typer.Option(help="Show what is surer than answers that were right so often on held-out rows.")
-    ] = None,
     include: Annotated[list[str] | None, typer.Option(help="Answer with this label alone, or another given.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Never answer with this label.")] = None,
     explain: Annotated[int, typer.Option(help="Features to show for each label and against it.")] = 0,
     json: Json = False,
-    **language: str | None,
+    **more: Any,
 ) -> None:
     """Classify instances with a model."""
-    if (text is None) == (file is None):
-        raise typer.BadParameter("give either --text or --file", param_hint="--text / --file")
+    if sum(given is not None for given in (text, instance, file)) != 1:
+        hint = "--text / --instance / --file"
+        raise typer.BadParameter("give one of --text, --instance and --file", param_hint=hint)
+    given: Iterator[Any] = iter(text) if text else map(parsed, instance) if instance else _lines(file)
     answers: list[PredictResponse] = []
     with Polymargin() as client:
-        for batch in _batches(iter(text) if text else _lines(file)):
-            options: dict[str, Any] = {"include": include, "exclude": exclude, "explain": explain, **language}
+        for batch in _batches(given):
+            options: dict[str, Any] = {"include": include, "exclude": exclude, "explain": explain, **more}
             try:
-                answered = client.predict(model, batch, top_k, version, alias, threshold, min_precision, **options)
+                answered = client.predict(model, batch, top_k, version, alias, **options)
             except ClientError as error:
                 if text and any(fault.detail.startswith(_NO_TEXTS) for fault in error.errors):
-                    error.detail += " --text is for models of texts: give this one instances by --file"
+                    error.detail += " --text is for models of texts: give this one instances by --instance or --file"
                 raise
             answers.append(answered)
             version, alias = answers[0].version, None  # a version published meanwhile must not answer the rest

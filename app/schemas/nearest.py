@@ -24,6 +24,7 @@ class NearRow(BaseModel):
     labels: list[str]
     text: str | None = Field(default=None, description="First 500 characters.")
     features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs.")
+    record: dict[str, float | str | None] | None = Field(default=None, description="First 50 columns of a table.")
 
 
 class NearestRows(BaseModel):

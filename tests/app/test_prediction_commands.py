@@ -80,7 +80,7 @@ def test_the_client_saves_what_the_job_has_made(job: Canned, tmp_path: Path) -> 
     assert (tmp_path / "answers.csv").read_bytes() == FILE
 
 
-def test_who_gives_a_text_to_a_model_of_records_is_told_of_files(
+def test_who_gives_a_text_to_a_model_of_records_is_told_of_instances(
     canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fault = {
@@ -89,7 +89,26 @@ def test_who_gives_a_text_to_a_model_of_records_is_told_of_files(
     }
     canned.answer("POST /models/topics/predict", problem(422, "invalid_input", errors=[fault]), 422)
     assert command(monkeypatch, "predict", "topics", "--text", "a green leek") != 0
-    assert "give this one instances by --file" in capsys.readouterr().err
+    assert "give this one instances by --instance or --file" in capsys.readouterr().err
+
+
+def test_instances_are_given_as_json(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prediction = {"label": "a", "score": 1.5, "top": [{"label": "a", "score": 1.5}]}
+    answer = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": 0.05}
+    canned.answer("POST /models/topics/predict", answer | {"predictions": [prediction, prediction]})
+    records = [{"record": {"price": 3.5, "colour": "red"}}, {"record": {}}]
+    options = [word for record in records for word in ("--instance", json.dumps(record))]
+    assert command(monkeypatch, "predict", "topics", *options) == 0
+    assert json.loads(canned.asked[-1].body)["instances"] == records
+    for wrong, words in (
+        (["--instance", "{price: 3}"], "this is not JSON"),
+        (["--instance", "{}", "--text", "red"], "--text / --instance / --file"),
+        ([], "--text / --instance / --file"),
+    ):
+        assert command(monkeypatch, "predict", "topics", *wrong) != 0
+        assert words in capsys.readouterr().err
 
 
 def test_a_blank_text_is_said_to_have_no_features(

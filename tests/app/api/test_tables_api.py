@@ -63,6 +63,14 @@ def test_a_record_is_asked_by_the_names_of_its_columns(shop: TestClient) -> None
     assert reported["errors"][0]["detail"] == "1 unknown column: 'x'; the model reads 'title', 'price', 'colour'"
 
 
+def test_the_nearest_rows_are_told_by_their_columns(shop: TestClient) -> None:
+    asked = {"instance": {"record": {"title": f"{TITLES[1]} 4", "colour": "green"}}, "limit": 1}
+    found = shop.post("/api/v1/models/shop/nearest", json=asked).json()
+    row = found["rows"][0]
+    assert found["label"] == "leaf"
+    assert row["record"] == {"title": row["text"], "price": row["record"]["price"], "colour": "green"}
+
+
 def test_answers_to_a_dataset_have_the_ids_of_its_rows(shop: TestClient) -> None:
     job = shop.post("/api/v1/jobs", json={"kind": "predict", "model": "shop", "dataset": "shop", "format": "csv"})
     run(job.json()["id"])
