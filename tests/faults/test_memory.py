@@ -15,7 +15,7 @@ Until = Callable[[str, Callable[[Job], bool]], Job]
 # Python by which the training of one model takes far more than was estimated
 GREEDY = """
 import numpy
-from workers import training
+from workers.job_kinds import training
 right = training.prepare
 def prepare(context, *rest):
     if context.lease.request["model"] == "greedy":
