@@ -14,7 +14,11 @@ from running import Running, alive, clean_environment, running, until
 
 README = Path(__file__).parents[2] / "README.md"
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes through /proc")
+# a service beside both processes of the quick tests would be a third of all the memory that they take
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes through /proc"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +46,6 @@ def _noise(file: Path) -> Path:
     return file
 
 
-@pytest.mark.slow
 def test_the_sessions_of_the_readme_work_as_they_are_pasted(service: Running, tmp_path: Path) -> None:
     (tmp_path / ".venv").symlink_to(sys.prefix)
     curl = subprocess.run(
@@ -81,7 +84,6 @@ def test_the_command_line_uploads_trains_and_predicts(service: Running, tmp_path
     assert "tol" in refused.stderr
 
 
-@pytest.mark.slow
 def test_a_tree_is_uploaded_trained_along_measured_by_level_and_predicted_with_a_path(
     service: Running, tmp_path: Path
 ) -> None:
@@ -112,7 +114,6 @@ def test_a_faulty_file_is_told_by_its_rows(service: Running, tmp_path: Path) -> 
     assert "row 61" in done.stderr
 
 
-@pytest.mark.slow
 def test_a_worker_that_was_killed_is_started_again_and_works(service: Running, tmp_path: Path) -> None:
     before = service.members("workers.main")
     os.kill(min(before), signal.SIGKILL)
@@ -139,7 +140,6 @@ def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path) -> None:
     assert not (tmp_path / "home" / "logs").exists()
 
 
-@pytest.mark.slow
 def test_neither_a_killed_nor_a_stopped_service_leaves_a_process_or_loses_a_job(tmp_path: Path) -> None:
     # A folder whose socket's path would be too long for the operating system.
     home = tmp_path / ("long" * 30)
