@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.commands.option_names import OptionNames
-from app.remote.errors import ClientError
+from app.remote.errors import ClientError, told
 
 C = TypeVar("C", bound=Callable[..., None])
 
@@ -133,14 +133,8 @@ def fail(message: str, json: bool, error: ClientError | None = None, names: Opti
     out.print(f"Error: {names.said(message)}")
     faults = error.errors if error else []
     for fault in faults:
-        places = [
-            fault.pointer and names.place(fault.pointer),
-            f"row {fault.row}" if fault.row is not None else None,
-            fault.column,
-        ]
-        where = ", ".join(place for place in places if place)
-        detail = names.said(fault.detail)
-        out.print(f"  {where}: {detail}" if where else f"  {detail}")
+        pointer, detail = fault.pointer and names.place(fault.pointer), names.said(fault.detail)
+        out.print(f"  {told(fault.model_copy(update={'pointer': pointer, 'detail': detail}))}")
     if json:
         code = error.code if error else "error"
         request_id = error.request_id if error else None

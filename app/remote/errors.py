@@ -41,8 +41,8 @@ class ClientError(Exception):
 
     def __str__(self) -> str:
         """The detail, and the first faults with their places: of an error that nobody caught nothing else is seen."""
-        told = [*map(_told, self.errors[:_TOLD]), *(["..."] if len(self.errors) > _TOLD else [])]
-        return f"{self.detail} ({'; '.join(told)})" if told else self.detail
+        faults = [*map(told, self.errors[:_TOLD]), *(["..."] if len(self.errors) > _TOLD else [])]
+        return f"{self.detail} ({'; '.join(faults)})" if faults else self.detail
 
 
 class UnreachableError(ClientError):
@@ -151,7 +151,8 @@ _STATUSES: dict[int, type[ResponseError]] = {
 _CODES = {kind.code: kind for kind in _STATUSES.values()}
 
 
-def _told(fault: ProblemItem) -> str:
+def told(fault: ProblemItem) -> str:
+    """A fault in one line: its place, as far as it has one, and what is wrong there."""
     places = [fault.pointer, None if fault.row is None else f"row {fault.row}", fault.column]
     where = ", ".join(place for place in places if place)
     return f"{where}: {fault.detail}" if where else fault.detail
