@@ -57,7 +57,8 @@ def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth, right: Bools
     if tree is None:
         return found | _listed(model, X, truth, right)
     nodes, scored = truth.astype(np.int64), _scored(len(truth), right)
-    predicted = model.predict(X[scored], CHUNK_BYTES)
+    # a choice of rows is a copy of them
+    predicted = model.predict(X if right is None else X[scored], CHUNK_BYTES)
     nodes[scored] = predicted if model.classes == tree.names else tree.find(model.classes)[predicted]
     return found | hierarchical(tree, truth, nodes)
 
