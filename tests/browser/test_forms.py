@@ -1,8 +1,11 @@
 """What forms tell before something is sent, and what they ask for."""
 
+import gzip
+import lzma
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from browsing import Service
 
@@ -85,3 +88,32 @@ def test_the_form_asks_each_option_that_a_format_has_and_no_other(page: Any, ser
     ):
         page.get_by_label("Format").select_option(format)
         assert shown() == options, format
+
+
+def test_the_form_tells_a_corpus_of_annifs_from_a_table_where_it_can_unpack_it(
+    page: Any, client: Polymargin, service: Service, tmp_path: Path
+) -> None:
+    corpus, table = b"a red apple\t<http://example.org/fruit>\n" * 3000, b"text\tlabel\na red apple\tfruit\n"
+    zstd = pa.compress(corpus, "zstd", asbytes=True)
+    page.goto(f"{service.url}/datasets")
+    for name, content, format in (
+        ("corpus.tsv", corpus, "annif"),
+        ("table.tsv", table, "csv"),
+        ("packed-table.tsv.gz", gzip.compress(table), "csv"),
+        ("cut.tsv.gz", gzip.compress(corpus)[:-20], "annif"),
+        ("broken.tsv.gz", b"no such thing", "csv"),
+        ("packed.tsv.xz", lzma.compress(corpus), ""),
+        ("packed.tsv.gz", gzip.compress(corpus), "annif"),
+        ("packed.tsv.zst", zstd, ""),
+        ("columns.feather", b"ARROW1", "arrow"),
+        ("packed-again.tsv.zst", zstd, ""),
+    ):
+        (tmp_path / name).write_bytes(content)
+        page.get_by_label("Name", exact=True).fill("")
+        page.evaluate("() => { document.querySelector('[data-said]').textContent = ''; }")
+        page.get_by_label("Drop a file here").set_input_files(tmp_path / name)
+        page.locator("[data-said]:not(:empty)").wait_for()
+        assert page.get_by_label("Format").input_value() == format, name
+    page.get_by_role("button", name="Upload").click()
+    page.locator("#histogram[data-points]").wait_for()
+    assert client.datasets.get("packed-again").format == "annif"

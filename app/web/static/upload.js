@@ -9,7 +9,7 @@ const drop = form.querySelector("[data-drop]");
 const file = form.elements.file;
 const said = form.querySelector("[data-said]");
 const bar = form.querySelector("progress");
-const FORMATS = { csv: "csv", tsv: "csv", jsonl: "jsonl", ndjson: "jsonl", json: "json", svm: "svmlight", svmlight: "svmlight", libsvm: "svmlight", parquet: "parquet", arrow: "arrow", npz: "npz", txt: null };
+const FORMATS = { csv: "csv", tsv: "csv", jsonl: "jsonl", ndjson: "jsonl", json: "json", svm: "svmlight", svmlight: "svmlight", libsvm: "svmlight", parquet: "parquet", arrow: "arrow", feather: "arrow", npz: "npz", txt: null };
 const PACKED = /\.(gz|xz|zst)$/i;
 const LOOK_MILLISECONDS = 500;
 const infer = form.elements.infer_columns;
@@ -28,10 +28,31 @@ function offer() {
 }
 form.elements.format.addEventListener("change", offer);
 
+// The beginning of a file's text; null where it is packed in a way that a browser cannot unpack.
+async function beginning(one) {
+  const head = one.slice(0, 1 << 20);
+  if (!PACKED.test(one.name)) return head.text();
+  if (!/\.gz$/i.test(one.name)) return null;
+  const reader = head.stream().pipeThrough(new DecompressionStream("gzip")).pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  try {
+    while (!text.includes("\n") && text.length < 1 << 20) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += value;
+    }
+  } catch {
+    // a damaged file, which the service tells; or where the slice ends
+  }
+  reader.cancel().catch(() => {});
+  return text;
+}
+
 // corpora of Annif's end in .tsv, too, and have no header: their first line has subjects
-async function isAnnif(one) {
-  const [line] = (await one.slice(0, 1 << 20).text()).split("\n", 1);
-  return line.includes("\t<");
+async function formatOfTsv(one) {
+  const text = await beginning(one);
+  if (text === null) return ""; // its content tells the service
+  return text.split("\n", 1)[0].includes("\t<") ? "annif" : FORMATS.tsv;
 }
 
 async function chosen() {
@@ -40,8 +61,8 @@ async function chosen() {
   const name = one.name.replace(PACKED, "");
   const [stem, ending] = [name.replace(/\.[^.]*$/, ""), name.split(".").pop().toLowerCase()];
   if (!form.elements.name.value) form.elements.name.value = stem.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 128);
-  const format = ending === "tsv" && await isAnnif(one) ? "annif" : FORMATS[ending];
-  if (format && [...form.elements.format.options].some((option) => option.value === format)) form.elements.format.value = format;
+  const format = ending === "tsv" && infer ? await formatOfTsv(one) : FORMATS[ending];
+  if (format !== undefined && [...form.elements.format.options].some((option) => option.value === format)) form.elements.format.value = format;
   offer();
   said.textContent = size(one.size);
 }
