@@ -48,6 +48,38 @@ def test_labels_are_called_as_their_vocabulary_names_them(page: Any, service: Se
     assert answer.get_by_text("Lead of Fruits over").count() == 1
 
 
+def test_labels_are_called_in_the_first_language_of_the_browser_that_their_vocabulary_has(
+    page: Any, service: Service
+) -> None:
+    names = {"de": "Obst", "en-gb": "Fruit", "en-us": "Fruits", "pt-br": "Frutas", "zh-hant": "水果"}
+    cases = [
+        (["de-AT", "en"], "Obst"),  # a tag is shortened from its end,
+        (["zh-Hant-TW"], "水果"),
+        (["pt"], "Frutas"),  # and a variety of the language will do,
+        (["en-AU"], "Obst"),  # but none for another variety: the first that there is
+        (["fr", "pt-BR", "de"], "Frutas"),
+        ([], "Obst"),
+        (["en-US", "en-GB"], "Fruits"),
+        (["d", "e"], "Obst"),  # no language, though tags begin so
+    ]
+
+    def named(route: Any) -> None:
+        found = route.fetch().json()
+        for each in found["predictions"][0]["top"]:
+            each["names"] = names if each["label"] == "fruit" else None
+        route.fulfill(json=found)
+
+    page.route("**/predict*", named)
+    page.goto(f"{service.url}/playground?model=foods")
+    page.get_by_label("What it shall label").fill("round apple")
+    for languages, name in cases:
+        define = "languages => Object.defineProperty(navigator, 'languages', { value: languages, configurable: true })"
+        page.evaluate(define, languages)
+        with page.expect_response("**/predict*"):
+            page.get_by_role("button", name="Predict").click()
+        page.locator("#answer").get_by_role("heading", name=name, exact=True).wait_for()
+
+
 def test_a_text_of_which_nothing_counts_is_said_to_be_so(page: Any, service: Service) -> None:
     page.goto(f"{service.url}/playground?model=foods")
     told = page.locator("#answer").get_by_text("Nothing in it counts for the answer")
