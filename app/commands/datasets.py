@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
-import orjson
 import typer
+from pydantic import ValidationError
 
 from app.client import Polymargin
 from app.commands.option_names import OptionNames
@@ -12,7 +12,7 @@ from app.commands.output import Json, console, fail, option, options_of, print_j
 from app.commands.output import number as rounded
 from app.remote.datasets import name_of
 from app.remote.errors import ClientError
-from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, ImportOptions, NewRows
+from app.schemas.datasets import Dataset, DatasetFormat, DatasetRow, ImportOptions, LabelCorrection, NewRows
 from app.schemas.tables import ColumnSummary
 from app.schemas.uploads import FromUpload
 
@@ -84,8 +84,12 @@ def correct(
     if (row is None) == (file is None):
         raise typer.BadParameter("give either a row with its labels or --file", param_hint="--file")
     with Polymargin() as client, console(json).status("Correcting"):
-        reported = _reported(file) if file is not None else {cast(int, row): labels or []}
-        job = client.datasets.correct(dataset, reported)
+        if file is None:
+            job = client.datasets.correct(dataset, {cast(int, row): labels or []})
+        else:
+            given = _corrections(file)
+            before = {each.row: each.before for each in given if each.before is not None}
+            job = client.datasets.correct(dataset, {each.row: each.labels for each in given}, before)
         if wait:
             job.wait()
         body = client.datasets.get(dataset)
@@ -225,15 +229,23 @@ def _show(dataset: Dataset, json: bool) -> None:
         fail(f"the import has failed: {dataset.error.detail}", json, error, OptionNames(ImportOptions.model_fields))
 
 
-def _reported(file: Path) -> dict[int, list[str]]:
-    """The labels by row that a file of JSON lines has."""
-    reported = {}
+def _corrections(file: Path) -> list[LabelCorrection]:
+    """What the JSON lines of a file say, each row once."""
+    corrections: list[LabelCorrection] = []
+    lines: dict[int, int] = {}
     for number, line in enumerate(file.read_bytes().splitlines(), 1):
         try:
-            each = orjson.loads(line)
-            reported[int(each["row"])] = list(each["labels"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise typer.BadParameter(
-                f'line {number} of the file is not as {{"row": 7, "labels": ["a"]}}', param_hint="--file"
-            ) from error
-    return reported
+            each = LabelCorrection.model_validate_json(line, strict=True)
+        except ValidationError as error:
+            wrong = f'line {number} of the file is not as {{"row": 7, "labels": ["a"]}}: {_first_fault(error)}'
+            raise typer.BadParameter(wrong, param_hint="--file") from None
+        if lines.setdefault(each.row, number) != number:
+            twice = f"lines {lines[each.row]} and {number} of the file are both of row {each.row}"
+            raise typer.BadParameter(twice, param_hint="--file")
+        corrections.append(each)
+    return corrections
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    return ": ".join([*map(str, fault["loc"]), fault["msg"]])

@@ -10,6 +10,8 @@ from app.schemas.hierarchies import HierarchyOptions
 _NAMED = re.compile(r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b|\b(?P<bare>[a-z]+(?:_[a-z]+)+|[a-z]+[0-9]+)\b")
 # of a tuning's space, which options make where no file has it
 _SPACE = re.compile(r"/space/\d+/(?P<part>grid|ranges|params)/(?P<name>[^/]+)")
+# of corrections, which are the lines of a file, or one row with its labels
+_CORRECTION = re.compile(r"/corrections(?:/(?P<at>\d+)/(?P<name>row|labels))?")
 _PARTS = {"grid": "--grid", "ranges": "--range", "params": "--param"}
 
 
@@ -26,6 +28,8 @@ class OptionNames:
         Those that ``--option NAME=VALUE`` sets.
     spaces : bool
         Options make the space of a tuning.
+    lines : bool
+        Lines of ``--file`` are what is corrected.
     """
 
     def __init__(
@@ -35,8 +39,10 @@ class OptionNames:
         others: Collection[str] = (),
         *,
         spaces: bool = False,
+        lines: bool = False,
     ) -> None:
         self._fields, self._arguments, self._spaces = frozenset(fields), frozenset(arguments), spaces
+        self._lines = lines
         self._others = frozenset(others) - self._fields
 
     def said(self, text: str) -> str:
@@ -48,6 +54,8 @@ class OptionNames:
         if pointer.startswith("/space/"):
             varied = _SPACE.match(pointer) if self._spaces else None
             return pointer if varied is None else f"{_PARTS[varied['part']]} {varied['name']}"
+        if (correction := _CORRECTION.match(pointer)) is not None:
+            return self._correction(correction)
         parts = pointer.removeprefix("/query").strip("/").split("/")
         if parts[0] == "params" and len(parts) > 1 and "param" in self._fields:
             return f"--param {parts[1]}"
@@ -60,6 +68,12 @@ class OptionNames:
             if field in self._others:
                 return f"--option {field}"
         return pointer
+
+    def _correction(self, match: re.Match[str]) -> str:
+        name = match["name"]
+        if name is None:
+            return "--file"
+        return f"--file, line {int(match['at']) + 1}: {name}" if self._lines else name.upper()
 
     def _replaced(self, match: re.Match[str]) -> str:
         name = match["set"] or match["bare"]
@@ -93,10 +107,14 @@ def names_of(command: Any, arguments: Sequence[str]) -> OptionNames:
     kinds = {each.name: each.param_type_name for each in command.params}
     options = [name for name, kind in kinds.items() if kind == "option"]
     # candidates of a file are pointed at by their numbers there
-    spaces = "grid" in options and "--space" not in arguments
+    spaces = "grid" in options and not _has("--space", arguments)
     sets = any("--option" in each.opts for each in command.params)
     others = HierarchyOptions.model_fields if sets else ()
-    return OptionNames(options, kinds.keys() - set(options), others, spaces=spaces)
+    return OptionNames(options, kinds.keys() - set(options), others, spaces=spaces, lines=_has("--file", arguments))
+
+
+def _has(option: str, arguments: Sequence[str]) -> bool:
+    return any(word == option or word.startswith(f"{option}=") for word in arguments)
 
 
 def _option(field: str) -> str:

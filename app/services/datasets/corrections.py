@@ -57,10 +57,10 @@ def _check(corpus: Corpus, corrections: list[LabelCorrection]) -> None:
     for at, each in enumerate(corrections):
         pointer = f"/corrections/{at}"
         if each.row >= corpus.n_rows:
-            faults.append(Item(f"the dataset has the rows 0 to {corpus.n_rows - 1}", f"{pointer}/row"))
+            faults.append(Item(f"row {each.row}: the dataset has the rows 0 to {corpus.n_rows - 1}", f"{pointer}/row"))
             continue
         if each.row in seen:
-            faults.append(Item("the row is there already", f"{pointer}/row"))
+            faults.append(Item(f"row {each.row} is there already", f"{pointer}/row"))
         seen.add(each.row)
         if corpus.label_indptr is None and len(each.labels) != 1:
             faults.append(Item(f"{len(each.labels)} labels; rows of this dataset have one", f"{pointer}/labels"))
