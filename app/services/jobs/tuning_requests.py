@@ -127,6 +127,6 @@ def _moved(request: TuneRequest, settings: Settings, item: Item) -> Item:
         pointer = f"{place}/{part}/{name}{at}{pointer.removeprefix(f'/params/{name}')}"
     elif pointer == "/solver":
         pointer = f"{place}/solver"
-    elif pointer.startswith("/text"):
-        pointer = "/texts"
+    elif pointer.startswith("/text") and request.texts is not None and settings.text is not None:
+        pointer = f"/texts/{request.texts.index(settings.text)}{pointer.removeprefix('/text')}"
     return Item(item.detail, pointer)

@@ -65,6 +65,8 @@ def test_faults_of_a_space_are_told_at_their_places(client: TestClient) -> None:
             "/space/1/grid/C/1",
         ),
         ({"space": [{"solver": "softmax", "grid": {"C": [1.0 + i for i in range(999)], "bias": [0, 1]}}]}, "/space"),
+        ({"space": SPACE, "texts": [*RECIPES, {"stop_words": "auto"}]}, "/texts/1/stop_words"),
+        ({"space": SPACE, "texts": [{"stop_words": "auto"}, *RECIPES]}, "/texts/0/stop_words"),
     ):
         found = problem(client.post("/api/v1/jobs", json={**body, **more}), 422, "invalid_input")
         assert pointer is None or pointer in [item["pointer"] for item in found["errors"]], found
