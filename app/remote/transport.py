@@ -1,5 +1,6 @@
 """HTTP to the service: address, key, retries, and answers turned into values or errors."""
 
+import math
 import os
 import random
 import ssl
@@ -14,7 +15,8 @@ import httpx
 import orjson
 from pydantic import BaseModel
 
-from app.remote.errors import ResponseError, UnauthenticatedError, UnreachableError, from_answer
+from app.remote.errors import ClientError, ResponseError, UnauthenticatedError, UnreachableError, from_answer
+from app.schemas.problems import ProblemItem
 
 B = TypeVar("B", bound=BaseModel)
 Content = bytes | Callable[[], Iterator[bytes]]
@@ -67,7 +69,7 @@ class Transport:
         if isinstance(body, BaseModel):
             body = body.model_dump(mode="json", exclude_unset=True)
         # The service is the one judge of what is valid: its message names the place, whichever client was used.
-        content = b"" if body is None else orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+        content = b"" if body is None else _json(body)
         headers = {"Content-Type": "application/json"} if body is not None else {}
         response = self.send("POST", path, params=params, content=content, headers=headers)
         return answer.model_validate_json(response.content)
@@ -163,6 +165,32 @@ class Transport:
             return UnreachableError(f"{self.url} is no address of a service: these begin with http:// or https://")
         reason = str(error) or type(error).__name__
         return UnreachableError(f"No answer from {self.url} ({reason}). Is the service running?")
+
+
+def _json(body: Any) -> bytes:
+    """A request's JSON; raises ClientError where it has a number that JSON cannot write."""
+    content = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+    # NaN and infinities become null, which the service could only take for what was left out
+    fault = next(_not_finite(body), None) if b"null" in content else None
+    if fault is not None:
+        raise ClientError("The request has a number that is not finite", [fault])
+    return content
+
+
+def _not_finite(value: Any, pointer: str = "") -> Iterator[ProblemItem]:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            yield ProblemItem(pointer=pointer, detail=f"{value} is not a finite number")
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            # NaN is how data frames say that a value is missing, and null is how records do
+            if name != "record":
+                yield from _not_finite(inner, f"{pointer}/{name}")
+    elif isinstance(value, list | tuple):
+        for at, inner in enumerate(value):
+            yield from _not_finite(inner, f"{pointer}/{at}")
+    elif hasattr(value, "tolist"):
+        yield from _not_finite(value.tolist(), pointer)
 
 
 def _key_file() -> Path:

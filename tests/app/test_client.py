@@ -320,3 +320,35 @@ def test_an_error_that_nobody_caught_tells_its_first_faults(canned: Canned) -> N
         "the body is wrong (y; y; y; ...)",
         "no such job",
     ]
+
+
+@pytest.mark.parametrize(
+    ("params", "pointer", "said"),
+    [
+        ({"C": float("nan")}, "/params/C", "nan"),
+        ({"C": None, "weights": [1.0, float("-inf")]}, "/params/weights/1", "-inf"),
+        ({"weights": np.array([1.0, np.nan], dtype=np.float32)}, "/params/weights/1", "nan"),
+    ],
+)
+def test_a_number_that_is_not_finite_is_refused_before_anything_is_sent(
+    canned: Canned, params: dict[str, Any], pointer: str, said: str
+) -> None:
+    with Polymargin() as client, pytest.raises(errors.ClientError) as caught:
+        client.train("papers", "topics", params=params)
+    assert (
+        str(caught.value) == f"The request has a number that is not finite ({pointer}: {said} is not a finite number)"
+    )
+    assert not canned.asked
+
+
+def test_a_threshold_that_is_no_number_is_refused_and_a_missing_value_of_a_record_is_sent(canned: Canned) -> None:
+    answer = {"model": "m", "version": 1, "version_sha256": "0" * 64, "gap": None, "predictions": []}
+    canned.answer("POST /models/m/predict", answer)
+    with Polymargin() as client:
+        with pytest.raises(errors.ClientError, match="/threshold: nan"):
+            client.predict("m", ["a"], threshold=float("nan"))
+        with pytest.raises(errors.ClientError, match="/instances/1/0: nan"):
+            client.predict("m", [np.ones(1), np.array([np.nan])])
+        client.predict("m", [{"record": {"price": float("nan")}}])
+    (asked,) = canned.asked
+    assert b'"record":{"price":null}' in asked.body
