@@ -21,7 +21,9 @@ TRIALS = "POLYMARGIN_BENCH_RESULTS"
 INDEX = (
     "# Results\n\nA page for each question, with the newest run of every benchmark that answers it; earlier runs are "
     "in the [history](history/index.md). Figures of different runs do not compare: machines and load differ. All pages "
-    "and pictures are made by `python -m benchmarks.results` of the tables in `benchmarks/results/data/`.\n\n"
+    "and pictures are made by `python -m benchmarks.results` of the tables in `benchmarks/results/data/`. A table "
+    "names the commit that it was measured at. Where changes were rebased since, the history has that under another "
+    "name: `git log --reverse -S'commit: NAME' -- benchmarks` finds the change that brought the table in.\n\n"
 )
 
 
