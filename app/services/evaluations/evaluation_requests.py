@@ -48,7 +48,7 @@ def resolve_evaluation(session: Session, request: EvaluateRequest) -> ResolvedEv
     version = models.version_row(session, request.model, request.version, request.alias, lock=True)
     dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
     rows = dataset_versions.meant(session, dataset, request.dataset_version)
-    row_kinds.require_same(session, version, dataset)
+    row_kinds.require_same(session, version, dataset, rows)
     if rows.statistics["n_classes"] == 0:
         raise InvalidInput("the dataset cannot be measured on", [Item("no row has a label", "/dataset")])
     hierarchy_id = version.hierarchy_id

@@ -1,21 +1,61 @@
 """Whether the rows of a dataset are of the kind that a version was trained on, told before anything is read."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from sqlalchemy.orm import Session
 
-from app.errors import InvalidInput, Item
+from app.errors import MAX_ITEMS, InvalidInput, Item
+from app.services.datasets import dataset_versions
 from app.store import tables
 
 HELD = {"text": "texts", "sparse": "numbers", "table": "a table of several kinds of columns"}
+_ROLES = {"text": "texts", "number": "numbers", "category": "categories"}
+_OPTIONS = {"text": "text_columns", "number": "number_columns", "category": "category_columns"}
 
 
-def require_same(session: Session, version: tables.ModelVersion, dataset: tables.Dataset) -> None:
+def require_same(
+    session: Session, version: tables.ModelVersion, dataset: tables.Dataset, rows: tables.DatasetVersion
+) -> None:
     """Raise InvalidInput where no row of a dataset can be read as those that a version was trained on.
 
     Of versions whose dataset is no more, and of tables of numbers, workers find out.
     """
     trained = None if version.dataset_id is None else session.get(tables.Dataset, version.dataset_id)
-    kinds = (None if trained is None else trained.kind, dataset.kind)
-    if None in kinds or kinds[0] == kinds[1] or kinds == ("table", "sparse"):
+    if trained is None or None in (trained.kind, dataset.kind):
         return
-    detail = f"the model reads {HELD[str(kinds[0])]}, and the dataset holds {HELD[str(kinds[1])]}"
-    raise InvalidInput("the dataset does not fit the model", [Item(detail, "/dataset")])
+    kinds = (str(trained.kind), str(dataset.kind))
+    if kinds == ("table", "table"):
+        of_model = dataset_versions.find(session, trained.id, version.request.get("dataset_version") or 1)
+        faults = [] if of_model is None else list(_other_columns(of_model.statistics, rows.statistics))
+    elif kinds[0] == kinds[1] or kinds == ("table", "sparse"):
+        faults = []
+    else:
+        faults = [f"the model reads {HELD[kinds[0]]}, and the dataset holds {HELD[kinds[1]]}"]
+    if faults:
+        items = [Item(detail, "/dataset") for detail in faults[:MAX_ITEMS]]
+        raise InvalidInput("the dataset does not fit the model", items)
+
+
+def _other_columns(of_model: dict[str, Any], of_rows: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with the columns of a table, for those of another."""
+    if of_model.get("columns") is None or of_rows.get("columns") is None:
+        return
+    read = {each["name"]: each["role"] for each in of_model["columns"] if each["role"] != "left out"}
+    there = {each["name"]: each for each in of_rows["columns"]}
+    for name, role in read.items():
+        found = there.get(name)
+        if found is None:
+            yield f"the model reads {_ROLES[role]} in column '{name}', which the dataset does not have"
+        elif found["role"] != role:
+            held = f"left out ({found['why']})" if found["role"] == "left out" else f"read as {_ROLES[found['role']]}"
+            yield (
+                f"the model reads {_ROLES[role]} in column '{name}', which was {held} when the file was uploaded: "
+                f"upload it with that column in {_OPTIONS[role]}"
+            )
+    for name, found in there.items():
+        if found["role"] == "text" and name not in read:
+            yield (
+                f"the dataset has texts in column '{name}', which the model does not read: upload the file with that "
+                "column in ignore_columns"
+            )

@@ -41,7 +41,7 @@ def resolve_batch(session: Session, request: BatchPredictRequest) -> tuple[table
     version = models.version_row(session, request.model, request.version, request.alias, lock=True)
     dataset = by_ref(session, tables.Dataset, request.dataset, lock=True)
     rows = dataset_versions.meant(session, dataset, request.dataset_version)
-    row_kinds.require_same(session, version, dataset)
+    row_kinds.require_same(session, version, dataset, rows)
     if request.part in ("test", "validation") and rows.n_train == rows.n_rows:
         detail = f"all rows of the dataset are for training; part {request.part} needs a split of its own"
         raise InvalidInput("the dataset has no such part", [Item(detail, "/part")])

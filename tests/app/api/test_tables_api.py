@@ -145,3 +145,36 @@ def test_a_recipe_for_columns_that_are_not_there_is_refused(
         assert response.status_code == 202
     else:
         assert problem(response, 422)["errors"][0]["pointer"] == pointer
+
+
+@pytest.mark.parametrize("kind", ["predict", "evaluate"])
+def test_a_table_whose_columns_were_read_otherwise_is_refused_by_their_names(shop: TestClient, kind: str) -> None:
+    few = b"label,title,price,colour,note\nleaf,a thing that grows here,1,red,x\nsea,wide and wet it is,b2,blue,\n"
+    lacking = b"label,title,price\nleaf,grows,\nsea,wide,1\n"
+    declared = {"text_columns": ["title", "note"], "number_columns": "price", "category_columns": "colour"}
+    uploads: dict[str, tuple[bytes, dict[str, Any]]] = {
+        "few": (few, {"infer_columns": "true"}),
+        "lacking": (lacking, {"text_columns": "title", "number_columns": "price"}),
+        "more": (few.replace(b"b2", b"2"), declared),
+    }
+    for name, (content, options) in uploads.items():
+        made = upload(shop, name, content, "csv", missing="keep", **options)
+        assert made["state"] == "ready", made["error"]
+    body = {"kind": kind, "model": "shop", "part": "all"}
+    for dataset, faults in (
+        (
+            "few",
+            [
+                ("price", "numbers in column 'price', which was left out (a value of its own in each row) when"),
+                ("colour", "upload it with that column in category_columns"),
+            ],
+        ),
+        ("lacking", [("colour", "categories in column 'colour', which the dataset does not have")]),
+        ("more", [("note", "with that column in ignore_columns")]),
+    ):
+        refused = problem(shop.post("/api/v1/jobs", json={**body, "dataset": dataset}), 422, "invalid_input")
+        assert [each["pointer"] for each in refused["errors"]] == ["/dataset"] * len(faults), refused
+        for each, (column, said) in zip(refused["errors"], faults, strict=True):
+            assert f"column '{column}'" in each["detail"]
+            assert said in each["detail"]
+    assert shop.post("/api/v1/jobs", json={**body, "dataset": "shop"}).status_code == 202
