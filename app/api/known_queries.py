@@ -12,23 +12,31 @@ from pydantic import BaseModel
 from app.api.paths import V1
 
 
-def require_known(route: APIRoute) -> None:
-    """Let a route of the API refuse what its parameters do not name.
+class _OnlyKnown:
+    """A dependency that refuses parameters in the query beyond the known ones."""
 
-    Pages, and what other services' clients and monitors ask for, take what they do not know.
-    """
-    if not route.path.startswith(f"{V1}/"):
-        return
-    known = frozenset(query_names(route.dependant))
+    def __init__(self, known: frozenset[str]) -> None:
+        self._known = known
 
-    async def check(request: Request) -> None:
-        unknown = [name for name in request.query_params if name not in known]
+    async def __call__(self, request: Request) -> None:
+        unknown = [name for name in request.query_params if name not in self._known]
         if unknown:
             raise RequestValidationError([{"type": "extra_forbidden", "loc": ("query", name)} for name in unknown])
 
+
+def require_known(route: APIRoute) -> None:
+    """Let a route of the API refuse what its parameters do not name.
+
+    Pages, and what other services' clients and monitors ask for, take what they do not know. Applications of one
+    process share their routes: the second application finds them with the check.
+    """
+    dependencies = route.dependant.dependencies
+    if not route.path.startswith(f"{V1}/") or any(isinstance(each.call, _OnlyKnown) for each in dependencies):
+        return
+    check = _OnlyKnown(frozenset(query_names(route.dependant)))
     # behind those that check the key, and before the body is looked at
     checked = get_parameterless_sub_dependant(depends=Depends(check), path=route.path_format)
-    route.dependant.dependencies.insert(len(route.dependencies), checked)
+    dependencies.insert(len(route.dependencies), checked)
 
 
 def query_names(dependant: Dependant) -> Iterator[str]:

@@ -4,9 +4,12 @@ import logging
 import pytest
 from asking import JSON, MARKER, TestClient, bearer, problem
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from app.api.bodies import JsonBody
+from app.config import Settings
 from app.errors import InvalidInput
+from app.main import create_app
 from app.schemas.jobs import TrainRequest
 
 JOBS = "/api/v1/jobs"
@@ -244,6 +247,15 @@ def test_every_route_of_the_api_refuses_an_unknown_query_and_no_other_route_does
             assert not refused or "422" in said["responses"], (method, path)
     for path in ("/docs?x=1", "/healthz?x=1", "/metrics?x=1", "/v1/projects?x=1", "/v2?x=1"):
         assert client.get(path).status_code < 400, path
+
+
+def test_applications_of_one_process_check_a_query_once(app: FastAPI, config: Settings) -> None:
+    def checks(app: FastAPI) -> list[int]:
+        return [len(route.dependant.dependencies) for route in app.routes if isinstance(route, APIRoute)]
+
+    first = checks(app)
+    assert sum(first) > 100
+    assert checks(create_app(config)) == first
 
 
 def test_an_unknown_query_is_told_to_nobody_without_a_key(client: TestClient) -> None:
