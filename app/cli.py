@@ -8,32 +8,32 @@ from pydantic import BaseModel
 from typer.main import get_command
 
 from app.client import Polymargin
-from app.commands import codes as codes  # its command is one of models
-from app.commands import compression as compression  # its command is one of models
-from app.commands import drift as drift  # as that of codes is
-from app.commands import nearest as nearest  # as that of codes is
 from app.commands import operation, service
-from app.commands import previews as previews  # its command is one of datasets
-from app.commands import terms as terms
-from app.commands import thresholds as thresholds  # as that of codes is
-from app.commands.archives import reproduce
+from app.commands.archives import export, import_, reproduce
 from app.commands.audit import audit
 from app.commands.batch_predictions import predict_dataset
+from app.commands.codes import code
+from app.commands.compression import compress
 from app.commands.datasets import datasets
-from app.commands.deletions import storage
+from app.commands.deletions import delete, restore, retention, storage, tag
+from app.commands.drift import drift
 from app.commands.evaluations import compare, evaluate, evaluations
 from app.commands.feedback import feedback
 from app.commands.hierarchies import hierarchies
 from app.commands.jobs import jobs, train
 from app.commands.keys import keys
 from app.commands.models import models
+from app.commands.nearest import nearest
 from app.commands.option_names import names_of
 from app.commands.output import Json, console, fail, print_json, table
 from app.commands.pictures import picture
 from app.commands.predictions import predict
+from app.commands.previews import preview
 from app.commands.rules import rules
 from app.commands.status import status
-from app.commands.tuning import tune
+from app.commands.terms import terms
+from app.commands.thresholds import thresholds
+from app.commands.tuning import trials, tune
 from app.commands.uploads import uploads
 from app.commands.usage import usage
 from app.remote.errors import ClientError
@@ -54,12 +54,26 @@ cli = typer.Typer(
 )
 cli.command()(service.up)
 cli.command()(service.demo)
+datasets.command()(preview)
 cli.add_typer(datasets, name="datasets")
 cli.add_typer(hierarchies, name="hierarchies")
 cli.command()(train)
 cli.command()(tune)
+jobs.command()(trials)
 cli.add_typer(jobs, name="jobs")
 cli.add_typer(rules, name="rules")
+models.command()(code)
+models.command()(compress)
+models.command()(drift)
+models.command()(nearest)
+models.command()(terms)
+models.command()(thresholds)
+models.command()(export)
+models.command("import")(import_)
+models.command()(delete)
+models.command()(restore)
+models.command()(tag)
+models.command()(retention)
 cli.add_typer(models, name="models")
 cli.command()(predict)
 cli.command()(predict_dataset)

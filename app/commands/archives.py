@@ -6,13 +6,11 @@ from typing import Annotated, cast
 import typer
 
 from app.client import Polymargin
-from app.commands.models import models
 from app.commands.output import Json, console, print_json, table
 from app.remote.errors import ClientError
 from app.schemas.archives import ExportFormat
 
 
-@models.command()
 def export(
     model: Annotated[str, typer.Argument(help="Name or id.")],
     version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
@@ -60,7 +58,6 @@ def reproduce(
         raise typer.Exit(1)
 
 
-@models.command("import")
 def import_(
     path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="An archive.")],
     name: Annotated[str | None, typer.Option(help="Of the model; default: the one that the archive names.")] = None,

@@ -6,11 +6,9 @@ from typing import Annotated
 import typer
 
 from app.client import Polymargin
-from app.commands.models import models
 from app.commands.output import Json, console, print_json, table
 
 
-@models.command()
 def code(
     model: Annotated[str, typer.Argument(help="Name or id.")],
     version: Annotated[int, typer.Argument(help="Number.")],

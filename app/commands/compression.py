@@ -6,7 +6,6 @@ import typer
 
 from app.client import Polymargin
 from app.commands.copies import copy_facts
-from app.commands.models import models
 from app.commands.output import Json, console, print_json, table
 from app.commands.request_fields import fields_of, request_of
 from app.commands.watching import watch as watch_job
@@ -14,7 +13,6 @@ from app.schemas.compression import CompressRequest
 from app.schemas.models import ModelVersion
 
 
-@models.command()
 @fields_of(CompressRequest, arguments=["model"], leave=["kind"])
 def compress(
     watch: Annotated[bool, typer.Option("--watch", help="Wait for the job, and show what the copy loses.")] = False,

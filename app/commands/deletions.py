@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from app.client import Polymargin
-from app.commands.models import models
 from app.commands.output import Json, console, option, print_json, table
 from app.schemas.deletions import Deletion, HeldVersion, Retention, RetentionRule, Storage, VersionPatch
 
@@ -15,7 +14,6 @@ Model = Annotated[str, typer.Argument(help="Name or id.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what it would do, and change nothing.")]
 
 
-@models.command()
 def delete(
     model: Model,
     version: Annotated[int | None, typer.Option(help="Default: all versions.")] = None,
@@ -31,7 +29,6 @@ def delete(
     _show_deletion(found)
 
 
-@models.command()
 def restore(
     model: Model,
     version: Annotated[int | None, typer.Option(help="Default: those that were deleted last.")] = None,
@@ -46,7 +43,6 @@ def restore(
         console(json).print(f"Restored {found.model} version {', '.join(map(str, found.versions))}", markup=False)
 
 
-@models.command()
 def tag(
     model: Model,
     version: Annotated[int, typer.Argument(help="Number.")],
@@ -72,7 +68,6 @@ def tag(
     console(json).print(table([f"{found.model} {found.version}", ""], rows))
 
 
-@models.command()
 def retention(
     model: Model,
     keep_last: Annotated[int | None, option(RetentionRule, "keep_last", min=1)] = None,

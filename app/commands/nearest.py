@@ -6,14 +6,12 @@ import typer
 
 from app.client import Polymargin
 from app.commands.instances import Instance, Text, one_instance
-from app.commands.models import models
 from app.commands.output import Json, console, number, option, print_json, table
 from app.schemas.nearest import NearestRequest
 
 _SHOWN = 80
 
 
-@models.command()
 def nearest(
     model: Annotated[str, typer.Argument(help="Name or id.")],
     text: Text = None,

@@ -5,13 +5,11 @@ from typing import Annotated, Any
 import typer
 
 from app.client import Polymargin
-from app.commands.datasets import datasets
 from app.commands.output import Json, console, number, print_json, table
 from app.commands.request_fields import fields_of, request_of
 from app.schemas.previews import PreviewRequest
 
 
-@datasets.command()
 @fields_of(PreviewRequest, leave=["row"])
 def preview(
     dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Name or id.")],

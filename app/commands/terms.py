@@ -6,12 +6,10 @@ from typing import Annotated
 import typer
 
 from app.client import Polymargin
-from app.commands.models import models
 from app.commands.output import Json, console, number, print_json, table
 from app.schemas.terms import WeightedTerm
 
 
-@models.command()
 def terms(
     model: Annotated[str, typer.Argument(help="Name or id.")],
     version: Annotated[int, typer.Argument(help="Number.")],

@@ -5,13 +5,11 @@ from typing import Annotated
 import typer
 
 from app.client import Polymargin
-from app.commands.models import models
 from app.commands.output import Json, console, number, print_json, table
 
 _SHOWN = 20
 
 
-@models.command()
 def thresholds(
     model: Annotated[str, typer.Argument(help="Name or id.")],
     version: Annotated[int, typer.Argument(help="Number.")],

@@ -7,7 +7,7 @@ import orjson
 import typer
 
 from app.client import Polymargin
-from app.commands.jobs import Id, jobs, show_job
+from app.commands.jobs import Id, show_job
 from app.commands.output import Json, console, number, print_json, table
 from app.commands.request_fields import fields_of, request_of
 from app.commands.watching import watch as watch_job
@@ -71,7 +71,6 @@ def tune(
     show_job(job, json)
 
 
-@jobs.command()
 def trials(
     job: Id,
     page_size: Annotated[int, typer.Option(help="How many to show.")] = _SHOWN,
