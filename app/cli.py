@@ -8,34 +8,34 @@ from pydantic import BaseModel
 from typer.main import get_command
 
 from app.client import Polymargin
-from app.commands import operation, service
-from app.commands.archives import export, import_, reproduce
-from app.commands.audit import audit
-from app.commands.batch_predictions import predict_dataset
-from app.commands.codes import code
-from app.commands.compression import compress
-from app.commands.datasets import datasets
-from app.commands.deletions import delete, restore, retention, storage, tag
-from app.commands.drift import drift
+from app.commands.access.audit import audit
+from app.commands.access.keys import keys
+from app.commands.access.usage import usage
+from app.commands.common.option_names import names_of
+from app.commands.common.output import Json, console, fail, print_json, table
+from app.commands.datasets.datasets import datasets
+from app.commands.datasets.uploads import uploads
 from app.commands.evaluations import compare, evaluate, evaluations
-from app.commands.feedback import feedback
+from app.commands.exports import export, import_, reproduce
 from app.commands.hierarchies import hierarchies
-from app.commands.jobs import jobs, train
-from app.commands.keys import keys
-from app.commands.models import models
-from app.commands.nearest import nearest
-from app.commands.option_names import names_of
-from app.commands.output import Json, console, fail, print_json, table
+from app.commands.jobs.compression import compress
+from app.commands.jobs.jobs import jobs, train
+from app.commands.jobs.previews import preview
+from app.commands.jobs.tuning import trials, tune
+from app.commands.models.deletions import delete, restore, retention, storage, tag
+from app.commands.models.models import models
+from app.commands.operation import operation, service
+from app.commands.operation.status import status
 from app.commands.pictures import picture
-from app.commands.predictions import predict
-from app.commands.previews import preview
-from app.commands.rules import rules
-from app.commands.status import status
-from app.commands.terms import terms
-from app.commands.thresholds import thresholds
-from app.commands.tuning import trials, tune
-from app.commands.uploads import uploads
-from app.commands.usage import usage
+from app.commands.predictions.batch_predictions import predict_dataset
+from app.commands.predictions.codes import code
+from app.commands.predictions.drift import drift
+from app.commands.predictions.nearest import nearest
+from app.commands.predictions.predictions import predict
+from app.commands.predictions.terms import terms
+from app.commands.predictions.thresholds import thresholds
+from app.commands.rules.feedback import feedback
+from app.commands.rules.rules import rules
 from app.remote.errors import ClientError
 from app.version import VERSION
 

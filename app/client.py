@@ -19,13 +19,13 @@ from app.remote.rules import Rules
 from app.remote.storage import Storage
 from app.remote.transport import Transport
 from app.remote.uploads import Uploads
+from app.schemas.access.usage import Usage
 from app.schemas.evaluations import Comparison, Part
-from app.schemas.health import Health, Readiness
-from app.schemas.predictions import PredictResponse
-from app.schemas.reproduction import Reproduction
-from app.schemas.solvers import SolverInfo, SolverList
-from app.schemas.status import Status
-from app.schemas.usage import Usage
+from app.schemas.jobs.reproduction import Reproduction
+from app.schemas.jobs.solvers import SolverInfo, SolverList
+from app.schemas.operation.health import Health, Readiness
+from app.schemas.operation.status import Status
+from app.schemas.predictions.predictions import PredictResponse
 
 
 class Polymargin:
@@ -87,8 +87,8 @@ class Polymargin:
         params : mapping or None
             The solver's parameters, as its JSON schema describes them.
         **options
-            The other fields of app.schemas.jobs.TrainRequest: hierarchy, path, shards, seed, threads, test_fraction,
-            unseen_labels, missing_parents, exchange, text.
+            The other fields of app.schemas.jobs.jobs.TrainRequest: hierarchy, path, shards, seed, threads,
+            test_fraction, unseen_labels, missing_parents, exchange, text.
 
         Raises
         ------
@@ -108,9 +108,9 @@ class Polymargin:
             The model gets a new version under this name.
         space : sequence of mapping
             What is tried: each has a ``solver``, and may have ``params``, a ``grid`` of values and ``ranges`` to draw
-            from, as app.schemas.tuning.Candidate describes them.
+            from, as app.schemas.jobs.tuning.Candidate describes them.
         **options
-            The other fields of app.schemas.tuning.TuneRequest: texts, draws, measure, folds, validation_fraction,
+            The other fields of app.schemas.jobs.tuning.TuneRequest: texts, draws, measure, folds, validation_fraction,
             halving, first_epochs, trial_tol, budget_seconds, hierarchy, seed, threads, test_fraction.
 
         Raises
@@ -158,8 +158,8 @@ class Polymargin:
         model, dataset : str
             Ids or names.
         **options
-            The other fields of app.schemas.batch_predictions.BatchPredictRequest: version or alias, part, format
-            (``parquet``, ``csv`` or ``jsonl``), top_k.
+            The other fields of app.schemas.predictions.batch_predictions.BatchPredictRequest: version or alias, part,
+            format (``parquet``, ``csv`` or ``jsonl``), top_k.
         """
         return self.jobs.submit({"kind": "predict", "model": model, "dataset": dataset, **options})
 
@@ -189,8 +189,8 @@ class Polymargin:
         model : str
             Id or name.
         **options
-            The other fields of app.schemas.compression.CompressRequest: float16, prune_share or prune_below, version or
-            alias, and the dataset and part to measure the loss on.
+            The other fields of app.schemas.jobs.compression.CompressRequest: float16, prune_share or prune_below,
+            version or alias, and the dataset and part to measure the loss on.
 
         Raises
         ------

@@ -18,8 +18,8 @@ from app.client import Polymargin
 from app.config import settings
 from app.corpus import write_docstrings
 from app.embedded import serving
-from app.schemas.models import ModelVersion
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
+from app.schemas.models.models import ModelVersion
 
 MODEL = "docstrings"
 PARAMS = {"tol": 1e-3}

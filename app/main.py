@@ -13,43 +13,23 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 
 from app import logs, tracing
-from app.api import (
-    archives,
-    audit,
-    batch_predictions,
-    codes,
-    datasets,
-    deletions,
-    drift,
-    evaluations,
-    feedback,
-    figures,
-    health,
-    hierarchies,
-    jobs,
-    keys,
-    models,
-    nearest,
-    openapi,
-    partial_uploads,
-    predictions,
-    problems,
-    rules,
-    solvers,
-    status,
-    storage,
-    terms,
-    thresholds,
-    usage,
-)
-from app.api.auth import KeyRing
-from app.api.browsers import HostCheck, Hosts
-from app.api.known_queries import require_known
-from app.api.limits import BodyLimits
-from app.api.metrics import Metrics
-from app.api.paths import ARCHIVES, DATASETS, HIERARCHIES
-from app.api.quick_predictions import QuickPredictions
-from app.api.request_middleware import RequestMiddleware
+from app.api import evaluations, exports, hierarchies, pictures
+from app.api.access import audit, keys, usage
+from app.api.access.auth import KeyRing
+from app.api.common import openapi, problems
+from app.api.common.known_queries import require_known
+from app.api.common.paths import ARCHIVES, DATASETS, HIERARCHIES
+from app.api.datasets import datasets, partial_uploads
+from app.api.jobs import jobs, solvers
+from app.api.middleware.browsers import HostCheck, Hosts
+from app.api.middleware.limits import BodyLimits
+from app.api.middleware.request_middleware import RequestMiddleware
+from app.api.models import deletions, models
+from app.api.operation import health, status, storage
+from app.api.operation.metrics import Metrics
+from app.api.predictions import batch_predictions, codes, drift, nearest, predictions, terms, thresholds
+from app.api.predictions.quick_predictions import QuickPredictions
+from app.api.rules import feedback, rules
 from app.config import Settings, settings
 from app.protocols.spoken import routers
 from app.services.common.remembered import Refreshing
@@ -105,7 +85,7 @@ PARTS = (
     jobs,
     rules,
     models,
-    archives,
+    exports,
     deletions,
     evaluations,
     feedback,
@@ -114,7 +94,7 @@ PARTS = (
     thresholds,
     drift,
     nearest,
-    figures,
+    pictures,
     keys,
     audit,
     usage,

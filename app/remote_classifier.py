@@ -29,11 +29,11 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     params : mapping, optional
         The solver's parameters.
     options : mapping, optional
-        Other fields of app.schemas.jobs.TrainRequest: hierarchy, seed, threads, text, ...; with a space those of
-        app.schemas.tuning.TuneRequest: measure, folds, draws, texts, budget_seconds, ...
+        Other fields of app.schemas.jobs.jobs.TrainRequest: hierarchy, seed, threads, text, ...; with a space those of
+        app.schemas.jobs.tuning.TuneRequest: measure, folds, draws, texts, budget_seconds, ...
     space : sequence of mapping, optional
         Settings to try, of which the best are taken, in place of ``solver`` and ``params``; see
-        app.schemas.tuning.Candidate.
+        app.schemas.jobs.tuning.Candidate.
     test_fraction : float
         Rows that the service holds out for its own measures. By default 0: scikit-learn's tools hold out their own.
     keep_dataset : bool
@@ -47,7 +47,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     classes_ : array, shape (n_classes,)
-    version_ : app.schemas.models.ModelVersion
+    version_ : app.schemas.models.models.ModelVersion
         What training has made; predictions are this version's.
     job_ : app.remote.jobs.Job
         What has made it; of a tuning ``job_.result`` tells the trial and its measures.

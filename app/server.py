@@ -17,7 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from app import logs, stop_signals
-from app.api.connections import Guard, GuardedProtocol
+from app.api.middleware.connections import Guard, GuardedProtocol
 from app.config import Settings, settings
 from app.main import create_app
 from app.services.predictions.first_answers import load_loops

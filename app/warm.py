@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.formats.registry import parse
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 from app.services.predictions.first_answers import load_loops, load_loops_of
 from solvers.core.model import Model
 from solvers.core.problem import Problem

@@ -124,7 +124,7 @@ def weigh(rounds: int) -> list[object] | None:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     from app.features.text import TextFeatures
-    from app.schemas.texts import TextRecipe
+    from app.schemas.datasets.texts import TextRecipe
 
     path = Path(os.environ.get("POLYMARGIN_BENCH_DATA", "")) / "debian.jsonl.xz"
     if not path.exists():

@@ -33,8 +33,8 @@ def main() -> None:
 
 def _measure(n_classes: int, n_rows: int) -> list[tuple[str, float]]:
     from app.config import settings
-    from app.schemas.batch_predictions import BatchPredictRequest
-    from app.schemas.datasets import NewDataset
+    from app.schemas.datasets.datasets import NewDataset
+    from app.schemas.predictions.batch_predictions import BatchPredictRequest
     from app.services.datasets import datasets
     from app.services.jobs import jobs
     from app.store.db import sessions

@@ -73,8 +73,8 @@ def main() -> None:
 def _train(path: str) -> str:
     """Train the service's model in this process; returns a viewer's secret."""
     from app.config import settings
-    from app.schemas.datasets import NewDataset
-    from app.schemas.jobs import TrainRequest
+    from app.schemas.datasets.datasets import NewDataset
+    from app.schemas.jobs.jobs import TrainRequest
     from app.services.access import keys
     from app.services.datasets import datasets
     from app.services.jobs import jobs

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from app.features.text import TextFeatures
-from app.schemas.texts import default_recipe
+from app.schemas.datasets.texts import default_recipe
 from benchmarks.sets import Rows
 from solvers.estimator import PolymarginClassifier
 

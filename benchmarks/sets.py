@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from app.corpus import docstrings, write_docstrings
 from app.features.text import TextFeatures
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
 from solvers.core.problem import Problem
 from solvers.labels.label_sets import of_names, of_nodes
 from solvers.labels.taxonomy import Taxonomy

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from app.api.solvers import list_solvers
-from app.schemas.solvers import SolverInfo
+from app.api.jobs.solvers import list_solvers
+from app.schemas.jobs.solvers import SolverInfo
 from docs_site.markdown import table
 
 

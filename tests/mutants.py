@@ -38,9 +38,9 @@ def mutant(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
     return Mutant(name, file, old, new, tuple(f"tests/{test}" for test in tests))
 
 
-LEASES, JOBS = "app/services/test_leases.py", "app/services/test_jobs_service.py"
+LEASES, JOBS = "app/services/engine/test_leases.py", "app/services/jobs/test_jobs_service.py"
 CONTRACT, ORACLES = "solvers/test_contract.py", "solvers/test_oracles.py"
-SWEEPING, KEYS = "app/services/test_sweeping.py", "app/services/test_keys_service.py"
+SWEEPING, KEYS = "app/services/test_sweeping.py", "app/services/access/test_keys_service.py"
 
 MUTANTS = (
     # who holds a job
@@ -133,22 +133,22 @@ MUTANTS = (
         "app/services/engine/slots.py",
         "if len(chosen) < size:",
         "if len(chosen) < 1:",
-        "app/services/test_slots.py::test_a_job_takes_one_slot_in_each_pool_or_none",
+        "app/services/engine/test_slots.py::test_a_job_takes_one_slot_in_each_pool_or_none",
     ),
     # who may do what
     mutant(
         "every key has every role",
-        "app/api/auth.py",
+        "app/api/access/auth.py",
         "if _RANKS[principal.role] < _RANKS[role]:",
         "if False:",
-        "app/api/test_auth.py::test_a_role_reaches_its_routes_and_those_of_lesser_roles_only",
+        "app/api/access/test_auth.py::test_a_role_reaches_its_routes_and_those_of_lesser_roles_only",
     ),
     mutant(
         "a role does not reach its own routes",
-        "app/api/auth.py",
+        "app/api/access/auth.py",
         "if _RANKS[principal.role] < _RANKS[role]:",
         "if _RANKS[principal.role] <= _RANKS[role]:",
-        "app/api/test_auth.py::test_a_viewer_reads_and_predicts",
+        "app/api/access/test_auth.py::test_a_viewer_reads_and_predicts",
     ),
     mutant(
         "a revoked key opens",
@@ -173,24 +173,24 @@ MUTANTS = (
     ),
     mutant(
         "any host is served",
-        "app/api/browsers.py",
+        "app/api/middleware/browsers.py",
         "if host is not None and not self._hosts.serves(host):",
         "if False:",
-        "app/api/test_browsers.py::test_only_names_of_the_service_are_served",
+        "app/api/middleware/test_browsers.py::test_only_names_of_the_service_are_served",
     ),
     mutant(
         "pages of any origin change things",
-        "app/api/browsers.py",
+        "app/api/middleware/browsers.py",
         'if origin is not None and scope["method"] not in _SAFE and not self._may_change(origin, host):',
         "if False:",
-        "app/api/test_browsers.py::test_only_pages_of_known_origins_change_anything",
+        "app/api/middleware/test_browsers.py::test_only_pages_of_known_origins_change_anything",
     ),
     mutant(
         "the connections of an address are not counted",
-        "app/api/connections.py",
+        "app/api/middleware/connections.py",
         "self.numbers[address] += 1",
         "self.numbers[address] += 0",
-        "app/api/test_connections.py::test_an_address_has_so_many_connections_and_gets_them_back",
+        "app/api/middleware/test_connections.py::test_an_address_has_so_many_connections_and_gets_them_back",
     ),
     mutant(
         "a line of the log that finds no room ends the work",
@@ -212,21 +212,21 @@ MUTANTS = (
         "app/services/models/aliases.py",
         "if if_match is not None and if_match != (current or 0):",
         "if False:",
-        "app/services/test_models_service.py::test_an_alias_moves_and_its_revision_grows",
+        "app/services/models/test_models_service.py::test_an_alias_moves_and_its_revision_grows",
     ),
     mutant(
         "an alias of another model is found",
         "app/services/models/aliases.py",
         "    at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)\n    current",
         "    at = (tables.Alias.name == alias,)\n    current",
-        "app/services/test_models_service.py::test_aliases_of_two_models_do_not_mix",
+        "app/services/models/test_models_service.py::test_aliases_of_two_models_do_not_mix",
     ),
     mutant(
         "versions skip a number",
         "app/services/models/versions.py",
         "owner.last_number = owner.last_number + 1",
         "owner.last_number = owner.last_number + 2",
-        "app/services/test_models_service.py::test_versions_are_numbered_from_one_and_the_latest_is_the_default",
+        "app/services/models/test_models_service.py::test_versions_are_numbered_from_one_and_the_latest_is_the_default",
     ),
     mutant(
         "a page token is ignored",
@@ -247,35 +247,35 @@ MUTANTS = (
         "app/services/common/lookup.py",
         "key=lambda row: row.id != ref)",
         "key=lambda row: row.id == ref)",
-        "app/services/test_lookup.py",
+        "app/services/common/test_lookup.py",
     ),
     mutant(
         "an Idempotency-Key goes for any request",
         "app/services/common/idempotency.py",
         "if found[0] != fingerprint:",
         "if False:",
-        "app/api/test_replays.py::test_the_same_key_with_another_submission_is_refused",
+        "app/api/common/test_replays.py::test_the_same_key_with_another_submission_is_refused",
     ),
     mutant(
         "an Idempotency-Key does nothing",
         "app/services/common/idempotency.py",
         "if token is None:",
         "if True:",
-        "app/api/test_replays.py::test_the_same_submission_again_gets_the_same_job",
+        "app/api/common/test_replays.py::test_the_same_submission_again_gets_the_same_job",
     ),
     mutant(
         "bodies may be nested as deep as they like",
-        "app/api/bodies.py",
+        "app/api/common/bodies.py",
         "if _deeper_than(document, MAX_DEPTH):",
         "if False:",
-        "app/api/test_errors.py::test_a_body_that_is_no_json_object_says_so",
+        "app/api/common/test_errors.py::test_a_body_that_is_no_json_object_says_so",
     ),
     mutant(
         "a body may be longer than it claims",
-        "app/api/limits.py",
+        "app/api/middleware/limits.py",
         "if self._n_bytes > self.limit:",
         "if False:",
-        "app/api/test_uploads.py::test_a_body_that_grows_beyond_the_bound_is_refused_and_leaves_nothing",
+        "app/api/datasets/test_uploads.py::test_a_body_that_grows_beyond_the_bound_is_refused_and_leaves_nothing",
     ),
     # what is on the disk
     mutant(

@@ -26,7 +26,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
 from app.formats.hierarchies.vocabulary import Vocabulary
-from app.schemas.datasets import NewDataset
+from app.schemas.datasets.datasets import NewDataset
 from app.services.datasets import datasets
 from app.services.hierarchies import hierarchies
 from app.store import db, migrate

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.api.solvers import list_solvers
+from app.api.jobs.solvers import list_solvers
 from app.config import Settings
 from benchmarks import pictures
 from docs_site import commands, equations, formulas, links, parameters, routes, settings

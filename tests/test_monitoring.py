@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.api.metrics import Metrics
+from app.api.operation.metrics import Metrics
 from app.services.operation.readiness import Load
 from app.services.predictions.drift import VersionDrift
 

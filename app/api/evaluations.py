@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.api.auth import VIEWER
-from app.api.parameters import Db, Id, PageSize, PageToken, Ref
-from app.api.paths import V1
-from app.api.problems import responses
+from app.api.access.auth import VIEWER
+from app.api.common.parameters import Db, Id, PageSize, PageToken, Ref
+from app.api.common.paths import V1
+from app.api.common.problems import responses
+from app.schemas.common.names import NAME_PATTERN
+from app.schemas.common.pages import Page
 from app.schemas.evaluations import Comparison, ConfusedPairs, EvaluatedLabels, Evaluation, Mistakes, Part
-from app.schemas.names import NAME_PATTERN
-from app.schemas.pages import Page
 from app.services.evaluations import comparisons, evaluations, mistakes
 from app.services.evaluations.comparisons import Side
 from app.services.evaluations.evaluations import LabelOrder

@@ -5,16 +5,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from sqlalchemy.orm import Session
 
-from app.api import uploads
-from app.api.auth import EDITOR, VIEWER
-from app.api.parameters import Db, Once, PageSize, PageToken, Ref, point_to
-from app.api.paths import HIERARCHIES
-from app.api.problems import responses
-from app.api.uploads import Check
-from app.schemas.editions import Change, Changes
-from app.schemas.hierarchies import Hierarchy, HierarchyNodes, NewHierarchy, RetiredLabels
-from app.schemas.names import NAME_PATTERN
-from app.schemas.pages import Page
+from app.api.access.auth import EDITOR, VIEWER
+from app.api.common.parameters import Db, Once, PageSize, PageToken, Ref, point_to
+from app.api.common.paths import HIERARCHIES
+from app.api.common.problems import responses
+from app.api.datasets import uploads
+from app.api.datasets.uploads import Check
+from app.schemas.common.names import NAME_PATTERN
+from app.schemas.common.pages import Page
+from app.schemas.hierarchies.editions import Change, Changes
+from app.schemas.hierarchies.hierarchies import Hierarchy, HierarchyNodes, NewHierarchy, RetiredLabels
 from app.services.common.idempotency import fingerprint, once
 from app.services.hierarchies import editions, hierarchies, hierarchy_nodes
 from app.store import tables

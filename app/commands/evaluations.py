@@ -5,9 +5,9 @@ from typing import Annotated, Any, cast
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, number, print_json, table
-from app.commands.request_fields import fields_of, request_of
-from app.commands.watching import watch as watch_job
+from app.commands.common.output import Json, console, number, print_json, table
+from app.commands.common.request_fields import fields_of, request_of
+from app.commands.common.watching import watch as watch_job
 from app.schemas.evaluations import Comparison, EvaluateRequest, Evaluation, Measure, Mistake, Part
 
 evaluations = typer.Typer(help="Look at what evaluations have found.", no_args_is_help=True)

@@ -6,10 +6,10 @@ from typing import Annotated, cast
 import typer
 
 from app.client import Polymargin
-from app.commands.output import Json, console, option, print_json, table
+from app.commands.common.output import Json, console, option, print_json, table
 from app.remote.datasets import name_of
-from app.schemas.editions import Change, LabelChange
-from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyOptions
+from app.schemas.hierarchies.editions import Change, LabelChange
+from app.schemas.hierarchies.hierarchies import Hierarchy, HierarchyFormat, HierarchyOptions
 
 hierarchies = typer.Typer(help="Upload and look after label trees and vocabularies.", no_args_is_help=True)
 

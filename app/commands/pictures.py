@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from app.client import Polymargin
-from app.commands.output import console
+from app.commands.common.output import console
 
 
 def picture(

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from app.schemas.tables import TableColumns
+from app.schemas.datasets.tables import TableColumns
 
 Instance = Mapping[str, Any] | Sequence[float]
 Row = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from app.features.base import Instance, Row, stack
 from app.features.columns import SparseFeatures
 from app.features.scaling import NumberScaling
-from app.schemas.tables import ColumnRecipe
+from app.schemas.datasets.tables import ColumnRecipe
 
 
 class ScaledFeatures:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from app.features.base import InstanceError
-from app.schemas.tables import ColumnRecipe
+from app.schemas.datasets.tables import ColumnRecipe
 
 _BLOCK_ROWS = 4096
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from app.features.words import word_pattern
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
 
 
 def with_stop_words(recipe: TextRecipe) -> TextRecipe:

@@ -15,8 +15,8 @@ from app.features.levels import CategoryLevels
 from app.features.scaling import NumberScaling
 from app.features.text import TextFeatures
 from app.plurals import counted
-from app.schemas.tables import ColumnRecipe, TableColumns
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.tables import ColumnRecipe, TableColumns
+from app.schemas.datasets.texts import TextRecipe
 
 _MAX_SHOWN = 40
 _TEXT = "text."

@@ -21,7 +21,7 @@ from scipy.sparse import csr_matrix
 
 from app.features.base import Row
 from app.features.row_loops import weigh_counts
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
 
 # terms of a text that is not unusually long
 _USUAL = 1024

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import cast
 
 from app.features.words import MOST_REMEMBERED, Words
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
 
 # words whose terms are remembered
 _MOST_WORDS = 100_000

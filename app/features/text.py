@@ -26,7 +26,7 @@ from app.features.term_counts import count_terms, select_terms, widened
 from app.features.term_weights import TermWeights
 from app.features.terms import TermColumns, placed_terms, places
 from app.features.words import libraries
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
 
 _LIBRARIES = "libraries"
 

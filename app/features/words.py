@@ -17,7 +17,7 @@ from simplemma import Lemmatizer
 from simplemma.strategies import DefaultStrategy
 from simplemma.strategies.dictionaries.dictionary_factory import DefaultDictionaryFactory
 
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
 
 _REMEMBERED = 1 << 17
 # letters of a word that is remembered: longer ones hardly come again, and fill the memory

@@ -15,7 +15,7 @@ from app.formats.label_sets import LabelSets
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
 from app.formats.window import NOT_UTF8, Window
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 _SUBJECTS = re.compile(r"\s*(?:<[^<>\s]+>\s*)*")
 _SUBJECT = re.compile(r"<([^<>\s]+)>")

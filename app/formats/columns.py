@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from app.formats.table import Kind, row_error, shorten
 from app.plurals import counted
-from app.schemas.datasets import ImportOptions
-from app.schemas.tables import TableColumns
+from app.schemas.datasets.datasets import ImportOptions
+from app.schemas.datasets.tables import TableColumns
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from app.formats.columns import Columns, find_columns
 from app.formats.table import row_error
 from app.formats.window import NOT_UTF8, Window
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 _NAMES = {mark: name for name, mark in DELIMITERS.items()}

@@ -39,7 +39,7 @@ from app.formats.table import Cause, Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob, joined
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window, as_array
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 _CELL_DETAILS = {
     EMPTY: "the cell is empty, expected a number",

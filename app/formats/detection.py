@@ -11,7 +11,7 @@ from app.formats.csv_header import DELIMITERS
 from app.formats.plain_file import check_text, compression_of, head_of
 from app.formats.table import row_error
 from app.formats.window import BOM
-from app.schemas.datasets import DatasetFormat, ImportOptions
+from app.schemas.datasets.datasets import DatasetFormat, ImportOptions
 
 HEAD_BYTES = 256 << 10
 

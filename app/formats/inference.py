@@ -21,7 +21,7 @@ from app.formats.arrow_tables import sample_of_arrow, sample_of_parquet
 from app.formats.columns import named_columns
 from app.formats.csv_header import sample_of_table
 from app.formats.table import row_error
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 MOST_ROWS = 10_000
 _MOST_LINES_BYTES = 8 << 20

@@ -18,8 +18,8 @@ from app.formats.matrix import Rows
 from app.formats.table import Cause, Kind, Problems, Texts, shorten
 from app.formats.text_blob import TextBlob
 from app.plurals import counted
-from app.schemas.datasets import ImportOptions
-from app.schemas.tables import TableColumns
+from app.schemas.datasets.datasets import ImportOptions
+from app.schemas.datasets.tables import TableColumns
 
 _TYPE_NAMES = {
     dict: "an object",

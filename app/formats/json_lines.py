@@ -30,7 +30,7 @@ from app.formats.text_blob import TextBlob
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window
 from app.plurals import counted
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 _TEXT, _NAMED, _PAIRS = frozenset({"text"}), frozenset({"features"}), frozenset({"indices", "values"})
 _TABLE: frozenset[str] = frozenset()

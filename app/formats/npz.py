@@ -25,7 +25,7 @@ from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
 from app.formats.weights import Weights
 from app.plurals import counted
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 _LABELS = ("label", "labels", "y")
 _NAMES = ("label_names", "names")

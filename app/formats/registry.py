@@ -17,8 +17,8 @@ from app.formats.npz import parse_npz
 from app.formats.plain_file import MostUnpacked, head_of, plain_file
 from app.formats.svmlight import parse_svmlight
 from app.formats.table import Parsed
-from app.schemas.datasets import ImportOptions
-from app.schemas.tables import TableColumns
+from app.schemas.datasets.datasets import ImportOptions
+from app.schemas.datasets.tables import TableColumns
 
 TextParser = Callable[[Path, ImportOptions], Parsed]
 BinaryParser = Callable[[Path, ImportOptions, MostUnpacked], Parsed]

@@ -23,7 +23,7 @@ from app.formats.svmlight_lines import read_lines
 from app.formats.table import Parsed, Problems, row_error
 from app.formats.weights import Weights
 from app.formats.window import Window, as_array
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 # what the processor's caches hold along with what is made of it
 BLOCK_BYTES = 1 << 19

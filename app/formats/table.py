@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from app.plurals import counted
-from app.schemas.tables import TableColumns
+from app.schemas.datasets.tables import TableColumns
 
 Kind = Literal["text", "sparse", "table"]
 # faults that an option of the import keeps away: in a column of numbers a text, a number with a comma, an empty cell;

@@ -12,8 +12,8 @@ from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.parameters import Db, Ref
-from app.api.problems import responses
+from app.api.common.parameters import Db, Ref
+from app.api.common.problems import responses
 from app.errors import InvalidInput, Item
 from app.protocols.asking import (
     EDITOR,
@@ -28,7 +28,7 @@ from app.protocols.asking import (
     report_feedback,
     require_few,
 )
-from app.schemas.models import Model
+from app.schemas.models.models import Model
 from app.services.hierarchies.label_facts import name_in
 from app.services.models import models
 from app.services.predictions.model_cache import LoadedModel

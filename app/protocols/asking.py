@@ -14,13 +14,13 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from app.api.auth import admit
-from app.api.metrics import Metrics
-from app.api.parameters import opened
-from app.api.problems import items, problem_of, refused_parameters
+from app.api.access.auth import admit
+from app.api.common.parameters import opened
+from app.api.common.problems import items, problem_of, refused_parameters
+from app.api.operation.metrics import Metrics
 from app.errors import InvalidInput, Item, Malformed, PolymarginError
-from app.schemas.feedback import FeedbackRequest
-from app.schemas.keys import Role
+from app.schemas.access.keys import Role
+from app.schemas.rules.feedback import FeedbackRequest
 from app.services.access.keys import Principal
 from app.services.predictions.model_cache import LoadedModel, ModelCache, Reference
 from app.services.predictions.predictions import predict

@@ -4,8 +4,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.api.parameters import Db, Ref
-from app.api.problems import responses
+from app.api.common.parameters import Db, Ref
+from app.api.common.problems import responses
 from app.errors import InvalidInput, Item
 from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, answered, ask, loaded_model, object_of, reads_texts
 from app.services.models import models

@@ -12,8 +12,8 @@ from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 from fastapi import APIRouter, Request, Response
 
-from app.api.parameters import Ref
-from app.api.problems import responses
+from app.api.common.parameters import Ref
+from app.api.common.problems import responses
 from app.errors import InvalidInput, Item
 from app.protocols.asking import (
     EDITOR,

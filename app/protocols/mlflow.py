@@ -7,8 +7,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.api.parameters import Ref
-from app.api.problems import responses
+from app.api.common.parameters import Ref
+from app.api.common.problems import responses
 from app.errors import InvalidInput, Item, NotFound, UnsupportedFormat
 from app.protocols.asking import (
     VIEWER,

@@ -11,8 +11,8 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from app.api.parameters import Number, Ref
-from app.api.problems import responses
+from app.api.common.parameters import Number, Ref
+from app.api.common.problems import responses
 from app.errors import InvalidInput, Item, Malformed, TooLarge
 from app.protocols.asking import (
     VIEWER,

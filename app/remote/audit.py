@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from app.remote.transport import Transport
-from app.schemas.audit import AuditEntry
-from app.schemas.pages import Page
+from app.schemas.access.audit import AuditEntry
+from app.schemas.common.pages import Page
 
 
 class Audit:

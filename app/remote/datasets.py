@@ -16,11 +16,18 @@ from app.remote.errors import JobFailedError, TimedOutError
 from app.remote.files import send_file
 from app.remote.jobs import POLL_SECONDS, Job, job_of
 from app.remote.transport import Transport
-from app.schemas.datasets import Dataset as DatasetBody
-from app.schemas.datasets import DatasetFormat, DatasetRows, DatasetStatistics, DatasetVersion, ImportOptions, NewRows
-from app.schemas.jobs import Job as JobBody
-from app.schemas.pages import Page
-from app.schemas.previews import FeaturePreview
+from app.schemas.common.pages import Page
+from app.schemas.datasets.datasets import Dataset as DatasetBody
+from app.schemas.datasets.datasets import (
+    DatasetFormat,
+    DatasetRows,
+    DatasetStatistics,
+    DatasetVersion,
+    ImportOptions,
+    NewRows,
+)
+from app.schemas.jobs.jobs import Job as JobBody
+from app.schemas.jobs.previews import FeaturePreview
 
 FORMATS: dict[str, DatasetFormat] = {
     ".svm": "svmlight",
@@ -110,8 +117,8 @@ class Datasets:
         format : name of a format, or None
             None: told by the file's ending, or else by the service from its content.
         **options
-            The fields of app.schemas.datasets.ImportOptions, as label_column, text_columns, encoding; and ``resume``,
-            the id of an upload of this file that broke off, as the error told it.
+            The fields of app.schemas.datasets.datasets.ImportOptions, as label_column, text_columns, encoding; and
+            ``resume``, the id of an upload of this file that broke off, as the error told it.
 
         Raises
         ------

@@ -23,7 +23,7 @@ ClientError
 
 from pydantic import ValidationError
 
-from app.schemas.problems import ProblemDocument, ProblemItem
+from app.schemas.common.problems import ProblemDocument, ProblemItem
 
 _TOLD = 3
 

@@ -1,8 +1,8 @@
 """Evaluations of a remote service, and comparisons of versions by them."""
 
 from app.remote.transport import Transport
+from app.schemas.common.pages import Page
 from app.schemas.evaluations import Comparison, ConfusedPairs, EvaluatedLabels, Evaluation, Mistakes, Part
-from app.schemas.pages import Page
 
 
 class Evaluations:

@@ -6,9 +6,9 @@ from typing import Literal
 from app.remote.jobs import Job, job_of
 from app.remote.models import Instance
 from app.remote.transport import Transport
-from app.schemas.feedback import Feedback as FeedbackBody
-from app.schemas.jobs import Job as JobBody
-from app.schemas.pages import Page
+from app.schemas.common.pages import Page
+from app.schemas.jobs.jobs import Job as JobBody
+from app.schemas.rules.feedback import Feedback as FeedbackBody
 
 
 class Feedback:

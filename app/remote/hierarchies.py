@@ -5,9 +5,15 @@ from pathlib import Path
 from app.remote.errors import ClientError
 from app.remote.files import send_file
 from app.remote.transport import Transport
-from app.schemas.editions import Change, Changes
-from app.schemas.hierarchies import Hierarchy, HierarchyFormat, HierarchyNodes, HierarchyOptions, RetiredLabels
-from app.schemas.pages import Page
+from app.schemas.common.pages import Page
+from app.schemas.hierarchies.editions import Change, Changes
+from app.schemas.hierarchies.hierarchies import (
+    Hierarchy,
+    HierarchyFormat,
+    HierarchyNodes,
+    HierarchyOptions,
+    RetiredLabels,
+)
 
 FORMATS: dict[str, HierarchyFormat] = {
     "cat_hier.txt": "lshtc",
@@ -58,7 +64,7 @@ class Hierarchies:
         format : {"json", "csv", "lshtc", "rcv1", "paths", "skos", "obo", "claml"} or None
             None: told by the file's ending, which may be followed by .gz, .xz or .zst, or by the name cat_hier.txt.
         **options
-            The fields of app.schemas.hierarchies.HierarchyOptions, as tree or languages.
+            The fields of app.schemas.hierarchies.hierarchies.HierarchyOptions, as tree or languages.
 
         Raises
         ------

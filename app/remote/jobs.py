@@ -12,12 +12,12 @@ from app.remote.errors import JobFailedError, TimedOutError
 from app.remote.events import Event, follow
 from app.remote.files import receive_file
 from app.remote.transport import Transport
-from app.schemas.job_options import Priority
-from app.schemas.jobs import FINAL_STATES, JobKind, JobLog, JobRequest, JobState, JobSteps, TrainRequest
-from app.schemas.jobs import Job as JobBody
-from app.schemas.pages import Page
-from app.schemas.plans import JobPlan
-from app.schemas.tuning import Trial
+from app.schemas.common.job_options import Priority
+from app.schemas.common.pages import Page
+from app.schemas.jobs.jobs import FINAL_STATES, JobKind, JobLog, JobRequest, JobState, JobSteps, TrainRequest
+from app.schemas.jobs.jobs import Job as JobBody
+from app.schemas.jobs.plans import JobPlan
+from app.schemas.jobs.tuning import Trial
 
 POLL_SECONDS = 0.5
 

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Any
 
 from app.remote.transport import Transport
-from app.schemas.keys import Key, NewKey, Role
-from app.schemas.pages import Page
+from app.schemas.access.keys import Key, NewKey, Role
+from app.schemas.common.pages import Page
 
 
 class Keys:

@@ -8,16 +8,16 @@ import orjson
 
 from app.remote.files import post_file, receive_file
 from app.remote.transport import Transport
-from app.schemas.archives import ExportFormat
-from app.schemas.codes import OutputCode
-from app.schemas.deletions import Deletion, Restored, Retention, RetentionRule
-from app.schemas.drift import Drift
-from app.schemas.models import Alias, AliasTarget, Model, ModelVersion, Selection
-from app.schemas.nearest import NearestRows
-from app.schemas.pages import Page
-from app.schemas.predictions import PredictResponse
-from app.schemas.terms import ClassTerms
-from app.schemas.thresholds import ThresholdCurve
+from app.schemas.common.pages import Page
+from app.schemas.exports import ExportFormat
+from app.schemas.models.deletions import Deletion, Restored, Retention, RetentionRule
+from app.schemas.models.models import Alias, AliasTarget, Model, ModelVersion, Selection
+from app.schemas.predictions.codes import OutputCode
+from app.schemas.predictions.drift import Drift
+from app.schemas.predictions.nearest import NearestRows
+from app.schemas.predictions.predictions import PredictResponse
+from app.schemas.predictions.terms import ClassTerms
+from app.schemas.predictions.thresholds import ThresholdCurve
 
 Instance = str | Mapping[str, Any] | Sequence[float]
 

@@ -10,9 +10,9 @@ from app.remote.errors import ClientError
 from app.remote.jobs import Jobs
 from app.remote.models import Models
 from app.remote.transport import Transport
-from app.schemas.health import Health
-from app.schemas.jobs import TrainRequest
-from app.schemas.reproduction import Reproduction
+from app.schemas.jobs.jobs import TrainRequest
+from app.schemas.jobs.reproduction import Reproduction
+from app.schemas.operation.health import Health
 
 
 def reproduce(transport: Transport, model: str, version: int, keep: bool, timeout: float | None) -> Reproduction:

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from app.remote.transport import Transport
-from app.schemas.pages import Page
-from app.schemas.rules import Rule, RuleRun
+from app.schemas.common.pages import Page
+from app.schemas.rules.rules import Rule, RuleRun
 
 
 class Rules:
@@ -23,7 +23,7 @@ class Rules:
         ----------
         name, model : str
         **options
-            The other fields of app.schemas.rules.RuleRequest: cron, time_zone, feedback_rows, feedback, dataset,
+            The other fields of app.schemas.rules.rules.RuleRequest: cron, time_zone, feedback_rows, feedback, dataset,
             training, warm, promote.
 
         Raises

@@ -1,7 +1,7 @@
 """What takes room on a remote service's disk; only an administrator's key may ask."""
 
 from app.remote.transport import Transport
-from app.schemas.deletions import Storage as StorageReport
+from app.schemas.models.deletions import Storage as StorageReport
 
 
 class Storage:

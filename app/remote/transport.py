@@ -16,7 +16,7 @@ import orjson
 from pydantic import BaseModel
 
 from app.remote.errors import ClientError, ResponseError, UnauthenticatedError, UnreachableError, from_answer
-from app.schemas.problems import ProblemItem
+from app.schemas.common.problems import ProblemItem
 
 B = TypeVar("B", bound=BaseModel)
 Content = bytes | Callable[[], Iterator[bytes]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.remote.errors import ClientError, ConflictError, UnreachableError, UploadInterruptedError
 from app.remote.transport import Transport
-from app.schemas.uploads import NewUpload, PartialUpload
+from app.schemas.datasets.uploads import NewUpload, PartialUpload
 
 PIECE_BYTES = 8 << 20
 # a smaller file is sent at once

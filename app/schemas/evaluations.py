@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from app.schemas.job_options import JobOptions
-from app.schemas.names import Name
+from app.schemas.common.job_options import JobOptions
+from app.schemas.common.names import Name
 
 Part = Literal["train", "test", "validation", "all"]
 

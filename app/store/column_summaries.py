@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from app.formats.table import Parsed
-from app.schemas.tables import ColumnSummary
+from app.schemas.datasets.tables import ColumnSummary
 
 
 def summaries(parsed: Parsed) -> list[ColumnSummary]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from app.formats.labels import PARTS
-from app.schemas.distributions import Histogram
+from app.schemas.datasets.distributions import Histogram
 
 _MOST_BINS = 30
 _BLOCK = 1 << 22

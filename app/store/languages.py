@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.formats.table import Texts
-from app.schemas.distributions import Languages, LanguageShare
+from app.schemas.datasets.distributions import Languages, LanguageShare
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier

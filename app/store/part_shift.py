@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix, hstack
 
 from app.formats.labels import TEST, TRAIN
 from app.formats.table import Parsed
-from app.schemas.distributions import PartShift
+from app.schemas.datasets.distributions import PartShift
 
 _SAMPLE = 1000
 _FEWEST = 50

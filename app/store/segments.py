@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix, vstack
 from app.formats.labels import PARTS, TRAIN
 from app.formats.table import Parsed, Texts, shorten
 from app.plurals import counted
-from app.schemas.tables import TableColumns
+from app.schemas.datasets.tables import TableColumns
 
 
 class DoesNotFitError(ValueError):

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from app.api.auth import ADMIN
-from app.api.parameters import Db, PageToken
+from app.api.access.auth import ADMIN
+from app.api.common.parameters import Db, PageToken
 from app.services.access import audit
 from app.web.rendering import Call, render
 from app.web.routing import pages

@@ -5,9 +5,9 @@ from typing import Annotated, get_args
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from app.api.auth import VIEWER
-from app.api.parameters import Db, PageToken, Ref
-from app.schemas.datasets import DatasetFormat
+from app.api.access.auth import VIEWER
+from app.api.common.parameters import Db, PageToken, Ref
+from app.schemas.datasets.datasets import DatasetFormat
 from app.services.datasets import dataset_rows, datasets
 from app.services.pictures.spread import intervals, overlaps, spreads
 from app.web.import_fields import import_fields

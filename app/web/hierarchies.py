@@ -3,8 +3,8 @@
 from fastapi import Request
 from starlette.responses import Response
 
-from app.api.auth import VIEWER
-from app.api.parameters import Db, PageToken, Ref
+from app.api.access.auth import VIEWER
+from app.api.common.parameters import Db, PageToken, Ref
 from app.services.datasets import datasets
 from app.services.hierarchies import hierarchies
 from app.web.rendering import Call, render

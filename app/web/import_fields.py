@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 from app.services.datasets.import_options import formats_of
 
 

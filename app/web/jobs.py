@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from app.api.auth import VIEWER
-from app.api.parameters import Db, Id, PageToken
-from app.schemas.jobs import FINAL_STATES, JobState
+from app.api.access.auth import VIEWER
+from app.api.common.parameters import Db, Id, PageToken
+from app.schemas.jobs.jobs import FINAL_STATES, JobState
 from app.services.datasets import datasets
 from app.services.jobs import jobs
 from app.services.operation.readiness import count_by_state

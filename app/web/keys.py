@@ -3,8 +3,8 @@
 from fastapi import Request
 from starlette.responses import Response
 
-from app.api.auth import ADMIN
-from app.api.parameters import Db, PageToken
+from app.api.access.auth import ADMIN
+from app.api.common.parameters import Db, PageToken
 from app.services.access import keys
 from app.web.rendering import Call, render
 from app.web.routing import pages

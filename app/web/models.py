@@ -6,11 +6,11 @@ from fastapi import Query, Request
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from app.api.auth import VIEWER
-from app.api.parameters import Db, Number, PageToken, Ref
+from app.api.access.auth import VIEWER
+from app.api.common.parameters import Db, Number, PageToken, Ref
 from app.errors import NotFound
+from app.schemas.common.names import NAME_PATTERN
 from app.schemas.evaluations import ConfusedPair, Evaluation
-from app.schemas.names import NAME_PATTERN
 from app.services.datasets import datasets
 from app.services.evaluations import comparisons, evaluations
 from app.services.evaluations.comparisons import Side

@@ -4,10 +4,10 @@ from fastapi import Request
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from app.api.auth import VIEWER
-from app.api.parameters import Db
+from app.api.access.auth import VIEWER
+from app.api.common.parameters import Db
 from app.errors import NotFound
-from app.schemas.status import Status
+from app.schemas.operation.status import Status
 from app.services.datasets import datasets
 from app.services.hierarchies import examples
 from app.services.models import models

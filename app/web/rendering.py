@@ -13,8 +13,8 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from app.api.auth import csrf_token, session_of
-from app.api.paths import V1
+from app.api.access.auth import csrf_token, session_of
+from app.api.common.paths import V1
 from app.version import VERSION
 from app.web import assets
 

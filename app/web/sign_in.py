@@ -7,8 +7,8 @@ from fastapi import Form, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from app.api.auth import KeyRing, cookie_name, is_csrf_token, session_of
-from app.api.parameters import opened
+from app.api.access.auth import KeyRing, cookie_name, is_csrf_token, session_of
+from app.api.common.parameters import opened
 from app.errors import Forbidden, TooMany, Unauthenticated
 from app.services.access import sign_ins
 from app.services.access.keys import Principal

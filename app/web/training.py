@@ -6,13 +6,13 @@ from fastapi import Query, Request
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from app.api.auth import EDITOR, VIEWER
-from app.api.parameters import Db
-from app.api.solvers import list_solvers
-from app.schemas.models import Model, ModelVersion
-from app.schemas.names import NAME_PATTERN
-from app.schemas.tables import ColumnRecipe
-from app.schemas.texts import STOP_LANGUAGES, Stemmer
+from app.api.access.auth import EDITOR, VIEWER
+from app.api.common.parameters import Db
+from app.api.jobs.solvers import list_solvers
+from app.schemas.common.names import NAME_PATTERN
+from app.schemas.datasets.tables import ColumnRecipe
+from app.schemas.datasets.texts import STOP_LANGUAGES, Stemmer
+from app.schemas.models.models import Model, ModelVersion
 from app.services.datasets import datasets
 from app.services.hierarchies import hierarchies
 from app.services.models import models, warm_starts

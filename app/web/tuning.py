@@ -6,14 +6,14 @@ from fastapi import Query, Request
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from app.api.auth import VIEWER
-from app.api.parameters import Db, Id, PageToken
-from app.api.solvers import list_solvers
+from app.api.access.auth import VIEWER
+from app.api.common.parameters import Db, Id, PageToken
+from app.api.jobs.solvers import list_solvers
 from app.errors import NotFound
-from app.schemas.datasets import Dataset
-from app.schemas.jobs import FINAL_STATES
-from app.schemas.names import NAME_PATTERN
-from app.schemas.tuning import Measure
+from app.schemas.common.names import NAME_PATTERN
+from app.schemas.datasets.datasets import Dataset
+from app.schemas.jobs.jobs import FINAL_STATES
+from app.schemas.jobs.tuning import Measure
 from app.services.datasets import datasets
 from app.services.hierarchies import hierarchies
 from app.services.jobs import jobs

@@ -13,7 +13,7 @@ from test_reach import REACH, _asked
 from app.async_client import AsyncPolymargin
 from app.remote import awaiting
 from app.remote.errors import ClientError, ConflictError, JobFailedError, UnreachableError
-from app.schemas.jobs import Job
+from app.schemas.jobs.jobs import Job
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from app import doctor
 from app.backup import BackupError, backup, restore
 from app.cli import main
 from app.config import settings
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.datasets import datasets
 from app.services.engine import leases
 from app.services.jobs import jobs

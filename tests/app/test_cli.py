@@ -441,7 +441,7 @@ def test_parameters_are_read_as_json_and_else_as_text(run: Run, canned: Canned) 
 def test_a_file_of_instances_is_sent_in_batches_and_answered_in_order(
     run: Run, canned: Canned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.commands.predictions.BATCH", 2)
+    monkeypatch.setattr("app.commands.predictions.predictions.BATCH", 2)
     file = tmp_path / "instances.jsonl"
     file.write_text('"plain text"\n{"text": "b"}\n\n[1.0, 2.0]\n')
     status, out, _ = run("predict", "topics", "--file", str(file), "--alias", "production", "--json")

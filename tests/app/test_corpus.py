@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from app import corpus
 from app.corpus import docstrings, write_docstrings
 from app.formats.json_lines import parse_jsonl
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 DIGEST = """
 import hashlib

@@ -12,23 +12,23 @@ from pydantic import BaseModel
 
 from app.cli import main
 from app.client import Polymargin
-from app.commands.request_fields import flat_fields
+from app.commands.common.request_fields import flat_fields
 from app.remote.errors import ClientError
-from app.schemas.batch_predictions import BatchPredictRequest
-from app.schemas.compression import CompressRequest
-from app.schemas.datasets import CorrectionsRequest, ImportOptions, NewRows
-from app.schemas.deletions import RetentionRule, VersionPatch
+from app.schemas.access.keys import KeyRequest
+from app.schemas.datasets.datasets import CorrectionsRequest, ImportOptions, NewRows
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.feedback import FeedbackRequest, FeedbackRowsRequest
-from app.schemas.hierarchies import HierarchyOptions
-from app.schemas.jobs import JobPatch, TrainRequest
-from app.schemas.keys import KeyRequest
-from app.schemas.models import AliasTarget
-from app.schemas.nearest import NearestRequest
-from app.schemas.predictions import PredictRequest
-from app.schemas.previews import PreviewRequest
-from app.schemas.rules import RulePatch, RuleRequest
-from app.schemas.tuning import TuneRequest
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.schemas.jobs.compression import CompressRequest
+from app.schemas.jobs.jobs import JobPatch, TrainRequest
+from app.schemas.jobs.previews import PreviewRequest
+from app.schemas.jobs.tuning import TuneRequest
+from app.schemas.models.deletions import RetentionRule, VersionPatch
+from app.schemas.models.models import AliasTarget
+from app.schemas.predictions.batch_predictions import BatchPredictRequest
+from app.schemas.predictions.nearest import NearestRequest
+from app.schemas.predictions.predictions import PredictRequest
+from app.schemas.rules.feedback import FeedbackRequest, FeedbackRowsRequest
+from app.schemas.rules.rules import RulePatch, RuleRequest
 from docs_site import commands
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())

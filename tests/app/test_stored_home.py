@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.config import settings
-from app.schemas.deletions import Retention
+from app.schemas.models.deletions import Retention
 from app.services.datasets import dataset_rows, datasets
 from app.services.evaluations import evaluations
 from app.services.hierarchies import hierarchies

@@ -10,7 +10,7 @@ import pytest
 from browsing import Service
 
 from app.client import Polymargin
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 pytestmark = pytest.mark.slow
 

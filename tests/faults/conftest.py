@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs import Job, TrainRequest
+from app.schemas.jobs.jobs import Job, TrainRequest
 from app.services.jobs import jobs
 
 SECONDS = 600.0

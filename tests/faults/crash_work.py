@@ -11,9 +11,9 @@ from app import doctor
 from app.backup import backup, restore
 from app.config import settings
 from app.errors import Conflict, NotFound
-from app.schemas.datasets import NewDataset
-from app.schemas.jobs import TrainRequest
-from app.schemas.tuning import Candidate, TuneRequest
+from app.schemas.datasets.datasets import NewDataset
+from app.schemas.jobs.jobs import TrainRequest
+from app.schemas.jobs.tuning import Candidate, TuneRequest
 from app.services.datasets import datasets
 from app.services.exports import archive_imports, archives
 from app.services.jobs import jobs

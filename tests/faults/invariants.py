@@ -6,7 +6,7 @@ from collections import Counter
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs import FINAL_STATES
+from app.schemas.jobs.jobs import FINAL_STATES
 from app.services.operation import sweeping
 from app.store import tables
 from app.store.files import files

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
 from app.main import create_app
-from app.schemas.jobs import Job
+from app.schemas.jobs.jobs import Job
 from app.services.access import keys
 from app.services.jobs import jobs
 from app.services.operation import sweeping

@@ -19,7 +19,7 @@ import pytest
 from invariants import broken
 
 from app.main import create_app
-from app.schemas.jobs import FINAL_STATES
+from app.schemas.jobs.jobs import FINAL_STATES
 from app.services.access import keys
 from app.services.engine import queue_order
 from app.services.jobs import jobs

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app import logs
 from app.config import settings
-from app.schemas.datasets import NewDataset
+from app.schemas.datasets.datasets import NewDataset
 from app.services.datasets import datasets
 from app.store import tables
 from app.store.failures import explained

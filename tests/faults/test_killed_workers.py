@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from stopping import stop_between_transactions
 
 from app.config import settings
-from app.schemas.jobs import Job
+from app.schemas.jobs.jobs import Job
 from app.services.engine import job_steps
 from app.services.jobs import jobs
 from app.services.models import models

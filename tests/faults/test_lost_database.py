@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
 from app.main import create_app
-from app.schemas.jobs import Job
+from app.schemas.jobs.jobs import Job
 from app.services.access import keys
 from app.services.models import models
 from app.store import tables

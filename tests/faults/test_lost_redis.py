@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs import Job
+from app.schemas.jobs.jobs import Job
 from app.services.engine import live_workers
 from app.services.jobs import jobs
 from app.store import queue

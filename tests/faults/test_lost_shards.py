@@ -19,8 +19,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from stopping import stop_between_transactions
 
 from app.config import settings
-from app.schemas.datasets import NewDataset
-from app.schemas.jobs import Job, TrainRequest
+from app.schemas.datasets.datasets import NewDataset
+from app.schemas.jobs.jobs import Job, TrainRequest
 from app.services.datasets import datasets
 from app.services.engine import job_steps, slots
 from app.services.jobs import jobs

@@ -7,7 +7,7 @@ import pytest
 from invariants import broken
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs import Job
+from app.schemas.jobs.jobs import Job
 from app.services.models import models
 
 Until = Callable[[str, Callable[[Job], bool]], Job]

@@ -10,8 +10,8 @@ from invariants import broken
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict, PolymarginError, PreconditionFailed
-from app.schemas.datasets import NewDataset
-from app.schemas.jobs import TrainRequest
+from app.schemas.datasets.datasets import NewDataset
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.datasets import datasets
 from app.services.jobs import jobs
 from app.services.models import aliases, models

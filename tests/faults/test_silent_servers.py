@@ -16,7 +16,7 @@ from sqlalchemy import make_url
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
-from app.schemas.jobs import Job
+from app.schemas.jobs.jobs import Job
 from app.services.access import keys
 from app.services.jobs import jobs
 from workers.tasks import run

@@ -22,8 +22,8 @@ from invariants import broken
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
-from app.schemas.datasets import NewDataset
-from app.schemas.jobs import FINAL_STATES
+from app.schemas.datasets.datasets import NewDataset
+from app.schemas.jobs.jobs import FINAL_STATES
 from app.services.access import keys
 from app.services.datasets import datasets
 from app.services.jobs import jobs

@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict
-from app.schemas.compression import CompressRequest
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs import Job, TrainRequest
-from app.schemas.models import ModelVersion
+from app.schemas.jobs.compression import CompressRequest
+from app.schemas.jobs.jobs import Job, TrainRequest
+from app.schemas.models.models import ModelVersion
 from app.services.evaluations import comparisons
 from app.services.evaluations.comparisons import Side
 from app.services.exports import archive_imports, archives

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict, InvalidInput, NotFound
 from app.schemas.evaluations import EvaluateRequest, Evaluation
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.datasets import datasets
 from app.services.evaluations import comparisons, evaluations
 from app.services.evaluations.comparisons import Side

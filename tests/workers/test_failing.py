@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput
-from app.schemas.jobs import Job, TextRecipe, TrainRequest
+from app.schemas.jobs.jobs import Job, TextRecipe, TrainRequest
 from app.services.jobs import jobs
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import ProblemError

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.engine import job_steps, leases
 from app.services.engine.leases import Fenced, Lease
 from app.services.jobs import jobs

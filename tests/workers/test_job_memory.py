@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs import Job, TrainRequest
+from app.schemas.jobs.jobs import Job, TrainRequest
 from app.services.jobs import jobs
 from app.services.models import models
 from app.services.predictions.model_cache import ModelCache

@@ -14,8 +14,8 @@ from interrupting import Crash, expire
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict, InvalidInput, NotFound
-from app.schemas.batch_predictions import BatchPredictRequest
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs.jobs import TrainRequest
+from app.schemas.predictions.batch_predictions import BatchPredictRequest
 from app.services.datasets import datasets
 from app.services.jobs import jobs
 from app.services.operation import sweeping

@@ -8,7 +8,7 @@ from interrupting import Crash, expire
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.engine import job_steps
 from app.services.jobs import jobs
 from app.services.models import models, versions

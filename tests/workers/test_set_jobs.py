@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs import TrainRequest
-from app.schemas.predictions import PredictResponse
+from app.schemas.jobs.jobs import TrainRequest
+from app.schemas.predictions.predictions import PredictResponse
 from app.services.engine import job_steps
 from app.services.jobs import jobs
 from app.services.models import models

@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app import tracing
 from app.errors import Conflict, InvalidInput
-from app.schemas.jobs import Job, TrainRequest
-from app.schemas.problems import ProblemDocument
+from app.schemas.common.problems import ProblemDocument
+from app.schemas.jobs.jobs import Job, TrainRequest
 from app.services.engine import job_steps
 from app.services.jobs import jobs
 from app.services.models import models

@@ -8,7 +8,7 @@ from sqlalchemy import delete
 from sqlalchemy.orm import Session, sessionmaker
 
 from app import logs
-from app.schemas.jobs import Job, TrainRequest
+from app.schemas.jobs.jobs import Job, TrainRequest
 from app.services.engine import job_logs
 from app.services.jobs import jobs
 from app.services.models import models

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from app.features.load import load_features
-from app.schemas.jobs import TrainRequest
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.datasets import dataset_rows
 from app.services.engine import job_steps
 from app.services.jobs import jobs

@@ -9,8 +9,8 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict
-from app.schemas.jobs import TrainRequest
-from app.schemas.predictions import PredictResponse
+from app.schemas.jobs.jobs import TrainRequest
+from app.schemas.predictions.predictions import PredictResponse
 from app.services.hierarchies import hierarchies
 from app.services.jobs import jobs
 from app.services.models import models

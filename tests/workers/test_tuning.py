@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict, InvalidInput
 from app.features.text import TextFeatures
-from app.schemas.jobs import Job, stored_request
-from app.schemas.tuning import Trial, TuneRequest
+from app.schemas.jobs.jobs import Job, stored_request
+from app.schemas.jobs.tuning import Trial, TuneRequest
 from app.services.access import quotas
 from app.services.engine import leases, queue_order
 from app.services.jobs import jobs, tunings

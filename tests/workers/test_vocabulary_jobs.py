@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import InvalidInput
 from app.formats.hierarchies.vocabulary import Dropped, Label, Vocabulary
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs import TrainRequest
-from app.schemas.predictions import PredictResponse
+from app.schemas.jobs.jobs import TrainRequest
+from app.schemas.predictions.predictions import PredictResponse
 from app.services.hierarchies import hierarchies
 from app.services.hierarchies.version_labels import KEPT, VersionLabels, of_details, of_hierarchy
 from app.services.jobs import jobs

@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput, NotFound
-from app.schemas.datasets import NewRows
+from app.schemas.datasets.datasets import NewRows
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs import Job, TrainRequest
+from app.schemas.jobs.jobs import Job, TrainRequest
 from app.services.datasets import appending
 from app.services.evaluations import evaluations
 from app.services.jobs import jobs

@@ -13,7 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from app.schemas.batch_predictions import PredictionFormat
+from app.schemas.predictions.batch_predictions import PredictionFormat
 from solvers.metrics.ranking import Ranking
 from solvers.numerics.best import best
 

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from threadpoolctl import threadpool_limits
 
 from app.errors import InvalidInput
-from app.schemas.compression import CompressRequest, CopyOf
 from app.schemas.evaluations import McNemar
+from app.schemas.jobs.compression import CompressRequest, CopyOf
 from app.services.jobs import compression
 from app.services.models import models, versions
 from app.services.models.model_rows import matrix

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from app.errors import Conflict, InvalidInput
 from app.formats.labels import PARTS
-from app.schemas.batch_predictions import BatchPredictRequest
+from app.schemas.predictions.batch_predictions import BatchPredictRequest
 from app.services.datasets import dataset_versions
 from app.services.models import models
 from app.services.models.model_rows import matrix

@@ -6,7 +6,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from app.schemas.jobs import TrainRequest, stored_request
+from app.schemas.jobs.jobs import TrainRequest, stored_request
 from app.services.models import versions
 from app.store.files import files
 from solvers.core.base import Solver, State

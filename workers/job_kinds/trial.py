@@ -6,7 +6,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from app.errors import Conflict
-from app.schemas.tuning import TrialRequest, TuneRequest
+from app.schemas.jobs.tuning import TrialRequest, TuneRequest
 from app.services.engine import trial_jobs
 from app.services.jobs import tunings
 from app.store.db import writing

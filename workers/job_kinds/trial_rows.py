@@ -12,9 +12,9 @@ from scipy.sparse import csr_matrix
 
 from app.errors import Conflict, InvalidInput
 from app.formats.labels import PARTS
-from app.schemas.jobs import TrainRequest
-from app.schemas.texts import TextRecipe
-from app.schemas.tuning import HeldOut, TuneRequest
+from app.schemas.datasets.texts import TextRecipe
+from app.schemas.jobs.jobs import TrainRequest
+from app.schemas.jobs.tuning import HeldOut, TuneRequest
 from app.services.datasets import dataset_versions
 from app.services.hierarchies.version_labels import VersionLabels
 from app.store import tables

@@ -1,7 +1,7 @@
 """Tunings: trials are left to other jobs, round by round; then the best settings are trained on all rows."""
 
 from app.errors import Conflict, InvalidInput
-from app.schemas.tuning import TrialRequest, TuneRequest
+from app.schemas.jobs.tuning import TrialRequest, TuneRequest
 from app.services.engine import trial_jobs
 from app.services.jobs import tunings
 from app.services.jobs.tuning_space import settings_of, training_of

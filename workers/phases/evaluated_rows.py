@@ -14,8 +14,8 @@ from app.errors import Conflict, InvalidInput
 from app.formats.labels import PARTS
 from app.plurals import counted
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs import stored_request
-from app.schemas.models import ModelVersion
+from app.schemas.jobs.jobs import stored_request
+from app.schemas.models.models import ModelVersion
 from app.services.datasets import dataset_versions
 from app.services.hierarchies import hierarchies
 from app.services.hierarchies.label_checks import named

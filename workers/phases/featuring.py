@@ -14,8 +14,8 @@ from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
 from app.formats.table import Texts
-from app.schemas.tables import ColumnRecipe
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.tables import ColumnRecipe
+from app.schemas.datasets.texts import TextRecipe
 from app.services.datasets import kernel_values
 from app.store.corpus import Corpus
 from solvers.core.memory import refuse

@@ -13,8 +13,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict
-from app.schemas.jobs import TrainRequest
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.datasets import dataset_versions
 from app.services.hierarchies import hierarchies
 from app.services.hierarchies.version_labels import VersionLabels, of_hierarchy

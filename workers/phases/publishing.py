@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from sqlalchemy.orm import Session
 
-from app.schemas.job_options import OPTIONS
-from app.schemas.jobs import TrainRequest
+from app.schemas.common.job_options import OPTIONS
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.hierarchies.version_labels import KEPT
 from app.services.models import versions
 from app.services.predictions import answer_reference

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from app.errors import InvalidInput
 from app.formats.labels import PARTS
 from app.plurals import counted
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.hierarchies.label_checks import named
 from app.services.hierarchies.version_labels import VersionLabels
 from app.store.corpus import Corpus

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from app.errors import Conflict
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.models import warm_starts
 from app.store.files import Files
 from solvers.core.artefact_files import read_array

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app import logs, tracing
-from app.schemas.tuning import TrialRequest
+from app.schemas.jobs.tuning import TrialRequest
 from app.services.engine import job_logs, job_queue, leases
 from app.services.engine.leases import Checkpoint, HeldState, Lease
 from app.services.jobs import tunings

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from app import tracing
 from app.config import settings
 from app.errors import Conflict
-from app.schemas.jobs import stored_request
+from app.schemas.jobs.jobs import stored_request
 from app.services.engine import slots
 from app.services.engine.fencing import Fenced
 from app.services.engine.slots import ShardLease

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app import tracing
 from app.config import settings
 from app.errors import InvalidInput
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.engine import slots
 from app.services.engine.leases import Checkpoint
 from app.store.files import Files

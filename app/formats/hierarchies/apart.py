@@ -26,7 +26,7 @@ from app.formats.hierarchies.stored import load_vocabulary, save_vocabulary
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.plain_file import MostUnpacked, compression_of, plain_file
 from app.formats.table import FormatError, RowError, row_error
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 
 INLINE_BYTES = 64 << 10
 INLINE_FORMATS = frozenset({"json", "csv", "lshtc", "rcv1", "paths"})

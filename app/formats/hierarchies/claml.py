@@ -15,7 +15,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.hierarchies.xml_document import read_xml
 from app.formats.table import row_error, shorten
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 
 

@@ -15,7 +15,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import numbered_lines
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import shorten
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 
 _NAME = re.compile(r"\S+")
 

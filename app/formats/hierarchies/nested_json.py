@@ -17,7 +17,7 @@ from app.formats.hierarchies.json_entries import Entry, load_entries
 from app.formats.hierarchies.source import read_text
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import shorten
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 
 _INTEGER = re.compile(r"-?[0-9]+")

@@ -17,7 +17,7 @@ from app.formats.hierarchies.source import numbered_lines
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.labels import MAX_LABEL
 from app.formats.table import Problems, shorten
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 
 NONE = "none"

@@ -13,7 +13,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import numbered_lines
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import row_error, shorten
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 
 _NOTHING = "None"
 _LINE = re.compile(r"parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?")

@@ -18,7 +18,7 @@ from app.formats.hierarchies.source import read_text
 from app.formats.hierarchies.xml_document import read_xml
 from app.formats.table import FormatError, row_error, shorten
 from app.formats.window import BOM
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 
 # what relative addresses become where neither the file nor the request has a base; nothing may be there
 NO_BASE = "http://no-base.invalid/"

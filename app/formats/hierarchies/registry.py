@@ -14,7 +14,7 @@ from app.formats.hierarchies.nested_json import parse_nested_json
 from app.formats.hierarchies.paths import parse_paths
 from app.formats.hierarchies.rcv1 import parse_rcv1
 from app.formats.hierarchies.vocabulary import Vocabulary
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 
 Parser = Callable[[Path, HierarchyOptions, Bounds], Vocabulary]
 

@@ -21,7 +21,7 @@ from app.formats.hierarchies.rdf import NO_BASE, first_lines, last_part, load_gr
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.labels import label_problem
 from app.formats.table import row_error, shorten
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 
 _XL = Namespace("http://www.w3.org/2008/05/skos-xl#")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from app.schemas.texts import shortened
+from app.schemas.datasets.texts import shortened
 from solvers.labels.taxonomy import Taxonomy
 
 NO_LANGUAGE = "und"

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import event, insert, inspect, or_, select
 from sqlalchemy.orm import ORMExecuteState, Session
 
-from app.schemas.audit import AuditEntry
-from app.schemas.pages import Page
+from app.schemas.access.audit import AuditEntry
+from app.schemas.common.pages import Page
 from app.services.common.lookup import moment, newest
 from app.store import tables
 from app.store.db import db_now, new_id, reading

@@ -13,8 +13,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, Forbidden, InvalidInput, Item, Unauthenticated
-from app.schemas.keys import Key, NewKey, Role
-from app.schemas.pages import Page
+from app.schemas.access.keys import Key, NewKey, Role
+from app.schemas.common.pages import Page
 from app.services.access import audit
 from app.services.common.lookup import by_id, check_name, moment, moment_or_none, newest
 from app.store import tables

@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.errors import StorageFull, TooMany
-from app.schemas.jobs import FINAL_STATES, JobState
-from app.schemas.usage import Usage
+from app.schemas.access.usage import Usage
+from app.schemas.jobs.jobs import FINAL_STATES, JobState
 from app.services.common import append_sources
 from app.store import tables
 from app.store.db import one_at_a_time, reading

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict
 from app.plurals import counted
-from app.schemas.jobs import FINAL_STATES
+from app.schemas.jobs.jobs import FINAL_STATES
 from app.store import tables
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.orm.interfaces import ORMOption
 
 from app.errors import Forbidden, InvalidInput, Item, NotFound
-from app.schemas.names import NAME_PATTERN
+from app.schemas.common.names import NAME_PATTERN
 from app.store import tables
 from app.store.scope import scope_of
 from app.store.tables import Owned

@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.schemas.datasets import ImportOptions, NewDataset, NewRows
-from app.schemas.jobs import Job
+from app.schemas.datasets.datasets import ImportOptions, NewDataset, NewRows
+from app.schemas.jobs.jobs import Job
 from app.services.access import quotas
 from app.services.common.lookup import by_ref, require_owner
 from app.services.datasets.datasets import file_format

@@ -5,8 +5,8 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, Item
 from app.formats.labels import label_problem
-from app.schemas.datasets import CorrectionsRequest, LabelCorrection
-from app.schemas.jobs import Job
+from app.schemas.datasets.datasets import CorrectionsRequest, LabelCorrection
+from app.schemas.jobs.jobs import Job
 from app.services.common.lookup import by_ref, require_owner
 from app.services.datasets.next_versions import make_next, require_quiet
 from app.store import tables

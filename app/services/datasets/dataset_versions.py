@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
 from app.errors import Conflict, InvalidInput, Item
-from app.schemas.datasets import DatasetVersion, ImportOptions
+from app.schemas.datasets.datasets import DatasetVersion, ImportOptions
 from app.services.common.lookup import by_ref, moment
 from app.store import tables
 from app.store.db import reading

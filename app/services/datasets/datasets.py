@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session, defer
 from app.errors import Conflict, Forbidden, InvalidInput, Item, NotFound
 from app.formats.detection import declared_format
 from app.formats.table import FormatError
-from app.schemas.datasets import Dataset, DatasetFormat, NewDataset
-from app.schemas.pages import Page
-from app.schemas.problems import ProblemDocument
-from app.schemas.uploads import FromUpload
+from app.schemas.common.pages import Page
+from app.schemas.common.problems import ProblemDocument
+from app.schemas.datasets.datasets import Dataset, DatasetFormat, NewDataset
+from app.schemas.datasets.uploads import FromUpload
 from app.services.access import audit, quotas
 from app.services.common import in_use
 from app.services.common.lookup import by_ref, moment, newest, require_owner

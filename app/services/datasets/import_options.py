@@ -1,7 +1,7 @@
 """Which options of an import fit which format."""
 
 from app.errors import InvalidInput, Item
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 _DELIMITED = frozenset({"csv", "tsv"})
 # formats that have columns

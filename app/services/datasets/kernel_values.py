@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidInput, Item
-from app.schemas.datasets import DatasetStatistics
-from app.schemas.tables import ColumnRecipe
+from app.schemas.datasets.datasets import DatasetStatistics
+from app.schemas.datasets.tables import ColumnRecipe
 
 
 def check(kind: str | None, statistics: DatasetStatistics, columns: ColumnRecipe | None) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
 from app.errors import Conflict, InvalidInput
-from app.schemas.jobs import FINAL_STATES, Job
+from app.schemas.jobs.jobs import FINAL_STATES, Job
 from app.services.access import quotas
 from app.services.common import append_sources
 from app.services.common.lookup import by_ref, require_owner

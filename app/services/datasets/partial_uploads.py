@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.errors import Conflict, InvalidInput, Item, NotFound, TooLarge
-from app.schemas.uploads import PartialUpload
+from app.schemas.datasets.uploads import PartialUpload
 from app.services.access import quotas
 from app.store import partial_uploads
 from app.store.files import files

@@ -1,8 +1,8 @@
 """The language of a recipe's stop words, by the texts of the dataset that the recipe is for."""
 
 from app.errors import InvalidInput, Item
-from app.schemas.datasets import DatasetStatistics
-from app.schemas.texts import TextRecipe, stop_language
+from app.schemas.datasets.datasets import DatasetStatistics
+from app.schemas.datasets.texts import TextRecipe, stop_language
 
 
 def with_language(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str = "/text") -> TextRecipe:

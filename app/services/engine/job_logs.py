@@ -7,7 +7,7 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput
-from app.schemas.jobs import JobLog, JobLogLine
+from app.schemas.jobs.jobs import JobLog, JobLogLine
 from app.services.common.lookup import by_id, moment
 from app.store import tables
 from app.store.db import new_id, reading

@@ -6,8 +6,8 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app import tracing
-from app.schemas.job_options import JobOptions
-from app.schemas.jobs import JobKind
+from app.schemas.common.job_options import JobOptions
+from app.schemas.jobs.jobs import JobKind
 from app.services.engine import job_tags
 from app.services.engine.queue_order import level_of
 from app.store import tables

@@ -4,7 +4,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput
-from app.schemas.jobs import JobStep, JobSteps
+from app.schemas.jobs.jobs import JobStep, JobSteps
 from app.services.common.lookup import by_id
 from app.store import tables
 from app.store.db import reading

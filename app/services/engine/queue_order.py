@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, String, and_, bindparam, case, func, literal, select, tuple_
 from sqlalchemy.orm import Session
 
-from app.schemas.job_options import PRIORITIES, Priority
+from app.schemas.common.job_options import PRIORITIES, Priority
 from app.services.engine import trial_jobs
 from app.store import tables
 from app.store.db import reading

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.schemas.jobs import QueuePlace
+from app.schemas.jobs.jobs import QueuePlace
 from app.services.engine import live_workers
 from app.services.engine.queue_order import RUNNING, in_order
 from app.store import tables

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.schemas.jobs import Job, QueuePlace
+from app.schemas.jobs.jobs import Job, QueuePlace
 from app.services.common.lookup import moment, moment_or_none
 from app.services.engine import queue_order, queue_places, trial_jobs
 from app.store import tables

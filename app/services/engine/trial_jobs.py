@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
-from app.schemas.jobs import FINAL_STATES
+from app.schemas.jobs.jobs import FINAL_STATES
 from app.store import tables
 from app.store.db import db_now
 

@@ -9,6 +9,7 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput
+from app.schemas.common.pages import Page
 from app.schemas.evaluations import (
     ConfusedLabel,
     ConfusedPair,
@@ -19,7 +20,6 @@ from app.schemas.evaluations import (
     Measure,
     Propensities,
 )
-from app.schemas.pages import Page
 from app.services.common.lookup import by_id, by_ref, moment, newest
 from app.services.models import models
 from app.store import tables

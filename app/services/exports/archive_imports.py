@@ -19,8 +19,8 @@ from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item, NotFound, PolymarginError
 from app.plurals import counted
-from app.schemas.archives import ArchiveContents, ArchivedVersion
-from app.schemas.models import ModelVersion
+from app.schemas.exports import ArchiveContents, ArchivedVersion
+from app.schemas.models.models import ModelVersion
 from app.services.access import quotas
 from app.services.common.lookup import by_id
 from app.services.datasets import dataset_versions

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from app.schemas.compression import CopyOf
-from app.schemas.models import ModelVersion
+from app.schemas.jobs.compression import CopyOf
+from app.schemas.models.models import ModelVersion
 
 # what the measures of a version are called there; the others go by their own names
 _METRICS = {"error": "error", "macro_f1": "f1", "accuracy@5": "top-5-accuracy"}

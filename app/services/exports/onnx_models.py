@@ -7,7 +7,7 @@ import numpy as np
 
 from app.errors import Unavailable
 from app.features.base import Features
-from app.schemas.models import ModelVersion
+from app.schemas.models.models import ModelVersion
 from app.services.exports.flat_machines import FlatMachine, flat_machine
 from solvers.core.model import Model
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.schemas.editions import Change, Changes, LabelChange
+from app.schemas.hierarchies.editions import Change, Changes, LabelChange
 from app.services.common.lookup import by_ref
 from app.services.common.turns import comparing
 from app.services.hierarchies.hierarchy_nodes import check_range

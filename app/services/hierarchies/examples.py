@@ -11,8 +11,8 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, NotFound, Unavailable
-from app.schemas.datasets import Dataset, NewDataset
-from app.schemas.hierarchies import NewHierarchy
+from app.schemas.datasets.datasets import Dataset, NewDataset
+from app.schemas.hierarchies.hierarchies import NewHierarchy
 from app.services.access import quotas
 from app.services.datasets import datasets
 from app.services.hierarchies import hierarchies

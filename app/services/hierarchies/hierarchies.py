@@ -17,13 +17,13 @@ from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
 from app.plurals import counted
-from app.schemas.hierarchies import (
+from app.schemas.common.pages import Page
+from app.schemas.hierarchies.hierarchies import (
     Hierarchy,
     NewHierarchy,
     RetiredLabel,
     RetiredLabels,
 )
-from app.schemas.pages import Page
 from app.services.access import audit
 from app.services.common import in_use
 from app.services.common.lookup import by_ref, moment, newest, require_owner

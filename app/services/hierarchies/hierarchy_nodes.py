@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session, defer
 
 from app.errors import InvalidInput, NotFound
-from app.schemas.hierarchies import HierarchyNode, HierarchyNodes
+from app.schemas.hierarchies.hierarchies import HierarchyNode, HierarchyNodes
 from app.services.common.lookup import by_ref
 from app.services.datasets import dataset_versions
 from app.services.datasets.dataset_rows import class_counts

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
 from app.plurals import counted
-from app.schemas.jobs import TrainRequest
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.hierarchies.version_labels import replacements
 from app.store import tables
 from app.store.corpus import ClassCounts

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from app.errors import InvalidInput, Item
-from app.schemas.predictions import LANGUAGE_PATTERN
-from app.schemas.texts import shortened
+from app.schemas.datasets.texts import shortened
+from app.schemas.predictions.predictions import LANGUAGE_PATTERN
 
 _TAG = re.compile(LANGUAGE_PATTERN)
 

@@ -3,8 +3,8 @@
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, Item
-from app.schemas.compression import CompressRequest
 from app.schemas.evaluations import EvaluateRequest
+from app.schemas.jobs.compression import CompressRequest
 from app.services.common.lookup import by_id
 from app.services.evaluations.evaluation_requests import ResolvedEvaluation, resolve_evaluation
 from app.services.models import models

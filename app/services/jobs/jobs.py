@@ -6,11 +6,12 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput
-from app.schemas.batch_predictions import BatchPredictRequest
-from app.schemas.compression import CompressRequest
+from app.schemas.common.job_options import MAX_JOB_TAGS, OPTIONS
+from app.schemas.common.pages import Page
+from app.schemas.datasets.texts import default_recipe
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.job_options import MAX_JOB_TAGS, OPTIONS
-from app.schemas.jobs import (
+from app.schemas.jobs.compression import CompressRequest
+from app.schemas.jobs.jobs import (
     FINAL_STATES,
     Job,
     JobKind,
@@ -19,9 +20,8 @@ from app.schemas.jobs import (
     JobState,
     TrainRequest,
 )
-from app.schemas.pages import Page
-from app.schemas.texts import default_recipe
-from app.schemas.tuning import TuneRequest
+from app.schemas.jobs.tuning import TuneRequest
+from app.schemas.predictions.batch_predictions import BatchPredictRequest
 from app.services.access import audit, quotas
 from app.services.common import append_sources
 from app.services.common.lookup import by_id, newest

@@ -7,8 +7,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
-from app.schemas.jobs import TrainRequest
-from app.schemas.plans import Assumptions, EarlierJobs, JobPlan, ShardPlan, Span
+from app.schemas.jobs.jobs import TrainRequest
+from app.schemas.jobs.plans import Assumptions, EarlierJobs, JobPlan, ShardPlan, Span
 from app.services.engine import slots
 from app.services.jobs.training_requests import Resolved, resolve
 from app.store import tables

@@ -13,8 +13,8 @@ from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
 from app.formats.labels import TRAIN
-from app.schemas.previews import MOST_HASHED, FeaturePreview, FeatureValue, PreviewRequest
-from app.schemas.tables import ColumnRecipe
+from app.schemas.datasets.tables import ColumnRecipe
+from app.schemas.jobs.previews import MOST_HASHED, FeaturePreview, FeatureValue, PreviewRequest
 from app.services.datasets.dataset_rows import corpus_of, statistics
 from app.services.datasets.text_recipes import with_language
 from app.services.jobs.training_requests import check_columns

@@ -6,10 +6,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
-from app.schemas.datasets import DatasetStatistics
-from app.schemas.jobs import TrainRequest
-from app.schemas.tables import ColumnRecipe
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.datasets import DatasetStatistics
+from app.schemas.datasets.tables import ColumnRecipe
+from app.schemas.datasets.texts import TextRecipe
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.common.lookup import by_ref
 from app.services.datasets import dataset_versions, kernel_values
 from app.services.datasets.dataset_rows import class_counts

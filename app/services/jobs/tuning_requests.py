@@ -7,8 +7,8 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.errors import MAX_ITEMS, InvalidInput, Item
-from app.schemas.texts import TextRecipe, default_recipe
-from app.schemas.tuning import TuneRequest
+from app.schemas.datasets.texts import TextRecipe, default_recipe
+from app.schemas.jobs.tuning import TuneRequest
 from app.services.datasets.text_recipes import with_language
 from app.services.jobs.training_requests import Resolved, check_further, resolve
 from app.services.jobs.tuning_space import Settings, settings_of, training_of

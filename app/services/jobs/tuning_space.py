@@ -9,10 +9,10 @@ import numpy as np
 import orjson
 
 from app.errors import InvalidInput, Item
-from app.schemas.jobs import TrainRequest
-from app.schemas.texts import TextRecipe
-from app.schemas.training_data import TrainingData
-from app.schemas.tuning import MOST_TRIALS, Candidate, Range, TuneRequest
+from app.schemas.datasets.texts import TextRecipe
+from app.schemas.jobs.jobs import TrainRequest
+from app.schemas.jobs.training_data import TrainingData
+from app.schemas.jobs.tuning import MOST_TRIALS, Candidate, Range, TuneRequest
 
 # a space may have fewer settings than are to be drawn
 _TRIES = 50

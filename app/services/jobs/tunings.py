@@ -9,10 +9,10 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, Item
-from app.schemas.jobs import FINAL_STATES
-from app.schemas.pages import Page
-from app.schemas.problems import ProblemDocument
-from app.schemas.tuning import LESS_IS_BETTER, HeldOut, Trial, TrialRequest, TuneRequest
+from app.schemas.common.pages import Page
+from app.schemas.common.problems import ProblemDocument
+from app.schemas.jobs.jobs import FINAL_STATES
+from app.schemas.jobs.tuning import LESS_IS_BETTER, HeldOut, Trial, TrialRequest, TuneRequest
 from app.services.common.lookup import MAX_PAGE, by_id, moment_or_none
 from app.services.engine import leases, trial_jobs
 from app.services.engine.leases import Lease

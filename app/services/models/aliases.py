@@ -7,7 +7,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
-from app.schemas.models import Alias
+from app.schemas.models.models import Alias
 from app.services.access import audit
 from app.services.common.lookup import by_ref, check_name
 from app.store import tables

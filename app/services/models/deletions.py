@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 from app.config import settings
 from app.errors import Conflict, Item, NotFound
 from app.plurals import counted
-from app.schemas.deletions import DeletedVersion, Deletion, HeldVersion, Restored, Retention
-from app.schemas.jobs import FINAL_STATES
+from app.schemas.jobs.jobs import FINAL_STATES
+from app.schemas.models.deletions import DeletedVersion, Deletion, HeldVersion, Restored, Retention
 from app.services.common.lookup import by_ref, moment, require_owner
 from app.services.models.models import model_row, version_row
 from app.store import tables

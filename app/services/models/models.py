@@ -10,10 +10,10 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from app.errors import NotFound
-from app.schemas.archives import Origin
-from app.schemas.compression import CopyOf
-from app.schemas.models import Model, ModelVersion, Selection
-from app.schemas.pages import Page
+from app.schemas.common.pages import Page
+from app.schemas.exports import Origin
+from app.schemas.jobs.compression import CopyOf
+from app.schemas.models.models import Model, ModelVersion, Selection
 from app.services.common.lookup import MAX_PAGE, by_id, by_ref, moment, newest
 from app.services.models import aliases
 from app.store import tables

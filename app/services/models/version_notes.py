@@ -3,8 +3,8 @@
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, PreconditionFailed
-from app.schemas.deletions import MAX_TAGS, VersionPatch
-from app.schemas.models import ModelVersion
+from app.schemas.models.deletions import MAX_TAGS, VersionPatch
+from app.schemas.models.models import ModelVersion
 from app.services.models.models import show_versions, version_row
 from app.store.db import writing
 

@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
-from app.schemas.health import Readiness
+from app.schemas.operation.health import Readiness
 from app.services.engine import live_workers, trial_jobs
 from app.store import tables
 from app.store.db import db_now, reading

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.schemas.status import Attention, CurvePoint, Queue, Room, RunningJob, Status
+from app.schemas.operation.status import Attention, CurvePoint, Queue, Room, RunningJob, Status
 from app.services.engine import live_workers, shown_jobs, trial_jobs
 from app.services.operation.readiness import count_by_state
 from app.store import tables

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from app.schemas.deletions import DeletedVersion, OrphanedFile, Storage
+from app.schemas.models.deletions import DeletedVersion, OrphanedFile, Storage
 from app.services.models import deletions
 from app.services.operation import sweeping
 from app.store.files import Files

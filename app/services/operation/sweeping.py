@@ -8,7 +8,7 @@ from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.schemas.jobs import FINAL_STATES
+from app.schemas.jobs.jobs import FINAL_STATES
 from app.services.common import append_sources
 from app.services.engine import job_logs, slots, trial_jobs
 from app.services.engine.job_ends import fail_import, worker_lost

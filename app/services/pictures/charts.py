@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.plurals import counted
-from app.schemas.datasets import DatasetStatistics
+from app.schemas.datasets.datasets import DatasetStatistics
 from app.schemas.evaluations import ConfusedPairs, Evaluation
-from app.schemas.jobs import Job, JobStep
-from app.schemas.thresholds import ThresholdCurve
+from app.schemas.jobs.jobs import Job, JobStep
+from app.schemas.predictions.thresholds import ThresholdCurve
 from app.services.pictures.figures import Draw, shortened
 
 if TYPE_CHECKING:

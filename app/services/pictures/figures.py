@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from app.schemas.drift import Drift
+from app.schemas.predictions.drift import Drift
 from app.services.predictions.codes import Code
 from solvers.output_codes import codes
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import orjson
 
 from app.plurals import counted
-from app.schemas.jobs import Job
-from app.schemas.tuning import LESS_IS_BETTER, Trial
+from app.schemas.jobs.jobs import Job
+from app.schemas.jobs.tuning import LESS_IS_BETTER, Trial
 from app.services.pictures.charts import titled
 from app.services.pictures.figures import Draw, shortened
 

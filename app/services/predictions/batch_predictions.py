@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, Item, NotFound
-from app.schemas.batch_predictions import MEDIA_TYPES, BatchPredictRequest
+from app.schemas.predictions.batch_predictions import MEDIA_TYPES, BatchPredictRequest
 from app.services.common.lookup import by_id, by_ref
 from app.services.datasets import dataset_versions
 from app.services.models import models, row_kinds

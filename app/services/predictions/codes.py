@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import NotFound, PolymarginError
-from app.schemas.codes import OutputCode
+from app.schemas.predictions.codes import OutputCode
 from app.services.predictions.model_cache import ModelCache
 from solvers.output_codes import codes
 

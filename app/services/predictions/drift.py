@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.drift import Drift, LabelDrift, LabelShare, ScoreDrift
+from app.schemas.predictions.drift import Drift, LabelDrift, LabelShare, ScoreDrift
 from app.services.predictions.answer_counts import DAY_SECONDS, A, AnswerCounts
 from app.services.predictions.answer_reference import AnswerReference
 from app.services.predictions.model_cache import LoadedModel, ModelCache

@@ -11,7 +11,7 @@ import numpy as np
 from app.features.base import Row
 from app.features.columns import SparseFeatures
 from app.features.term_weights import TermWeights
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
 from solvers.core.linear_model import LinearModel
 from solvers.core.model import Model
 from solvers.numerics.predicted_scores import places

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.errors import Conflict, NotFound, PolymarginError, Unavailable
 from app.features.base import Features
 from app.features.load import load_features
-from app.schemas.models import ModelVersion
+from app.schemas.models.models import ModelVersion
 from app.services.common.remembered import Remembered
 from app.services.hierarchies.version_labels import VersionLabels, of_details
 from app.services.models import models

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session, defer
 
 from app.errors import InvalidInput, Item, NotFound
 from app.features.base import InstanceError
-from app.schemas.nearest import NearestRequest, NearestRows, NearRow
+from app.schemas.predictions.nearest import NearestRequest, NearestRows, NearRow
 from app.services.datasets import dataset_rows, dataset_versions
 from app.services.models import models
 from app.services.models.model_rows import matrix

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidInput, NotFound
-from app.schemas.terms import ClassTerms, WeightedTerm
+from app.schemas.predictions.terms import ClassTerms, WeightedTerm
 from app.services.predictions.model_cache import LoadedModel, ModelCache
 
 MAX_TERMS = 100

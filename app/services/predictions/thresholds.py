@@ -1,7 +1,7 @@
 """Precision against coverage of a model version: what its answers to held-out rows were worth, by threshold."""
 
 from app.errors import NotFound, PolymarginError
-from app.schemas.thresholds import ThresholdCurve, ThresholdPoint
+from app.schemas.predictions.thresholds import ThresholdCurve, ThresholdPoint
 from app.services.predictions import sure_answers
 from app.services.predictions.model_cache import ModelCache
 

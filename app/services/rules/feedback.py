@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 from app.errors import MAX_ITEMS, Conflict, InvalidInput, Item, NotFound
 from app.features.base import InstanceError
 from app.formats.labels import label_problem
-from app.schemas.feedback import Feedback, FeedbackRequest
-from app.schemas.pages import Page
+from app.schemas.common.pages import Page
+from app.schemas.rules.feedback import Feedback, FeedbackRequest
 from app.services.access import quotas
 from app.services.common.lookup import by_id, moment, newest, require_owner
 from app.services.models.models import model_row

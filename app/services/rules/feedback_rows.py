@@ -8,9 +8,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict
-from app.schemas.datasets import DatasetStatistics, NewRows
-from app.schemas.feedback import FeedbackRowsRequest
-from app.schemas.jobs import Job
+from app.schemas.datasets.datasets import DatasetStatistics, NewRows
+from app.schemas.jobs.jobs import Job
+from app.schemas.rules.feedback import FeedbackRowsRequest
 from app.services.common.lookup import by_ref
 from app.services.datasets.appending import append
 from app.services.models.models import model_row, version_row

@@ -7,8 +7,8 @@ from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict
-from app.schemas.pages import Page
-from app.schemas.rules import Decision, RuleRun
+from app.schemas.common.pages import Page
+from app.schemas.rules.rules import Decision, RuleRun
 from app.services.access import audit
 from app.services.common.lookup import by_id, by_ref, moment, moment_or_none, newest
 from app.services.rules import feedback

@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound, PolymarginError, StorageFull, TooMany, Unavailable
 from app.schemas.evaluations import EvaluateRequest
-from app.schemas.feedback import FeedbackRowsRequest
-from app.schemas.jobs import FINAL_STATES, TrainRequest
-from app.schemas.rules import Decision, Outcome, Promotion
+from app.schemas.jobs.jobs import FINAL_STATES, TrainRequest
+from app.schemas.rules.feedback import FeedbackRowsRequest
+from app.schemas.rules.rules import Decision, Outcome, Promotion
 from app.services.access import audit
 from app.services.access.audit import Act
 from app.services.common.lookup import by_id

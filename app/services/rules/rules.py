@@ -8,9 +8,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, Item
-from app.schemas.jobs import TrainRequest, stored_request
-from app.schemas.pages import Page
-from app.schemas.rules import Promotion, Rule, RuleRequest
+from app.schemas.common.pages import Page
+from app.schemas.jobs.jobs import TrainRequest, stored_request
+from app.schemas.rules.rules import Promotion, Rule, RuleRequest
 from app.services.common.lookup import by_ref, moment, moment_or_none, newest, require_owner
 from app.services.datasets.dataset_versions import meant
 from app.services.jobs import training_requests

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from app.features.terms import TermColumns, placed_terms, places
 from app.features.text import TextFeatures
 from app.features.words import Words
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
 
 RECIPES = [
     TextRecipe(),

@@ -16,7 +16,7 @@ from app.features.base import stack
 from app.features.load import load_features
 from app.features.stop_words import with_stop_words
 from app.features.text import TextFeatures
-from app.schemas.texts import STOP_LANGUAGES, TextRecipe
+from app.schemas.datasets.texts import STOP_LANGUAGES, TextRecipe
 
 TEXTS = ["The dogs are running over it", "She runs with a dog, and nobody sees it", "computer systems of the world"]
 
@@ -119,7 +119,7 @@ def test_words_of_ones_own_stay_as_they_were_given() -> None:
 
 def test_no_list_is_loaded_where_none_is_named() -> None:
     script = (
-        "import sys; from app.features.text import TextFeatures; from app.schemas.texts import TextRecipe\n"
+        "import sys; from app.features.text import TextFeatures; from app.schemas.datasets.texts import TextRecipe\n"
         "TextFeatures.fit(['a word', 'a word'], TextRecipe())\n"
         "assert not {'stopwordsiso', 'sklearn'} & set(sys.modules)"
     )

@@ -13,8 +13,8 @@ from app.features.columns import SparseFeatures
 from app.features.load import load_features
 from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
-from app.schemas.tables import ColumnRecipe, TableColumns
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.tables import ColumnRecipe, TableColumns
+from app.schemas.datasets.texts import TextRecipe
 
 COLUMNS = TableColumns(
     texts=("title", "body"), numbers=("x", "y"), categories=("c",), left_out={"day": "dates"}, missing=True

@@ -17,7 +17,7 @@ from app.features.load import load_features
 from app.features.term_counts import count_terms
 from app.features.terms import TermColumns
 from app.features.text import TextFeatures
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog; the dog sleeps.",

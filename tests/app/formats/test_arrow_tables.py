@@ -16,7 +16,7 @@ from app.formats import plain_file
 from app.formats.plain_file import MostUnpacked
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 BOTH = pytest.mark.parametrize("format", ["parquet", "arrow"])
 

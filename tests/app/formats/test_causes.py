@@ -6,7 +6,7 @@ import pytest
 
 from app.formats.registry import parse
 from app.formats.table import FormatError
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 
 def test_keys_that_nothing_was_said_of_tell_why(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from app.formats import csv_table
 from app.formats.csv_table import parse_csv
 from app.formats.table import FormatError, Parsed, RowError
 from app.formats.window import NOT_UTF8, Window
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 
 def read(tmp_path: Path, content: str | bytes, format: str = "csv", **options: Any) -> Parsed:

@@ -12,7 +12,7 @@ from app.formats import json_lines
 from app.formats.json_lines import parse_jsonl
 from app.formats.table import FormatError, Parsed, RowError
 from app.formats.window import NOT_UTF8, Window
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 
 @pytest.fixture(scope="module")

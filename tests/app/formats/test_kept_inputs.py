@@ -10,8 +10,8 @@ from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.registry import FORMATS, parse
 from app.formats.table import FormatError
-from app.schemas.datasets import ImportOptions
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.datasets.datasets import ImportOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 DATASETS, HIERARCHIES = (sorted((CORPUS / kind).iterdir()) for kind in ("datasets", "hierarchies"))

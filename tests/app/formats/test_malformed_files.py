@@ -12,7 +12,7 @@ import pytest
 
 from app.formats.registry import FORMATS, parse
 from app.formats.table import FormatError
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 
 def parquet(**columns: Any) -> bytes:

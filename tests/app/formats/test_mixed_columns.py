@@ -14,7 +14,7 @@ import pytest
 
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 COLOURS, WORDS = ("red", "green", "blue"), ("apples and pears", "a dark old wood", "three small birds sing")
 ROWS: list[dict[str, Any]] = [

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from app.formats.plain_file import MostUnpacked
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 
 def read(tmp_path: Path, arrays: dict[str, Any], **options: Any) -> Parsed:

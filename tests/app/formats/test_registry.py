@@ -12,7 +12,7 @@ import pytest
 from app.formats.detection import declared_format
 from app.formats.registry import FORMATS, parse
 from app.formats.table import FormatError
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 
 def arrow(write: Callable[[pa.BufferOutputStream, pa.Table], None]) -> bytes:

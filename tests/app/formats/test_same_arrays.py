@@ -17,7 +17,7 @@ import pytest
 
 from app.formats.registry import parse
 from app.formats.table import Parsed
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 FOLDER = Path(os.environ.get("POLYMARGIN_BENCH_DATA", "not set"))
 MADE = [

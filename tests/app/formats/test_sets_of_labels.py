@@ -9,7 +9,7 @@ import pytest
 from app.formats.label_sets import LabelSets
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed, Problems, RowError
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 SETS = [["b", "a"], [], ["c"], ["a", "c"]]
 FILES = {

@@ -10,7 +10,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from app.formats import svmlight
 from app.formats.svmlight import parse_svmlight
 from app.formats.table import FormatError, Parsed, RowError
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from app.formats.svmlight_lines import read_lines
 from app.formats.table import FormatError, Problems
 from app.formats.weights import Weights
 from app.formats.window import as_array
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 
 KEPT = sorted((Path(__file__).parents[2] / "corpus" / "datasets").glob("*.svmlight"))
 

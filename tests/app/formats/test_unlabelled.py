@@ -12,7 +12,7 @@ import pytest
 from app.errors import InvalidInput
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
-from app.schemas.datasets import ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
 from app.services.datasets.import_options import check_options
 
 X = [[9.0, 1.0], [0.0, 2.0]]

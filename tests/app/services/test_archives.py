@@ -19,11 +19,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput, StorageFull
-from app.schemas.deletions import VersionPatch
-from app.schemas.jobs import TrainRequest
-from app.schemas.models import ModelVersion
-from app.schemas.tables import ColumnRecipe
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.tables import ColumnRecipe
+from app.schemas.datasets.texts import TextRecipe
+from app.schemas.jobs.jobs import TrainRequest
+from app.schemas.models.deletions import VersionPatch
+from app.schemas.models.models import ModelVersion
 from app.services.engine import job_queue
 from app.services.exports import archive_imports, archive_loader, archives, model_cards
 from app.services.jobs import jobs

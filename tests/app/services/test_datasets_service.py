@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict, InvalidInput, NotFound
-from app.schemas.datasets import NewDataset
-from app.schemas.jobs import TrainRequest
+from app.schemas.datasets.datasets import NewDataset
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.datasets import dataset_rows, datasets
 from app.services.jobs import jobs
 from app.services.models import models

@@ -23,7 +23,7 @@ from numba.core.dispatcher import Dispatcher
 
 from app.features.columns import SparseFeatures
 from app.features.text import TextFeatures
-from app.schemas.texts import TextRecipe
+from app.schemas.datasets.texts import TextRecipe
 from app.services.predictions.first_answers import load_loops
 from app.services.predictions.model_cache import LoadedModel
 from app.services.predictions.predictions import predict

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.datasets import NewDataset
-from app.schemas.jobs import TrainRequest
+from app.schemas.datasets.datasets import NewDataset
+from app.schemas.jobs.jobs import TrainRequest
 from app.services.datasets import datasets
 from app.services.engine import leases
 from app.services.jobs import jobs

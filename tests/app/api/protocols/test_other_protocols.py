@@ -14,7 +14,7 @@ from app.config import Settings
 from app.features.columns import SparseFeatures
 from app.main import create_app
 from app.protocols import annif, asking, frames, label_studio, mlflow, open_inference
-from app.schemas.tables import TableColumns
+from app.schemas.datasets.tables import TableColumns
 
 ANNIF = """
 import sys

@@ -10,7 +10,7 @@ from app.formats.hierarchies.apart import INLINE_BYTES, read_hierarchy
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.table import FormatError
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 
 OPTIONS = HierarchyOptions()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.registry import HIERARCHY_FORMATS, parse_hierarchy
 from app.formats.table import FormatError, RowError
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 from solvers.labels.taxonomy import Taxonomy
 
 EDGES = [("root", "comp"), ("root", "rec"), ("comp", "comp.sys"), ("comp.sys", "comp.sys.mac"), ("comp", "comp.os")]

@@ -17,7 +17,7 @@ from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.hierarchies.several_parents import cycles, longest_ways
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
-from app.schemas.hierarchies import HierarchyOptions
+from app.schemas.hierarchies.hierarchies import HierarchyOptions
 
 SKOS = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
 @prefix owl: <http://www.w3.org/2002/07/owl#> .

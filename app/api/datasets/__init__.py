@@ -1,0 +1,1 @@
+"""Routes for datasets, and for files as they come."""

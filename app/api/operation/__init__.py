@@ -1,0 +1,1 @@
+"""Routes for those who run the service: health, metrics, status, storage."""

@@ -1,0 +1,1 @@
+"""Routes for feedback, and for rules that train a model again."""

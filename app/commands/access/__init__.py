@@ -1,0 +1,1 @@
+"""Commands for keys, the audit log, and what a workspace has."""

@@ -1,0 +1,1 @@
+"""Commands for datasets, and for files that were sent in pieces."""

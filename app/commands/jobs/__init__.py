@@ -1,0 +1,1 @@
+"""Commands that submit jobs and show them: training, tuning, smaller copies, previews."""

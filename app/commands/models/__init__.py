@@ -1,0 +1,1 @@
+"""Commands for models, their versions and aliases."""

@@ -1,0 +1,1 @@
+"""Commands for feedback, and for rules that train a model again."""

@@ -1,0 +1,1 @@
+"""Keys, the audit log, and what a workspace has."""

@@ -1,0 +1,1 @@
+"""Names, pages, times and problems, and what every job may be given."""

@@ -1,0 +1,1 @@
+"""Datasets, files in pieces, and how texts and columns become features."""

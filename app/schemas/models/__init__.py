@@ -1,0 +1,1 @@
+"""Models, their versions and aliases, and versions that go or come back."""

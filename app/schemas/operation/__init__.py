@@ -1,0 +1,1 @@
+"""Health and status of the service."""

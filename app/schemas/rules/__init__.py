@@ -1,0 +1,1 @@
+"""Feedback, and rules that train a model again."""
