@@ -70,6 +70,18 @@ def test_every_folder_can_be_taken_in_at_a_glance(part: str) -> None:
         assert len(entries) <= MOST_ENTRIES, f"{name} has {len(entries)} entries"
 
 
+def test_what_is_about_one_thing_lies_in_folders_of_one_name() -> None:
+    services = {path.name for path in (ROOT / "app/services").iterdir()}
+    folders: dict[str, set[str]] = {}
+    for part in ("services", "api", "schemas", "commands"):
+        for path in (ROOT / "app" / part).rglob("*.py"):
+            if path.name != "__init__.py":
+                folder = path.relative_to(ROOT / "app" / part).with_suffix("").parts[0]
+                assert folder in services or (part, folder) == ("api", "middleware"), path
+                folders.setdefault(path.stem, set()).add(folder)
+    assert {name: found for name, found in folders.items() if len(found) > 1} == {}
+
+
 def test_no_function_is_long_or_has_many_parameters() -> None:
     found = {
         name: (_n_lines(function), _n_parameters(function))

@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
 
 from app.schemas.common.names import Name
 from app.schemas.jobs.compression import CopyOf
 from app.schemas.models.deletions import MAX_NOTES
+from app.schemas.models.models import Origin
 
 ARCHIVE_FORMAT = 1
 MEDIA_TYPE = "application/zip"
@@ -18,17 +19,6 @@ _Text = Annotated[str, StringConstraints(max_length=1000)]
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
 _MetricName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_@.+-]{1,64}$")]
 _PartName = Annotated[str, StringConstraints(pattern="^[a-z_]{1,16}$")]
-
-
-class Origin(BaseModel):
-    """Where an imported version was trained: names and ids of that service."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    model: Name
-    version: int = Field(ge=1, lt=2**31)
-    job: str = Field(max_length=32)
-    created_at: AwareDatetime
 
 
 class ArchivedFile(BaseModel):

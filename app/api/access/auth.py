@@ -205,7 +205,6 @@ async def _whose(state: State, scope: Scope, authorization: str) -> tuple[Princi
 _viewer, _editor, _admin = _needs("viewer"), _needs("editor"), _needs("admin")
 
 VIEWER, EDITOR, ADMIN = Depends(_viewer), Depends(_editor), Depends(_admin)
-Editor = Annotated[Principal, EDITOR]
 
 
 def cookie_name(request: Request) -> str:

@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Query, Request, Response
 from sqlalchemy.orm import Session
 
-from app.api.access.auth import Editor
 from app.errors import Forbidden, PreconditionFailed
 from app.schemas.common.names import NAME_PATTERN
 from app.services.access.audit import Act, note_for
@@ -72,7 +71,7 @@ def _act(request: Request, principal: Principal) -> Act:
 
 
 def _token(
-    principal: Editor,
+    request: Request,
     idempotency_key: Annotated[
         str | None,
         Header(
@@ -81,6 +80,7 @@ def _token(
         ),
     ] = None,
 ) -> Token | None:
+    principal: Principal = request.state.key
     return None if idempotency_key is None else Token(principal.key_id, idempotency_key)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from app.schemas.exports import Origin
+from app.schemas.common.names import Name
 from app.schemas.jobs.compression import CopyOf
 
 
@@ -22,6 +22,17 @@ class AliasTarget(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     version: int = Field(ge=1, lt=2**31)
+
+
+class Origin(BaseModel):
+    """Where an imported version was trained: names and ids of that service."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: Name
+    version: int = Field(ge=1, lt=2**31)
+    job: str = Field(max_length=32)
+    created_at: AwareDatetime
 
 
 class ModelVersion(BaseModel):

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.errors import Unavailable
-from app.schemas.exports import ARCHIVE_FORMAT, ArchiveContents, ArchivedFile, ArchivedVersion, Origin
-from app.schemas.models.models import ModelVersion
+from app.schemas.exports import ARCHIVE_FORMAT, ArchiveContents, ArchivedFile, ArchivedVersion
+from app.schemas.models.models import ModelVersion, Origin
 from app.services.exports import archive_loader
 from app.services.exports.model_cards import model_card
 from app.services.models import models

@@ -11,9 +11,8 @@ from sqlalchemy.orm import Session
 
 from app.errors import NotFound
 from app.schemas.common.pages import Page
-from app.schemas.exports import Origin
 from app.schemas.jobs.compression import CopyOf
-from app.schemas.models.models import Model, ModelVersion, Selection
+from app.schemas.models.models import Model, ModelVersion, Origin, Selection
 from app.services.common.lookup import MAX_PAGE, by_id, by_ref, moment, newest
 from app.services.models import aliases
 from app.store import tables
