@@ -1,5 +1,6 @@
 """Files on their way to the service."""
 
+import errno
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ def post_file(transport: Transport, path: str, file: Path, query: Mapping[str, A
 
 def receive_file(transport: Transport, path: str, file: Path, query: Mapping[str, str | None]) -> int:
     """Write the body of an answer to ``file``, which appears whole or not at all; return its bytes."""
+    if not file.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(file.parent))
     part = file.with_name(f".{file.name}.part")
     size = 0
     try:

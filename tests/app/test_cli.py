@@ -353,6 +353,8 @@ def test_an_archive_is_written_and_sent(run: Run, canned: Canned, tmp_path: Path
     assert status == 1
     assert "no" in err
     assert [path.name for path in tmp_path.iterdir()] == ["topics.npz"]
+    status, _, err = run("models", "export", "topics", "--version", "3", "--output", str(tmp_path / "no" / "where.npz"))
+    assert (status, err) == (1, f"Error: {tmp_path / 'no'}: there is no such folder\n")
 
 
 def test_an_upload_may_name_its_columns(run: Run, canned: Canned, tmp_path: Path) -> None:

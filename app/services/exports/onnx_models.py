@@ -27,7 +27,9 @@ def onnx_model(version: ModelVersion, model: Model, features: Features) -> bytes
     Unavailable
         The package onnx is not installed here.
     """
-    return _graph(_onnx(), version, flat_machine(model, features, "ONNX", MOST_BYTES))
+    # first: of a version that no graph can hold, the package would be installed in vain
+    machine = flat_machine(model, features, "ONNX", MOST_BYTES)
+    return _graph(_onnx(), version, machine)
 
 
 def _graph(onnx: ModuleType, version: ModelVersion, machine: FlatMachine) -> bytes:

@@ -70,3 +70,4 @@ def test_what_onnx_has_no_words_for_is_refused_with_a_reason(models: TestClient)
 def test_a_service_without_the_package_says_what_it_lacks(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_models, "PACKAGE", "onnx_that_nobody_has")
     assert "polymargin[onnx]" in problem(models.get(EXPORT.format("letters")), 503)["detail"]
+    problem(models.get(EXPORT.format("foods")), 422, "invalid_input")  # with the package it could not, either
