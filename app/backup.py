@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, delete, func, insert, select, update
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.config import settings
@@ -59,10 +60,12 @@ def backup(target: Path, link: bool, say: Say) -> dict[str, Any]:
     Raises
     ------
     BackupError
-        The folder is there already, the database is not at this version's schema, or too much is deleted meanwhile.
+        The folder is there already, there is no database, it does not answer or is not at this version's schema, or too
+        much is deleted meanwhile.
     """
     if target.exists():
         raise BackupError(f"{target} is there already; a backup goes to a new folder")
+    _require_schema()
     part = target.with_name(f".{target.name}.part")
     for _ in range(_TRIES):
         shutil.rmtree(part, ignore_errors=True)
@@ -95,6 +98,8 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
     home, url = settings().home, settings().sqlalchemy_url
     if settings().files.exists() or (home / KEY).exists() or (url.startswith("sqlite") and _database(url).exists()):
         raise BackupError(f"the data folder {home} is not empty; restore into a new one (POLYMARGIN_HOME)")
+    if not url.startswith("sqlite"):
+        _schema(url)
     _require_own(contents["files"])
     say(f"Comparing {len(contents['files'])} files with their hashes")
     for name, digest in contents["files"].items():
@@ -166,11 +171,29 @@ def _write(part: Path, link: bool, say: Say) -> dict[str, Any]:
     return contents
 
 
+def _require_schema() -> None:
+    """Raise BackupError where the settings name no database of a service, or one of another schema."""
+    url = settings().sqlalchemy_url
+    # SQLite would make an empty one
+    if url.startswith("sqlite") and not _database(url).is_file():
+        raise BackupError(
+            f"there is no database {_database(url)}; say where the service has its data (POLYMARGIN_HOME)"
+        )
+    if _schema(url) != migrate.newest():
+        raise BackupError("the database has another schema than this version of the program; run polymargin migrate")
+
+
+def _schema(url: str) -> str | None:
+    try:
+        return migrate.current(url)
+    except OperationalError as error:
+        said = str(error.orig).partition("\n")[0]
+        raise BackupError(f"the database (POLYMARGIN_DATABASE_URL) does not answer: {said}") from None
+
+
 def _snapshot(target: Path) -> None:
     """All rows as one transaction sees them."""
     url = settings().sqlalchemy_url
-    if migrate.current(url) != migrate.newest():
-        raise BackupError("the database has another schema than this version of the program; run polymargin migrate")
     if url.startswith("sqlite"):
         source = sqlite3.connect(f"file:{_database(url)}?mode=ro", uri=True)
         copy = sqlite3.connect(target)

@@ -99,6 +99,20 @@ def test_a_backup_goes_into_an_empty_postgresql_and_into_no_other(
         restore(tmp_path / "copy", _quiet)
 
 
+def test_a_backup_of_no_service_is_refused_and_makes_nothing(configure: Callable[..., None], tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for home in (empty, tmp_path / "none"):
+        _moved(configure, home)
+        with pytest.raises(BackupError, match=rf"there is no database {home}/polymargin\.db"):
+            backup(tmp_path / "copy", False, _quiet)
+    assert not [*empty.iterdir()]
+    _moved(configure, empty, "postgresql+psycopg://nobody@127.0.0.1:1/none")
+    with pytest.raises(BackupError, match=r"the database \(POLYMARGIN_DATABASE_URL\) does not answer: .*refused"):
+        backup(tmp_path / "copy", False, _quiet)
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
 def test_a_backup_that_is_damaged_cut_off_or_of_a_later_version_is_refused(
     service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
 ) -> None:
