@@ -106,11 +106,20 @@ def _database() -> Iterator[Finding]:
 
 
 def _redis() -> Finding:
+    if "POLYMARGIN_REDIS_URL" in os.environ:
+        if reachable():
+            return Finding("queue", "ok", "Redis answers")
+        return Finding("queue", "fault", "Redis does not answer at POLYMARGIN_REDIS_URL")
+    # another Redis may answer at the default address, which polymargin up has nothing to do with
+    private = settings().home / "run" / "redis.sock"
+    if private.is_socket():
+        if reachable(f"unix://{private}"):
+            return Finding("queue", "ok", "the private Redis of polymargin up answers")
+        return Finding("queue", "warning", "the private Redis of polymargin up does not answer: start polymargin up")
+    url = settings().redis_url
     if reachable():
-        return Finding("queue", "ok", "Redis answers")
-    if "POLYMARGIN_REDIS_URL" not in os.environ:
-        return Finding("queue", "warning", "no Redis answers; polymargin up starts a private one")
-    return Finding("queue", "fault", "Redis does not answer at POLYMARGIN_REDIS_URL")
+        return Finding("queue", "ok", f"Redis answers at {url}; polymargin up would start a private one")
+    return Finding("queue", "warning", "no Redis answers; polymargin up starts a private one")
 
 
 def _clock(session: Session) -> Iterator[Finding]:

@@ -89,10 +89,10 @@ def notify_worker(job_id: str, queue: str, rank: int | None = None) -> bool:
     return True
 
 
-def n_waiting(queue: str) -> int | None:
+def n_waiting(queue: str, redis_url: str | None = None) -> int | None:
     """How many messages wait in ``queue``; None where Redis is away."""
     try:
-        with _connection() as connection:
+        with _connection(redis_url) as connection:
             size: int = connection.default_channel.client.llen(queue)
             return size
     except _AWAY:
@@ -109,9 +109,9 @@ def clear(queue: str) -> bool:
     return True
 
 
-def reachable() -> bool:
-    """Whether Redis answers."""
-    return n_waiting(GENERAL) is not None
+def reachable(redis_url: str | None = None) -> bool:
+    """Whether Redis answers: that of the settings, or one at another address."""
+    return n_waiting(GENERAL, redis_url) is not None
 
 
 def _unacknowledged(name: str) -> Queue:
@@ -124,11 +124,11 @@ def _celery(redis_url: str) -> Celery:
     return make_celery(redis_url)
 
 
-def _connection() -> Any:
+def _connection(redis_url: str | None = None) -> Any:
     # Its own short-lived connection: a pooled one may be dead since Redis was restarted, and kombu tries for ever by
     # default, which would hang the request that notifies.
     return Connection(  # type: ignore[no-untyped-call]
-        _broker_url(settings().redis_url),
+        _broker_url(redis_url or settings().redis_url),
         transport_options={
             "max_retries": 0,
             "interval_start": 0,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -195,6 +196,25 @@ def test_the_doctor_finds_what_is_wrong(service: sessionmaker[Session]) -> None:
 def test_the_doctor_looks_at_an_installation_that_is_not_there(home: Path) -> None:
     found = {each.part: each.state for each in doctor.examine(hashes=False)}
     assert found == {"data folder": "fault", "database": "fault", "queue": "fault"}
+
+
+def test_the_doctor_asks_the_private_redis_where_there_is_one_and_no_other(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering: list[str | None] = [None]
+    monkeypatch.setattr(doctor, "reachable", lambda url=None: url in answering)
+    monkeypatch.delenv("POLYMARGIN_REDIS_URL")
+    found = {each.part: each for each in doctor.examine(hashes=False)}["queue"]
+    assert (found.state, "polymargin up would start a private one" in found.detail) == ("ok", True)
+    (home / "run").mkdir(parents=True)
+    monkeypatch.chdir(home / "run")  # the address of a socket may not be as long as a test's folder is
+    with socket.socket(socket.AF_UNIX) as private:
+        private.bind("redis.sock")
+    found = {each.part: each for each in doctor.examine(hashes=False)}["queue"]
+    assert (found.state, "does not answer: start polymargin up" in found.detail) == ("warning", True)
+    answering.append(f"unix://{home}/run/redis.sock")
+    found = {each.part: each for each in doctor.examine(hashes=False)}["queue"]
+    assert (found.state, found.detail) == ("ok", "the private Redis of polymargin up answers")
 
 
 def test_the_commands_tell_what_they_did_and_fail_with_a_reason(
