@@ -41,7 +41,7 @@ class Numbers:
             if not (pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_boolean(type)):
                 detail = (
                     f"the column is of type {shorten(str(schema.types[at]))}, expected numbers (ignore_columns leaves "
-                    "columns out, text_columns names texts)"
+                    "columns out, text_columns and category_columns say what they are, infer_columns tells them all)"
                 )
                 raise row_error(1, detail, name)
 
