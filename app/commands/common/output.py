@@ -132,9 +132,13 @@ def fail(message: str, json: bool, error: ClientError | None = None, names: Opti
     out = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     out.print(f"Error: {names.said(message)}")
     faults = error.errors if error else []
+    lines = []
     for fault in faults:
         pointer, detail = fault.pointer and names.place(fault.pointer), names.said(fault.detail)
-        out.print(f"  {told(fault.model_copy(update={'pointer': pointer, 'detail': detail}))}")
+        lines.append(f"  {told(fault.model_copy(update={'pointer': pointer, 'detail': detail}))}")
+    # several places in a request may be of one option
+    for line in dict.fromkeys(lines):
+        out.print(line)
     if json:
         code = error.code if error else "error"
         request_id = error.request_id if error else None

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from canned import JOB, Canned
+from canned import JOB, Canned, problem
 
 from app.cli import main
 from app.client import Polymargin
@@ -52,6 +52,21 @@ def test_options_become_a_space(canned: Canned, monkeypatch: pytest.MonkeyPatch,
         "space": [{"solver": "spoc"}, {"solver": "softmax", **varied}, {"solver": "one_vs_rest", **varied}],
         "texts": [{"ngram_max": 2}],
     }  # fmt: skip
+
+
+def test_what_is_wrong_with_an_option_is_told_once(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faults = [{"detail": "there is no such parameter", "pointer": f"/space/0/grid/D/{at}"} for at in range(2)]
+    canned.answer("POST /jobs", problem(422, "invalid_input", errors=faults), 422)
+    monkeypatch.setattr(
+        "sys.argv", ["polymargin", *["tune", "d", "--model", "m", "--solver", "softmax", "--grid", "D=0.1,1", "--json"]]
+    )
+    with pytest.raises(SystemExit):
+        main()
+    said = capsys.readouterr()
+    assert said.err == "Error: no\n  --grid D: there is no such parameter\n"
+    assert len(json.loads(said.out)["error"]["errors"]) == 2
 
 
 def test_a_leaderboard_shows_what_tells_trials_apart(
