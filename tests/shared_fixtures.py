@@ -23,6 +23,7 @@ from compiling import compile_in_children
 from drivers import mark_slow
 from sqlalchemy import delete, make_url
 from sqlalchemy.orm import Session, sessionmaker
+from statements import share_statements
 
 from app.config import settings
 from app.formats.hierarchies.vocabulary import Vocabulary
@@ -45,6 +46,7 @@ gc.disable()
 # 30 ms each, and the tests open clients and call commands by the hundred.
 ssl.create_default_context = functools.cache(ssl.create_default_context)
 typer.main.get_command = functools.cache(typer.main.get_command)
+share_statements()
 
 # how long an example takes says nothing on a busy machine, or where code is compiled for the first one
 hypothesis.settings.register_profile(
