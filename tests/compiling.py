@@ -1,13 +1,18 @@
 """Compiled code without the memory that compiling it takes.
 
 What LLVM takes to compile a function, some 3 MB, a process never gives back: one that compiles all functions grows by a
-gigabyte. So each is compiled by a child process, which keeps the code on the disk, where its parent finds it.
+gigabyte. So each is compiled by a child process, which keeps the code on the disk, where its parent finds it, and so do
+other processes of the tests that would have compiled it at the same time.
 """
 
+import fcntl
 import gc
 import os
 import tracemalloc
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from numba.core.caching import FunctionCache
@@ -29,11 +34,22 @@ def _compile_in_child(self: Any, signature: Any) -> Any:
         # the lock keeps other threads out of the compiler while the process is copied
         with global_compiler_lock:
             if not linked_code.is_compiling() and not _is_kept(self, signature):
-                self.typingctx.refresh()
-                self.targetctx.refresh()
-                _run_in_child(self, signature)
+                with _alone(self):
+                    if not _is_kept(self, signature):
+                        self.typingctx.refresh()
+                        self.targetctx.refresh()
+                        _run_in_child(self, signature)
     # finds the code on the disk; what could not be compiled fails once more, here where it is seen
     return _compile(self, signature)
+
+
+@contextmanager
+def _alone(dispatcher: Any) -> Iterator[None]:
+    """No other process compiles the function meanwhile; one that has waited finds it on the disk."""
+    dispatcher._cache._impl.locator.ensure_cache_path()
+    with Path(dispatcher._cache.cache_path, f".{dispatcher.py_func.__name__}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _is_kept(dispatcher: Any, signature: Any) -> bool:
