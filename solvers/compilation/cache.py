@@ -32,8 +32,9 @@ def imported_files(path: Path, root: Path) -> frozenset[Path]:
     for package, names, module in _IMPORTS.findall(path.read_text(encoding="utf-8")):
         members = [name.split()[0] for name in re.sub(r"[()]|#[^\n]*", "", names).split(",") if name.split()]
         for dotted in (module, package, *(f"{package}.{member}" for member in members)):
-            place = root.parent.joinpath(*dotted.split("."))
-            found.update(file for file in (place.with_suffix(".py"), place / "__init__.py") if root in file.parents)
+            if dotted.partition(".")[0] == root.name:  # every process that trains looks at hundreds of others
+                place = root.parent.joinpath(*dotted.split("."))
+                found.update((place.with_suffix(".py"), place / "__init__.py"))
     return frozenset(file for file in found if file.is_file())
 
 
