@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks import sets
 from benchmarks.primitives_timing import Row, seconds
-from solvers.linear.ascent import FIRST_CANDIDATES
+from solvers.linear.driver.ascent import FIRST_CANDIDATES
 from solvers.linear.layouts import dense_simd
 from solvers.linear.layouts.layouts import DenseLayout
 from solvers.linear.steps import binary, block_step, joint

@@ -480,21 +480,21 @@ MUTANTS = (
     # solvers
     mutant(
         "a bound of biases that the dual variables do not make",
-        "solvers/linear/ascent.py",
+        "solvers/linear/driver/ascent.py",
         "return 0.5 * float(made @ made - biases @ biases)",
         "return 0.0",
         "solvers/linear/test_constant.py::test_every_certificate_is_true_and_of_the_model",
     ),
     mutant(
         "a model whose biases are still divided by the root of their share",
-        "solvers/linear/ascent.py",
+        "solvers/linear/driver/ascent.py",
         "W[ascending == layout.constant.place] *= W.dtype.type(layout.constant.root)",
         "pass",
         "solvers/linear/test_constant.py::test_every_certificate_is_true_and_of_the_model",
     ),
     mutant(
         "a linear machine stops at a gap a hundred times as large",
-        "solvers/linear/ascent.py",
+        "solvers/linear/driver/ascent.py",
         "converged = gap <= params.tol",
         "converged = gap <= 100.0 * params.tol",
         f"{CONTRACT}::test_a_tighter_tolerance_gives_a_smaller_gap",

@@ -19,11 +19,11 @@ from solvers.core.dual_variables import filled, share, snapped_to_bounds
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.problem import Problem
-from solvers.linear.ascent import A, Ascent, AscentParams, fitted, precision, weights_bytes
+from solvers.linear.driver.ascent import A, Ascent, AscentParams, fitted, precision, weights_bytes
+from solvers.linear.driver.run import Run
 from solvers.linear.interior import interior_point
 from solvers.linear.interior.iterate import Losses
 from solvers.linear.layouts.layouts import Layout, SparseLayout, holding_back
-from solvers.linear.run import Run
 from solvers.linear.sharded.linear_shards import LinearShards, Part
 from solvers.linear.sharded.sum_to_zero.mean import MeanTraining
 from solvers.linear.sharded.sum_to_zero.sums import SumTraining

@@ -25,8 +25,8 @@ from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.problem import Problem
 from solvers.linear import finite_newton
-from solvers.linear.ascent import CERTIFY_SHARE, AscentParams, bounded, precision
 from solvers.linear.binary_blocks import Best, BlockRun, BlockTask, Counters
+from solvers.linear.driver.ascent import CERTIFY_SHARE, AscentParams, bounded, precision
 from solvers.linear.layouts.constant import share_of
 from solvers.linear.layouts.layouts import DenseLayout
 from solvers.linear.sharded.linear_shards import LinearShards, Part

@@ -7,7 +7,7 @@ from problems import SCALING, OnTree, linear_map, settings, shape_of, small, sma
 import solvers.hierarchical.epochs
 import solvers.hierarchical.learnt_trees.driver
 import solvers.kernel_svm.kernel_machine
-import solvers.linear.ascent
+import solvers.linear.driver.ascent
 import solvers.methods.multiboost_cw
 from solvers.boosting.boosting import Boosting
 from solvers.core.base import Solver
@@ -78,7 +78,7 @@ def test_a_tighter_tolerance_gives_a_smaller_gap(name):
 @pytest.mark.parametrize("name", [name for name in METHODS if not SOLVERS[name].handles.closed_form])
 @pytest.mark.parametrize("slices", [1 << 31, 2000])
 def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, slices, monkeypatch):
-    monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", slices)
+    monkeypatch.setattr(solvers.linear.driver.ascent, "SLICE_OPERATIONS", slices)
     monkeypatch.setattr(solvers.methods.multiboost_cw, "SLICE_PRODUCTS", slices)
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "SLICE_PRODUCTS", slices)
     monkeypatch.setattr(solvers.hierarchical.learnt_trees.driver, "SLICE_PRODUCTS", min(slices, 1))

@@ -13,10 +13,10 @@ from solvers.core.base import State, Step
 from solvers.core.dual_variables import filled, share
 from solvers.core.problem import Problem
 from solvers.hierarchical.design import Design
-from solvers.linear.ascent import Ascent, AscentParams, order_of_classes
+from solvers.linear.driver.ascent import Ascent, AscentParams, order_of_classes
+from solvers.linear.driver.run import duals_of
 from solvers.linear.layouts.hybrid_layout import HybridLayout
-from solvers.linear.relative_margins import RelativeLoss
-from solvers.linear.run import duals_of
+from solvers.linear.relative_loss import RelativeLoss
 from solvers.numerics.array_types import Array, Floats, Ints
 from solvers.numerics.coefficients import Coefficients
 

@@ -34,9 +34,9 @@ from solvers.hierarchical.hinges.steps import VISITED, Progress, Visits
 from solvers.hierarchical.hinges.sums import Sums
 from solvers.labels import tree_factor
 from solvers.labels.coupling import diagonal
-from solvers.linear.ascent import LIVE_SHARE, WORTH, bounded, most_inner_passes
+from solvers.linear.driver.ascent import LIVE_SHARE, WORTH, bounded, most_inner_passes
+from solvers.linear.driver.run import Schedule, extrapolated
 from solvers.linear.layouts.layouts import DenseLayout, SparseLayout
-from solvers.linear.run import Schedule, extrapolated
 from solvers.numerics import coefficients, scaling_search
 from solvers.numerics.array_types import Floats, Ints, Ints32
 from solvers.numerics.orders import live

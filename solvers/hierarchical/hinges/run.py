@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from solvers.core.base import State, Step
 from solvers.hierarchical.epochs import Epoch
 from solvers.hierarchical.hinges.acceleration import Acceleration
-from solvers.linear.ascent import FIRST_SHARE
-from solvers.linear.run import Schedule
+from solvers.linear.driver.ascent import FIRST_SHARE
+from solvers.linear.driver.run import Schedule
 from solvers.numerics.array_types import Floats, Floats32
 from solvers.numerics.coefficients import Coefficients
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from solvers.core.base import State
 from solvers.core.problem import Problem
-from solvers.linear.ascent import FIRST_CANDIDATES, LIVE_SHARE, WORTH, most_inner_passes
+from solvers.linear.driver.ascent import FIRST_CANDIDATES, LIVE_SHARE, WORTH, most_inner_passes
 from solvers.linear.sharded import inner_pass
 from solvers.linear.sharded.batches.walk import BatchWalk, largest_batch
 from solvers.linear.sharded.schedule_state import Phase, Schedule

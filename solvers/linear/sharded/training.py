@@ -7,7 +7,7 @@ import numpy as np
 
 from solvers.core.base import State, Step, relative_gap
 from solvers.core.problem import Problem
-from solvers.linear.ascent import CERTIFY_SHARE, bounded
+from solvers.linear.driver.ascent import CERTIFY_SHARE, bounded
 from solvers.linear.sharded.certificate import Bounds, certify
 from solvers.linear.sharded.dual_lists import DualLists
 from solvers.linear.sharded.schedule_state import Phase, Progress, blank_statistics

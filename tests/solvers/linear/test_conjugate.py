@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from problems import small
 
-import solvers.linear.relative_margins
+import solvers.linear.relative_loss
 from solvers.core.problem import Problem
 from solvers.linear.layouts.layouts import SparseLayout
 from solvers.linear.steps import conjugate, conjugate_faces
@@ -79,7 +79,7 @@ def test_it_saves_epochs_where_rows_are_nearly_parallel_and_their_labels_differ(
     problem = Problem.check(sp.csr_matrix(X), y)
     epochs = []
     for first in (10, 10**9):
-        monkeypatch.setattr(solvers.linear.relative_margins, "GRADIENTS_FROM", first)
+        monkeypatch.setattr(solvers.linear.relative_loss, "GRADIENTS_FROM", first)
         method = SOLVERS["crammer_singer"](parse_params("crammer_singer", {"tol": 1e-8, "C": 10.0, "max_epochs": 3000}))
         *_, last = method.steps(problem)
         assert last.converged

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from problems import small
 
-import solvers.linear.ascent
+import solvers.linear.driver.ascent
 import solvers.linear.layouts.constant
 import solvers.methods.one_vs_rest
 from solvers.core.linear_model import LinearModel
@@ -109,7 +109,7 @@ def test_biases_held_back_take_fewer_epochs_to_the_same_gap(name, monkeypatch):
 @methods
 @pytest.mark.parametrize("slices", [1 << 27, 2000])
 def test_a_run_with_biases_held_back_resumes_bit_for_bit(name, slices, monkeypatch):
-    monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", slices)
+    monkeypatch.setattr(solvers.linear.driver.ascent, "SLICE_OPERATIONS", slices)
     monkeypatch.setattr(solvers.methods.one_vs_rest, "SLICE_PRODUCTS", slices)
     problem, solver = texts(n=120), method(name, tol=1e-3)
     states = [{key: np.array(value) for key, value in step.state.items()} for step in solver.steps(problem)]

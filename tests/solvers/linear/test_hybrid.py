@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import test_contract
 from problems import small
 
-import solvers.linear.ascent
+import solvers.linear.driver.ascent
 import solvers.linear.layouts.hybrid_layout
 from solvers.core.base import Step
 from solvers.core.linear_model import LinearModel
@@ -87,7 +87,7 @@ def test_which_features_are_dense_changes_no_bit(name, dtype, n_hot, hot):
 @methods
 @pytest.mark.parametrize("slices", [1 << 27, 3000])
 def test_a_run_with_lists_resumes_bit_for_bit(name, slices, hot, monkeypatch):
-    monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", slices)
+    monkeypatch.setattr(solvers.linear.driver.ascent, "SLICE_OPERATIONS", slices)
     hot(3)
     problem = many()
     method = SOLVERS[name](parse_params(name, {"tol": 1e-3, "max_epochs": 8}))

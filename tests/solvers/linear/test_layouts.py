@@ -40,7 +40,7 @@ def test_both_layouts_reach_the_same_optimum(name, k, monkeypatch):
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("slices", [1 << 27, 50])
 def test_sparse_rows_resume_bit_for_bit_too(name, slices, monkeypatch):
-    monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", slices)
+    monkeypatch.setattr(solvers.linear.driver.ascent, "SLICE_OPERATIONS", slices)
     problem = small(n=80, d=40, density=0.1)
     method = SOLVERS[name](parse_params(name, {"tol": 1e-3}))
     assert isinstance(method.ascent.loss.layout(problem), SparseLayout)

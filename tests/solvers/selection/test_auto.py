@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
-import solvers.linear.ascent
+import solvers.linear.driver.ascent
 from solvers.core.base import ParamsError
 from solvers.core.memory import TooLargeError, allowing
 from solvers.core.problem import Problem
@@ -100,7 +100,7 @@ def test_a_single_model_is_the_best_trial_trained_on_all_rows():
 
 @pytest.mark.parametrize("folds", [1, 3])
 def test_a_resumed_search_repeats_the_uninterrupted_one_bit_for_bit(folds, monkeypatch):
-    monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", 2000)
+    monkeypatch.setattr(solvers.linear.driver.ascent, "SLICE_OPERATIONS", 2000)
     problem = texts(n=120)
 
     def solver():

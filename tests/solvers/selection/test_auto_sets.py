@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import average_precision_score, f1_score
 
-import solvers.linear.ascent
+import solvers.linear.driver.ascent
 from solvers.core.problem import Problem, ProblemError
 from solvers.core.stored_models import load_model
 from solvers.registry import make
@@ -62,7 +62,7 @@ def test_the_best_trial_by_the_measure_is_trained_on_all_rows():
 
 @pytest.mark.parametrize("folds", [1, 3])
 def test_a_resumed_search_over_sets_repeats_the_uninterrupted_one_bit_for_bit(folds, monkeypatch):
-    monkeypatch.setattr(solvers.linear.ascent, "SLICE_OPERATIONS", 500)
+    monkeypatch.setattr(solvers.linear.driver.ascent, "SLICE_OPERATIONS", 500)
     problem = small_sets(n=60)
 
     def solver():

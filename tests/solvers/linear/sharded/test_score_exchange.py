@@ -14,7 +14,7 @@ from problems import optimum, small
 import solvers.linear.sharded.batches.walk
 import solvers.linear.sharded.training
 from solvers.core.problem import Problem
-from solvers.linear.ascent import CERTIFY_SHARE
+from solvers.linear.driver.ascent import CERTIFY_SHARE
 from solvers.linear.sharded.batches.batch import empty_batch, prepare, with_examples
 from solvers.linear.sharded.schedule_state import Schedule, blank_statistics
 from solvers.linear.sharded.score_exchange import ScoreTraining

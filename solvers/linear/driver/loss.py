@@ -5,8 +5,8 @@ from typing import Any, Protocol
 import scipy.sparse as sp
 
 from solvers.core.problem import Problem
+from solvers.linear.driver.run import Run
 from solvers.linear.layouts.layouts import Layout
-from solvers.linear.run import Run
 from solvers.linear.visits import Task, Visits
 from solvers.numerics.array_types import Floats
 

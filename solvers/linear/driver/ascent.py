@@ -20,9 +20,9 @@ from solvers.core.dual_variables import best_multiple, is_warm, shares_of
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem
+from solvers.linear.driver.loss import Loss
+from solvers.linear.driver.run import Counters, Run, Schedule, duals_of
 from solvers.linear.layouts.layouts import Layout
-from solvers.linear.loss import Loss
-from solvers.linear.run import Counters, Run, Schedule, duals_of
 from solvers.linear.visits import Task, Visits, no_progress
 from solvers.numerics.array_types import Bools, Floats, Ints32
 from solvers.numerics.orders import active, shuffled
