@@ -61,7 +61,7 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
             order, at = rng.permutation(active), 0
             while at < len(order):
                 pools[t] = coefficients.with_room(pools[t], 1 << 16)
-                visits = Visits(order, at, len(order), turn == 0, k)
+                visits = Visits(order, at, len(order), turn == 0, k if turn == 0 else 0)
                 at = joint.visit(task, visits, solver.largest_loss, *shared, pools[t], progress)
 
     with ThreadPoolExecutor(threads) as thread_pool:

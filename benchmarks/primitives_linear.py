@@ -95,7 +95,7 @@ def steps_ahead(name: str) -> list[Row]:
             W[:] = 0
             pool, progress = coefficients.empty(n, 64 * n + 2 * k), no_progress(n)
             for full in (True, False):
-                visits = Visits(order, 0, len(order), full, FIRST_CANDIDATES)
+                visits = Visits(order, 0, len(order), full, FIRST_CANDIDATES if full else 0)
                 assert visit(task, visits, True, W, None, pool, progress) == len(order)
 
         for part, other in plain.items():

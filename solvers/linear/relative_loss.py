@@ -83,14 +83,20 @@ class RelativeLoss:
 
     def measure(self, task: Task, run: Run, gaps: Floats, leads: Floats) -> tuple[float, float, float]:
         terms = scaling_search.blank()
-        if isinstance(task.rows, DenseRows):
-            losses, total = joint_dense.certify(task, self.largest, run.W, run.duals, gaps, leads, terms)
-        else:
-            losses, total = joint.certify(task, self.largest, *run.W, run.duals, gaps, leads, terms)
+        losses, total = self.certify(task, run, gaps, leads, terms)
         half = 0.5 * run.layout.square_norm(run.W)
         # what violates no margin at W violates none at a larger multiple: smaller ones would take all margins
         primal, multiple = scaling_search.best_point(half, losses, terms, scaling_search.ONE)
         return primal, total - half, multiple
+
+    def certify(self, task: Task, run: Run, gaps: Floats, leads: Floats, terms: Floats) -> tuple[float, float]:
+        """As :func:`solvers.linear.steps.joint.certify`."""
+        found = run.duals, gaps, leads, terms
+        if isinstance(task.rows, DenseRows):
+            losses, total = joint_dense.certify(task, self.largest, run.W, *found)
+        else:
+            losses, total = joint.certify(task, self.largest, *run.W, *found)
+        return losses, total
 
     def rebuild(self, task: Task, duals: Coefficients, W: Any) -> None:
         if isinstance(task.rows, DenseRows):

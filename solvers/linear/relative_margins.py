@@ -22,6 +22,7 @@ from solvers.linear.driver.ascent import (
     precision,
     weights_bytes,
 )
+from solvers.linear.driver.long_passes import LongPasses
 from solvers.linear.layouts.hybrid_layout import DENSE_SHARE, HybridLayout
 from solvers.linear.layouts.layouts import DenseLayout
 from solvers.linear.relative_loss import RelativeLoss
@@ -48,7 +49,9 @@ class RelativeMargins(Machine[A], LinearShards):
     @property
     def ascent(self) -> Ascent:
         """The driver."""
-        return Ascent(self._loss, self.params, self.seed, self._loss.inner_pass, self._loss.end_game)
+        loss = self._loss
+        long_passes = LongPasses(loss, self.seed, self.params.tol)
+        return Ascent(loss, self.params, self.seed, loss.inner_pass, loss.end_game, long_passes)
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         return self.ascent.steps(problem, state)

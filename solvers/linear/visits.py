@@ -24,7 +24,7 @@ class Visits(NamedTuple):
     """Which examples a loop visits, ``order[begin:end]``, and how.
 
     A ``full`` visit looks at all classes, and stops looking once it has found ``most`` candidates; any other looks at
-    those that the example's dual variables name.
+    those that the example's dual variables name, and at ``most`` more, which lie side by side in the weights.
     """
 
     order: Ints32

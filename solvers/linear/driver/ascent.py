@@ -20,6 +20,7 @@ from solvers.core.dual_variables import best_multiple, is_warm, shares_of
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem
+from solvers.linear.driver.long_passes import LongPasses
 from solvers.linear.driver.loss import Loss
 from solvers.linear.driver.run import Counters, Run, Schedule, duals_of
 from solvers.linear.layouts.layouts import Layout
@@ -66,6 +67,8 @@ class Ascent:
         Given the task and the run before the first, second, fourth, eighth ... certificate, may raise the dual value by
         other means than passes; what it has cost does not count. Returns weights of its own, as ``Layout.by_feature``
         has them, where these may have the lower objective; else None.
+    long_passes : LongPasses, optional
+        The rules where a pass over all classes is long.
     """
 
     loss: Loss
@@ -73,6 +76,7 @@ class Ascent:
     seed: int
     inner_pass: Callable[[Task, Run, float], float] | None = None
     end_game: Callable[[Task, Run], Floats | None] | None = None
+    long_passes: LongPasses | None = None
 
     def steps(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """Train on the prepared problem, from the start or from the state of a step."""
@@ -110,8 +114,10 @@ class Ascent:
                     spent = 0.0
                     yield run.step(np.nan, np.nan, converged=False)
                 continue
-            spent, expected = 0.0, run.expected_gap()
+            spent, expected = 0.0, 1.0 if counters.in_part else run.expected_gap()
             promising = schedule.found_share * expected <= params.tol
+            if self.long_passes is not None and not promising:
+                promising = self.long_passes.promise(task, run, examples, expected)
             due = CERTIFY_SHARE * counters.epoch >= 1 + counters.certified or counters.epoch == params.max_epochs
             if not (promising or due):
                 yield run.step(np.nan, np.nan, converged=False)
@@ -175,22 +181,29 @@ class Ascent:
     def _begin_epoch(self, task: Task, run: Run, examples: Ints32) -> None:
         self._follow(task, run)
         run.counters.epoch, run.counters.inner_passes = run.counters.epoch + 1, 0
+        run.counters.in_part = int(self.long_passes is not None and self.long_passes.begin_in_part(run))
         run.progress.statistics[:] = 0.0
         order = shuffled(active(examples, run.progress.unchanged, run.counters.epoch), self.seed, run.counters.epoch)
-        run.start(order, float(run.layout.full[order].sum()))
+        cost = FIRST_CANDIDATES * run.layout.listed if run.counters.in_part else run.layout.full
+        run.start(order, float(cost[order].sum()))
 
     def _advance(self, task: Task, run: Run, budget: float) -> float:
         """Visit on to the end of the pass, or until it has cost the budget; returns what it has cost."""
-        counters, full = run.counters, run.counters.inner_passes == 0
+        counters, layout = run.counters, run.layout
+        full = counters.inner_passes == 0 and not counters.in_part
+        in_part = counters.inner_passes == 0 and not full
         stop, spent = len(run.order), run.schedule.cost
         if counters.position == stop:
             return 0.0
         if counters.position > 0 or spent > budget:
             left = run.order[counters.position :]
-            work = np.cumsum(run.layout.full[left] if full else run.layout.listed[left] * run.duals.length[left])
+            named = FIRST_CANDIDATES if in_part else run.duals.length[left]
+            work = np.cumsum(layout.full[left] if full else layout.listed[left] * named)
             n = min(len(work), 1 + int(np.searchsorted(work, budget)))
             stop, spent = counters.position + n, float(work[n - 1])
-        most = FIRST_CANDIDATES if counters.epoch == 1 else task.n_classes
+        most = task.n_classes if full else 0
+        if counters.epoch == 1 and counters.inner_passes == 0:
+            most = FIRST_CANDIDATES
         while counters.position < stop:
             run.duals, run.W = self.loss.with_room(task, run.duals), run.layout.with_room(run.W)
             visits = Visits(run.order, counters.position, stop, full, most)

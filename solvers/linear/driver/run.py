@@ -15,7 +15,8 @@ from solvers.numerics.array_types import Bools, Ints32
 class Counters:
     """Epochs begun, examples of the pass visited, certificates taken, and inner passes of the epoch.
 
-    ``apart`` is 1 where the weights are those of the end game, not those that the dual variables make.
+    ``apart`` is 1 where the weights are those of the end game, not those that the dual variables make, and ``in_part``
+    where the epoch's pass over all examples looks at a few classes of each.
     """
 
     epoch: int = 0
@@ -23,6 +24,7 @@ class Counters:
     certified: int = 0
     inner_passes: int = 0
     apart: int = 0
+    in_part: int = 0
 
 
 @dataclass

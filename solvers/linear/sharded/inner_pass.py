@@ -41,7 +41,7 @@ def visit(
     _take(pool, shard, order, largest_loss, own, other_bounds)
     task = Task(rows, shard.local[y], other_bounds, n_own)
     progress = Progress(np.zeros(n, np.uint8), gains, np.zeros(1, STATISTICS))
-    visits = Visits(order, 0, len(order), False, n_own)
+    visits = Visits(order, 0, len(order), False, 0)
     joint.visit(task, visits, largest_loss, shard.W, None, own, progress)
     lengths, classes, values = _lists(pool, shard, order, own)
     return [order, gains[order], lengths, classes, values], float(progress.statistics["gain"][0])

@@ -80,20 +80,22 @@ def visit(
             violation = violation_of(b, old, n, S0, K, C, largest_loss)
         else:
             n = m
-            _score_listed(indices, data, low, mid, cells, width, classes, y, m, b)
+            if most > 0:
+                n = _add_block(at, most, n_classes, y, m, classes, old)
+            _score_listed(indices, data, low, mid, cells, width, classes, y, n, b)
             if lists is not None:
-                for t in range(m + 1):
+                for t in range(n + 1):
                     steps[t] = b[t]
-                if (m + 1) * (high - mid) > slots.shape[0]:
-                    slots = np.empty(2 * (m + 1) * (high - mid), np.int64)
+                if (n + 1) * (high - mid) > slots.shape[0]:
+                    slots = np.empty(2 * (n + 1) * (high - mid), np.int64)
                 placed = list_visits.place(
-                    indices, mid, high, n_hot, w_start, w_length, w_cells, bits, classes, m + 1, slots
+                    indices, mid, high, n_hot, w_start, w_length, w_cells, bits, classes, n + 1, slots
                 )
-                list_visits.score_placed(data, mid, high, w_cells, slots, m + 1, steps)
-                for t in range(m + 1):
+                list_visits.score_placed(data, mid, high, w_cells, slots, n + 1, steps)
+                for t in range(n + 1):
                     b[t] = steps[t]
-            f_y = b[m]
-            for t in range(m):
+            f_y = b[n]
+            for t in range(n):
                 b[t] = (1.0 - f_y + b[t]) / K + old[t] + S0
         solve(b, n, C, S0, largest_loss, new)
 
@@ -121,8 +123,8 @@ def visit(
         _add(indices, data, low, mid, cells, width, moved, steps, count + 1)
         if lists is not None:
             if placed:
-                which[count] = m
-                list_visits.update_placed(data, mid, high, w_cells, slots, m + 1, which, steps, count + 1)
+                which[count] = n
+                list_visits.update_placed(data, mid, high, w_cells, slots, n + 1, which, steps, count + 1)
             else:
                 list_visits.sort_steps(moved, steps, count + 1)
                 if (count + 1) * (high - mid) > slots.shape[0]:
@@ -170,6 +172,20 @@ def certify(
             total -= pool.values[t]
             gaps[i] += pool.values[t] * (1.0 - f_y + f[pool.classes[t]])
     return losses, total
+
+
+@njit(inline="always")
+def _add_block(at: int, size: int, n_classes: int, y: int, m: int, classes: Ints32, old: Floats) -> int:
+    """Put the next block of classes, as each visit does in turn, behind the m listed; returns how many there are."""
+    n, begin = m, size * (at % (n_classes // size))
+    for c in range(begin, begin + size):
+        new = c != y
+        for t in range(m):
+            new &= classes[t] != c
+        if new:
+            classes[n], old[n] = c, 0.0
+            n += 1
+    return n
 
 
 @njit(inline="always")
