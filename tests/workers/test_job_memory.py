@@ -72,11 +72,25 @@ def test_an_allocation_far_beyond_what_a_job_may_take_fails_it(
 ) -> None:
     dataset()
     configure(job_memory_bytes=1 << 20)
+    before = resource.getrlimit(resource.RLIMIT_DATA)
     monkeypatch.setattr("workers.job_kinds.training.prepare", lambda *_: np.ones(3 << 27))
     error = _train(database).error
     assert error is not None
     assert error.code == "out_of_memory"
-    assert resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+@pytest.mark.usefixtures("database")
+def test_jobs_in_threads_of_a_process_give_back_the_limit_that_it_had_in_whatever_order_they_end() -> None:
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    first, second = job_memory.bounded(), job_memory.bounded()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    limited = resource.getrlimit(resource.RLIMIT_DATA)
+    second.__exit__(None, None, None)
+    assert 0 <= limited[0] != before[0]
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
 def test_the_processes_of_a_worker_share_what_it_may_take(

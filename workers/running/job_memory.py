@@ -5,6 +5,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 
 from app.config import settings
 from solvers.core.memory import allowing, machine_bytes
@@ -15,6 +16,8 @@ _SHARE = 0.75
 _BEYOND_BYTES = 1 << 30
 _STATUS = Path("/proc/self/status")
 _processes = [1]
+# the limits that the process had, once for each job that goes on
+_lock, _before = Lock(), list[tuple[int, int]]()
 
 
 def divide(processes: int) -> None:
@@ -31,16 +34,31 @@ def job_bytes() -> int:
 @contextmanager
 def bounded() -> Iterator[None]:
     """Meanwhile estimates above :func:`job_bytes` are refused, and allocations far above it raise MemoryError."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    with allowing(job_bytes()):
-        # where the system does not tell how much there is, or has a lower limit of its own, that holds
-        with contextlib.suppress(OSError, ValueError, StopIteration):
-            most = _data_bytes() + job_bytes() + _BEYOND_BYTES
-            resource.setrlimit(resource.RLIMIT_DATA, (most if soft < 0 else min(soft, most), hard))
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    with allowing(job_bytes()), _data_limit(job_bytes() + _BEYOND_BYTES):
+        yield
+
+
+@contextmanager
+def _data_limit(n_bytes: int) -> Iterator[None]:
+    """Meanwhile the process may take so many bytes beyond those it has.
+
+    The limit is the process's: of jobs in several threads the first puts it, and the last takes it back.
+    """
+    with _lock:
+        _before.append(_before[0] if _before else resource.getrlimit(resource.RLIMIT_DATA))
+        if len(_before) == 1:
+            soft, hard = _before[0]
+            # where the system does not tell how much there is, or has a lower limit of its own, that holds
+            with contextlib.suppress(OSError, ValueError, StopIteration):
+                most = _data_bytes() + n_bytes
+                resource.setrlimit(resource.RLIMIT_DATA, (most if soft < 0 else min(soft, most), hard))
+    try:
+        yield
+    finally:
+        with _lock:
+            limits = _before.pop()
+            if not _before:
+                resource.setrlimit(resource.RLIMIT_DATA, limits)
 
 
 def _data_bytes() -> int:
