@@ -38,7 +38,7 @@ class Numbers:
         self._widths: list[int | None] = [None if _is_list(schema.types[at]) else 1 for at in self._places]
         for at, name in zip(self._places, self._names, strict=True):
             type = schema.types[at].value_type if _is_list(schema.types[at]) else schema.types[at]
-            if not (pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_boolean(type)):
+            if not (is_number(type) or pa.types.is_boolean(type)):
                 detail = (
                     f"the column is of type {shorten(str(schema.types[at]))}, expected numbers (ignore_columns leaves "
                     "columns out, text_columns and category_columns say what they are, infer_columns tells them all)"
@@ -78,7 +78,7 @@ class Numbers:
     ) -> npt.NDArray[np.float64]:
         name = self._names[place]
         if not _is_list(column.type):
-            values = _floats(column)
+            values = floats(column)
             self._note(values, column, rows, name, problems)
             return values[:, None]
         lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
@@ -95,7 +95,7 @@ class Numbers:
         if (lengths != width).any():
             return np.zeros((len(rows), width))
         flat = column.flatten()
-        values = _floats(flat)
+        values = floats(flat)
         self._note(values, flat, np.repeat(rows, width), name, problems)
         return values.reshape(len(rows), width)
 
@@ -125,7 +125,7 @@ class Numbers:
             for k in np.unique(row[order][1:][twice]).tolist():
                 problems.add(int(rows[k]), "an index is there twice", "indices")
         given = values.flatten()
-        weights = _floats(given)
+        weights = floats(given)
         self._note(weights, given, rows[row], "values", problems)
         self._rows.add(lengths, found, weights)
 
@@ -150,6 +150,15 @@ def _is_list(type: pa.DataType) -> bool:
     return any(test(type) for test in _LISTS)
 
 
-def _floats(column: pa.Array) -> npt.NDArray[np.float64]:
-    values = column.cast(pa.float64(), safe=False) if not pa.types.is_boolean(column.type) else column.cast(pa.int8())
-    return np.array(values.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
+def is_number(type: pa.DataType) -> bool:
+    """Whether values of a type are numbers; as decimals databases write prices."""
+    return bool(pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type))
+
+
+def floats(column: pa.Array) -> npt.NDArray[np.float64]:
+    """Numbers or booleans as float64, NaN where one is missing."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif pa.types.is_decimal(column.type):
+        column = column.cast(pa.string())  # the cast to floats itself misses the nearest one
+    return np.array(column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False))

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.formats.arrow_numbers import Numbers
+from app.formats.arrow_numbers import Numbers, floats, is_number
 from app.formats.categories import Categories
 from app.formats.columns import Columns, find_columns
 from app.formats.label_sets import LabelSets, take_labels
@@ -125,7 +125,7 @@ class _Reader:
         if columns.split is not None:
             _require(schema, columns, columns.split, "split", _is_string)
         if columns.weight is not None:
-            _require(schema, columns, columns.weight, "weights", _is_number)
+            _require(schema, columns, columns.weight, "weights", is_number)
         self._listed, self._class_names = False, None
         if columns.label is not None:
             type = _plain(schema.types[columns.label])
@@ -149,7 +149,7 @@ class _Reader:
         if columns.split is not None:
             self._splits.add(*_distinct(batch.column(columns.split)), rows, self._problems)
         if self._weights is not None:
-            self._weights.add(_floats(batch.column(columns.weight)), rows, self._problems)
+            self._weights.add(floats(batch.column(columns.weight)), rows, self._problems)
         if self._numbers is not None:
             self._numbers.add(batch, rows, self._problems)
         for place, at in enumerate(columns.categories):
@@ -240,10 +240,6 @@ def _is_string(type: pa.DataType) -> bool:
     return any(test(type) for test in _STRINGS)
 
 
-def _is_number(type: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type) or pa.types.is_floating(type))
-
-
 def _is_label(type: pa.DataType) -> bool:
     return _is_string(type) or bool(pa.types.is_integer(type) or pa.types.is_boolean(type))
 
@@ -252,10 +248,6 @@ def _distinct(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Each row's index among the distinct values, as strings; "" is what is missing."""
     encoded = column.cast(pa.large_string()).fill_null("").dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
-
-
-def _floats(column: pa.Array) -> npt.NDArray[np.float64]:
-    return np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False))
 
 
 def sample_of_parquet(path: Path, most: int) -> dict[str, list[Any]]:
@@ -285,7 +277,7 @@ def sample_of_arrow(path: Path, most: int) -> dict[str, list[Any]]:
 def _named_rows(column: pa.Array) -> pa.Array:
     """What rows are called; nothing where that is a list or the like."""
     type = _plain(column.type)
-    return column if _is_label(type) or _is_number(type) else pa.nulls(len(column), pa.string())
+    return column if _is_label(type) or is_number(type) else pa.nulls(len(column), pa.string())
 
 
 def _texts(column: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

@@ -11,6 +11,7 @@ import datetime
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -161,6 +162,8 @@ def _plain(value: Any) -> Any:
     """A value, None for a blank one."""
     if isinstance(value, str):
         return value.strip() or None
+    if isinstance(value, Decimal):
+        return float(value)
     return None if isinstance(value, float) and value != value else value
 
 

@@ -12,6 +12,8 @@ _NAMED = re.compile(r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b|\b(?P<bar
 _SPACE = re.compile(r"/space/\d+/(?P<part>grid|ranges|params)/(?P<name>[^/]+)")
 # of corrections, which are the lines of a file, or one row with its labels
 _CORRECTION = re.compile(r"/corrections(?:/(?P<at>\d+)/(?P<name>row|labels))?")
+# models within requests, whose fields are told without them
+_RECIPES = ("text", "columns")
 _PARTS = {"grid": "--grid", "ranges": "--range", "params": "--param"}
 
 
@@ -88,7 +90,7 @@ class OptionNames:
     def _field(self, name: str) -> str | None:
         if name in self._fields:
             return name
-        inner = [field for field in self._fields if field.endswith(f"_{name}")]
+        inner = [f"{recipe}_{name}" for recipe in _RECIPES if f"{recipe}_{name}" in self._fields]
         return inner[0] if len(inner) == 1 else None
 
 

@@ -24,6 +24,7 @@ SPACE = "/space/0/grid/C/1"
         ("datasets delete", "force=true deletes it", "--force deletes it"),
         ("models compress", "smaller: float16 or prune_share", "smaller: --float16 or --prune-share"),
         ("train", "give max_features or hash_features", "give --text-max-features or --text-hash-features"),
+        ("datasets upload", "of type dictionary<values=string>", "of type dictionary<values=string>"),
         ("train", "weston_watkins has no max_epochs", "weston_watkins has no max_epochs"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,23 @@ def test_columns_of_numbers_lists_and_booleans_become_one_matrix(tmp_path: Path,
     assert parsed.feature_names == ["x", "v.0", "v.1", "b"]
     assert parsed.X.toarray().tolist() == [[1, 1, 2, 1], [0, 0, 3, 0], [7, 4, 0, 1]]
     assert (parsed.labels, parsed.weights.tolist()) == (["1", "3"], [1, 2, 3])
+
+
+@BOTH
+@pytest.mark.parametrize("inferred", [False, True])
+def test_decimals_are_numbers_as_floats_are(tmp_path: Path, format: str, inferred: bool) -> None:
+    prices = [Decimal("1.25"), Decimal("-1234567.89"), None, Decimal("0.10")]
+    columns = {
+        "label": ["a", "b", "a", "b"],
+        "price": pa.array(prices, pa.decimal128(12, 2)),
+        "weight": pa.array([Decimal("0.5")] * 4, pa.decimal256(40, 1)),
+    }
+    parsed = read(tmp_path, columns, format, infer_columns=inferred, missing="keep", weight_column="weight")
+    assert parsed.feature_names == ["price"]
+    assert parsed.X is not None
+    np.testing.assert_array_equal(parsed.X.toarray()[:, 0], [1.25, -1234567.89, np.nan, 0.1])
+    assert parsed.weights is not None
+    assert parsed.weights.tolist() == [0.5] * 4
 
 
 def test_indices_with_values_are_sparse_rows_and_lists_of_labels_sets(tmp_path: Path) -> None:
