@@ -127,6 +127,8 @@ def _moved(request: TuneRequest, settings: Settings, item: Item) -> Item:
         pointer = f"{place}/{part}/{name}{at}{pointer.removeprefix(f'/params/{name}')}"
     elif pointer == "/solver":
         pointer = f"{place}/solver"
-    elif pointer.startswith("/text") and request.texts is not None and settings.text is not None:
-        pointer = f"/texts/{request.texts.index(settings.text)}{pointer.removeprefix('/text')}"
+    elif pointer.startswith("/text"):
+        texts, text = request.texts, settings.text
+        inner = "" if texts is None or text is None else f"/{texts.index(text)}{pointer.removeprefix('/text')}"
+        pointer = f"/texts{inner}"
     return Item(item.detail, pointer)
