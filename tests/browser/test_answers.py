@@ -141,6 +141,23 @@ def test_late_answers_stand_beside_those_to_rows_held_out(page: Any, client: Pol
     assert card.locator("figure").is_visible()
 
 
+def test_labels_whose_share_has_moved_are_called_as_their_vocabulary_names_them(
+    page: Any, client: Polymargin, service: Service
+) -> None:
+    def named(route: Any) -> None:
+        found = route.fetch().json()
+        for each in found["labels"]["moved"]:
+            each["names"] = {"de": "Wasser", "en": "Waters"} if each["label"] == "water" else None
+        route.fulfill(json=found)
+
+    client.predict("sure-foods", [{"text": "a blue deep sea"}])
+    page.route("**/drift", named)
+    page.goto(f"{service.url}/models/sure-foods/versions/1")
+    rows = page.locator("#drift").get_by_role("rowheader")
+    rows.filter(has_text="Waters water").wait_for()
+    assert set(rows.all_inner_texts()) <= {"Waters water", "fruit", "vegetable"}
+
+
 def test_a_row_of_a_table_with_several_texts_is_asked_with_all_of_them(
     page: Any, client: Polymargin, service: Service, tmp_path: Path
 ) -> None:

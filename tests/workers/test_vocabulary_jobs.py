@@ -18,6 +18,7 @@ from app.services.hierarchies import hierarchies
 from app.services.hierarchies.version_labels import KEPT, VersionLabels, of_details, of_hierarchy
 from app.services.jobs import jobs
 from app.services.models import models
+from app.services.predictions.drift import drift
 from app.services.predictions.model_cache import ModelCache
 from app.services.predictions.predictions import predict
 from solvers.labels.label_sets import with_ancestors
@@ -93,6 +94,22 @@ def test_retired_labels_are_mapped_and_answers_tell_what_the_vocabulary_says(
     for language in ("", "d e", 1):
         with pytest.raises(InvalidInput):
             predict(loaded, {**asked, "language": language}, 10)
+
+
+def test_drift_tells_the_names_of_labels(
+    database: sessionmaker[Session], dataset: Callable[..., str], kept: str
+) -> None:
+    dataset(_rows(["u:bake", "u:soup"]))
+    with database() as session:
+        _train(session)
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
+    assert loaded.reference is not None
+    found = drift(loaded, {("label", 0): 3, ("score", 0): 3}, 7).labels
+    assert found is not None
+    assert {each.label: each.names for each in found.moved} == {
+        "u:bake": {"en": "Baking", "de": "Backen"},
+        "u:soup": None,
+    }
 
 
 def test_what_no_one_label_replaces_is_refused_by_name(

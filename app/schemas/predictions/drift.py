@@ -20,6 +20,7 @@ class LabelShare(BaseModel):
     """How often one label was answered."""
 
     label: str
+    names: dict[str, str] | None = Field(default=None, description="The preferred name by language.")
     expected: float = Field(description="Share of the held-out answers.")
     found: float = Field(description="Share of the late answers.")
 

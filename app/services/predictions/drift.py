@@ -1,6 +1,6 @@
 """Drift: the answers that a version has given lately beside those to rows held out from its training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -74,7 +74,7 @@ def drift(loaded: LoadedModel, found: Mapping[tuple[str, int], int], days: int) 
         n_answers=n_answers,
         n_expected=0 if reference is None else sum(reference.scores),
         scores=_scores(reference, found) if reference is not None and reported else None,
-        labels=_labels(reference, found, loaded.model.classes) if reference is not None and reported else None,
+        labels=_labels(reference, found, loaded) if reference is not None and reported else None,
     )
 
 
@@ -94,7 +94,8 @@ def _scores(reference: AnswerReference, found: Mapping[tuple[str, int], int]) ->
     )
 
 
-def _labels(reference: AnswerReference, found: Mapping[tuple[str, int], int], classes: Sequence[str]) -> LabelDrift:
+def _labels(reference: AnswerReference, found: Mapping[tuple[str, int], int], loaded: LoadedModel) -> LabelDrift:
+    classes, shown = loaded.model.classes, loaded.labels.shown
     late = {classes[place]: n for (kind, place), n in found.items() if kind == "label" and place < len(classes)}
     names = sorted(reference.labels.keys() | late.keys())
     expected = np.array([reference.labels.get(name, 0) for name in names], np.float64)
@@ -102,11 +103,13 @@ def _labels(reference: AnswerReference, found: Mapping[tuple[str, int], int], cl
     p, q = _shares(expected), _shares(answered)
     variation, by_chance = total_variation(expected, answered)
     order = np.argsort(-np.abs(q - p), kind="stable")[:MOST_MOVED].tolist()
-    return LabelDrift(
-        total_variation=variation,
-        total_variation_by_chance=by_chance,
-        moved=[LabelShare(label=names[at], expected=float(p[at]), found=float(q[at])) for at in order],
-    )
+    moved = [
+        LabelShare(
+            label=names[at], names=shown.get(names[at], {}).get("names"), expected=float(p[at]), found=float(q[at])
+        )
+        for at in order
+    ]
+    return LabelDrift(total_variation=variation, total_variation_by_chance=by_chance, moved=moved)
 
 
 def _shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { draw } from "./charts.js";
+import { namesOf, titled } from "./names.js";
 import { element, faults, number, percent } from "./words.js";
 
 const card = document.getElementById("drift");
@@ -18,7 +19,8 @@ function bins(edges) {
 
 function moved(labels) {
   const body = card.querySelector("tbody");
-  body.replaceChildren(...labels.slice(0, MOST_MOVED).map((at) => element("tr", {}, element("th", { scope: "row", class: "name" }, at.label), element("td", { class: "number" }, percent(at.expected)), element("td", { class: "number" }, percent(at.found)))));
+  const names = namesOf(labels);
+  body.replaceChildren(...labels.slice(0, MOST_MOVED).map((at) => element("tr", {}, element("th", { scope: "row", class: "name" }, ...titled(at.label, names)), element("td", { class: "number" }, percent(at.expected)), element("td", { class: "number" }, percent(at.found)))));
   body.closest(".scroll").hidden = labels.length === 0;
 }
 

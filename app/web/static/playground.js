@@ -2,6 +2,7 @@
 
 import { call, get } from "./api.js";
 import { correction } from "./correct.js";
+import { namesOf, titled } from "./names.js";
 import { stay } from "./page.js";
 import { why } from "./why.js";
 import { element, faults, number, percent } from "./words.js";
@@ -14,31 +15,6 @@ const answer = document.getElementById("answer");
 function instance() {
   const text = form.elements.instance.value;
   return form.elements.kind.value === "text" ? { text } : JSON.parse(text);
-}
-
-// The names that a vocabulary gives to labels, in a language of the browser where there is one.
-function namesOf(one) {
-  const named = [...one.top, ...(one.subtree ?? []), ...(one.sure_labels ?? [])].filter((each) => each.names && Object.keys(each.names).length);
-  return new Map(named.map(({ label, names }) => [label, inBrowsers(names) ?? Object.values(names)[0]]));
-}
-
-// by RFC 4647: a tag is shortened from its end, and where that finds nothing a variety of the language will do
-function inBrowsers(names) {
-  const tags = Object.keys(names).sort();
-  for (const language of navigator.languages) {
-    for (let subtags = language.toLowerCase().split("-"); subtags.length; subtags.pop()) {
-      const shortened = subtags.join("-");
-      if (shortened in names) return names[shortened];
-    }
-    const variety = tags.find((tag) => tag.startsWith(`${language.toLowerCase()}-`));
-    if (variety) return names[variety];
-  }
-  return undefined;
-}
-
-// A label as people call it; what programs call it stands beside.
-function titled(label, names) {
-  return names.has(label) && names.get(label) !== label ? [names.get(label), element("small", { class: "muted" }, ` ${label}`)] : [label];
 }
 
 function bars(top, names) {
@@ -61,7 +37,7 @@ function countsForNothing(one, asked) {
 
 function show(found, asked) {
   const [one] = found.predictions;
-  const names = namesOf(one);
+  const names = namesOf([...one.top, ...(one.subtree ?? []), ...(one.sure_labels ?? [])]);
   const called = (label) => names.get(label) ?? label;
   const parts = [element("h2", {}, one.subtree ? "Labels" : called(one.label))];
   if (one.subtree) parts.push(element("ul", { class: "path" }, ...one.subtree.map((node) => element("li", { title: node.label }, called(node.label)))));
