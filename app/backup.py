@@ -14,27 +14,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, delete, func, insert, select, update
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from app.config import settings
+from app.database_copies import BackupError, calm, copy_into, database_file, require_service, schema, snapshot
 from app.services.common.named_files import NamedFolder, faults, named_folders
 from app.store import migrate, tables
-from app.store.db import db_now, make_engine
+from app.store.db import make_engine
 from app.store.files import Files
 from app.store.privacy import keep_private
 from app.version import VERSION
 
 FORMAT, CONTENTS, DATABASE, KEY = 1, "backup.json", "polymargin.db", "admin.key"
-_TRIES, _ROWS, _BLOCK = 3, 1000, 1 << 20
+_TRIES = 3
 Say = Callable[[str], None]
 # where a file was copied to, by device, inode, size and time: several folders may share it
 _Copies = dict[tuple[int, int, int, int], Path]
-
-
-class BackupError(Exception):
-    """A backup cannot be made or restored; the text says why."""
 
 
 class _Vanished(Exception):
@@ -65,7 +61,7 @@ def backup(target: Path, link: bool, say: Say) -> dict[str, Any]:
     """
     if target.exists():
         raise BackupError(f"{target} is there already; a backup goes to a new folder")
-    _require_schema()
+    require_service()
     part = target.with_name(f".{target.name}.part")
     for _ in range(_TRIES):
         shutil.rmtree(part, ignore_errors=True)
@@ -96,26 +92,26 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
     """
     contents = _contents(source)
     home, url = settings().home, settings().sqlalchemy_url
-    if settings().files.exists() or (home / KEY).exists() or (url.startswith("sqlite") and _database(url).exists()):
+    if settings().files.exists() or (home / KEY).exists() or (url.startswith("sqlite") and database_file(url).exists()):
         raise BackupError(f"the data folder {home} is not empty; restore into a new one (POLYMARGIN_HOME)")
     if not url.startswith("sqlite"):
-        _schema(url)
+        schema(url)
     _require_own(contents["files"])
     say(f"Comparing {len(contents['files'])} files with their hashes")
     for name, digest in contents["files"].items():
         if not (source / name).is_file() or _sha256(source / name) != digest:
             raise BackupError(f"{name} is not what was written: the backup is damaged")
     keep_private(home)
-    rows = home / DATABASE if not url.startswith("sqlite") else _database(url)
+    rows = home / DATABASE if not url.startswith("sqlite") else database_file(url)
     rows.parent.mkdir(parents=True, exist_ok=True)
     try:
         shutil.copyfile(source / DATABASE, rows)
         migrate.upgrade(f"sqlite:///{rows}")
         engine = make_engine(f"sqlite:///{rows}")
         try:
-            _calm(engine)
+            calm(engine)
             if not url.startswith("sqlite"):
-                _into(engine, url)
+                copy_into(engine, url)
         finally:
             engine.dispose()
         say("Copying files")
@@ -135,7 +131,7 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
 
 def _write(part: Path, link: bool, say: Say) -> dict[str, Any]:
     say("Copying rows")
-    _snapshot(part / DATABASE)
+    snapshot(part / DATABASE)
     engine = make_engine(f"sqlite:///{part / DATABASE}")
     store, copied = Files(settings().files), Files(part / "files")
     copied.root.mkdir()
@@ -169,80 +165,6 @@ def _write(part: Path, link: bool, say: Say) -> dict[str, Any]:
     }  # fmt: skip
     (part / CONTENTS).write_text(json.dumps(contents, indent=1))
     return contents
-
-
-def _require_schema() -> None:
-    """Raise BackupError where the settings name no database of a service, or one of another schema."""
-    url = settings().sqlalchemy_url
-    # SQLite would make an empty one
-    if url.startswith("sqlite") and not _database(url).is_file():
-        raise BackupError(
-            f"there is no database {_database(url)}; say where the service has its data (POLYMARGIN_HOME)"
-        )
-    if _schema(url) != migrate.newest():
-        raise BackupError("the database has another schema than this version of the program; run polymargin migrate")
-
-
-def _schema(url: str) -> str | None:
-    try:
-        return migrate.current(url)
-    except OperationalError as error:
-        said = str(error.orig).partition("\n")[0]
-        raise BackupError(f"the database (POLYMARGIN_DATABASE_URL) does not answer: {said}") from None
-
-
-def _snapshot(target: Path) -> None:
-    """All rows as one transaction sees them."""
-    url = settings().sqlalchemy_url
-    if url.startswith("sqlite"):
-        source = sqlite3.connect(f"file:{_database(url)}?mode=ro", uri=True)
-        copy = sqlite3.connect(target)
-        try:
-            source.backup(copy)  # all pages in one step, so no writer comes between
-        finally:
-            copy.close()
-            source.close()
-        return
-    migrate.upgrade(f"sqlite:///{target}")
-    target.with_name(f"{target.name}.lock").unlink(missing_ok=True)
-    engine, copied = make_engine(url), make_engine(f"sqlite:///{target}")
-    try:
-        with engine.connect().execution_options(isolation_level="REPEATABLE READ") as rows, copied.begin() as into:
-            for table in tables.Table.metadata.sorted_tables:
-                for chunk in rows.execution_options(stream_results=True).execute(select(table)).partitions(_ROWS):
-                    into.execute(insert(table), [row._asdict() for row in chunk])
-    finally:
-        engine.dispose()
-        copied.dispose()
-
-
-def _into(source: Engine, url: str) -> None:
-    """Rows of a snapshot into an empty database."""
-    migrate.upgrade(url)
-    target = make_engine(url)
-    try:
-        with source.connect() as rows, target.begin() as into:
-            for table in tables.Table.metadata.sorted_tables:
-                if into.execute(select(func.count()).select_from(table)).scalar_one():
-                    raise BackupError(f"the database has rows in {table.name} already; restore into an empty one")
-                for chunk in rows.execute(select(table)).partitions(_ROWS):
-                    into.execute(insert(table), [row._asdict() for row in chunk])
-    finally:
-        target.dispose()
-
-
-def _calm(engine: Engine) -> None:
-    """No job runs, no worker is known and nobody is signed in, in what was restored."""
-    J = tables.Job
-    free: dict[str, Any] = {"lease_until": None, "worker": None}
-    with Session(engine) as session:
-        session.execute(update(J).where(J.state == "running").values(state="queued", notified_at=None, **free))
-        ended = update(J).where(J.state == "cancelling").values(state="cancelled", finished_at=db_now(), **free)
-        session.execute(ended)
-        # who has signed out since would be signed in again
-        for table in (tables.Worker, tables.Slot, tables.SignIn):
-            session.execute(delete(table))
-        session.commit()
 
 
 def _drop_lost_checkpoints(session: Session, copied: Files) -> None:
@@ -334,10 +256,6 @@ def _contents(source: Path) -> dict[str, Any]:
     if contents.get("format") != FORMAT or contents["schema"] > migrate.newest():
         raise BackupError(f"the backup was made by version {contents.get('version')}; this is {VERSION}")
     return contents
-
-
-def _database(url: str) -> Path:
-    return Path(url.removeprefix("sqlite:///"))
 
 
 def _sha256(path: Path) -> str:

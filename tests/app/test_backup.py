@@ -13,9 +13,10 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app import doctor
-from app.backup import BackupError, backup, restore
+from app.backup import backup, restore
 from app.cli import main
 from app.config import settings
+from app.database_copies import BackupError
 from app.schemas.jobs.jobs import TrainRequest
 from app.services.datasets import datasets
 from app.services.engine import leases

@@ -18,8 +18,8 @@ def backup(
     json: Json = False,
 ) -> None:
     """Copy a service's rows and files, which may go on running, to a new folder."""
-    from app.backup import BackupError
     from app.backup import backup as run
+    from app.database_copies import BackupError
 
     out = console(json)
     try:
@@ -33,8 +33,8 @@ def restore(
     source: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="A backup.")], json: Json = False
 ) -> None:
     """Bring a backup into an empty POLYMARGIN_HOME, and an empty POLYMARGIN_DATABASE_URL where one is set."""
-    from app.backup import BackupError
     from app.backup import restore as run
+    from app.database_copies import BackupError
 
     out = console(json)
     try:
