@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, delete, func, insert, select, update
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.orm import Session
 
 from app.config import settings
@@ -32,9 +32,11 @@ def require_service() -> None:
 
 
 def schema(url: str) -> str | None:
-    """The revision that a database is at, None of one without tables; raises BackupError where it does not answer."""
+    """The revision that a database is at, None of one without tables; raises BackupError where there is none."""
     try:
         return migrate.current(url)
+    except ArgumentError as error:
+        raise BackupError(f"POLYMARGIN_DATABASE_URL names no database: {error}") from None
     except OperationalError as error:
         said = str(error.orig).partition("\n")[0]
         raise BackupError(f"the database (POLYMARGIN_DATABASE_URL) does not answer: {said}") from None

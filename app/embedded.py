@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 import redis
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from app import compile_ahead, stop_signals
 from app.config import settings
@@ -138,7 +138,7 @@ def prepare() -> None:
     Raises
     ------
     SupervisorError
-        The database does not answer, or not as it should.
+        The database does not answer, or not as it should, or its URL is none.
     """
     try:
         keep_private(settings().home)
@@ -146,6 +146,8 @@ def prepare() -> None:
         with db.sessions()() as session:
             keys.ensure_admin(session, settings().admin_key_file)
         db.dispose()
+    except ArgumentError as error:
+        raise SupervisorError(f"POLYMARGIN_DATABASE_URL names no database: {error}") from error
     except DBAPIError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise SupervisorError(f"The database cannot be used: {reason}") from error

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic_core import from_json
 from sqlalchemy import Connection, Double, Engine, create_engine, event, text
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import ArgumentError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.sql.functions import FunctionElement
@@ -39,20 +39,32 @@ def make_engine(url: str, statement_seconds: float | None = None) -> Engine:
     """An engine for ``url``: SQLite (WAL, synchronous=FULL, foreign keys) or PostgreSQL by psycopg 3.
 
     PostgreSQL has ``statement_seconds`` for each statement, with None any time.
+
+    Raises
+    ------
+    ArgumentError
+        It is no URL of a database, or its driver is not installed.
     """
     if not url.startswith("sqlite"):
         from app.store.postgres import bound  # who has SQLite waits for no driver
 
         options = _POSTGRES | {"options": _postgres_options()}
-        engine = create_engine(url, pool_pre_ping=True, connect_args=options, json_deserializer=_of_json)
+        engine = _engine(url, pool_pre_ping=True, connect_args=options)
         if statement_seconds is not None:
             bound(engine, statement_seconds)
         return engine
     sqlite = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
-    engine = create_engine(url, connect_args=sqlite, json_deserializer=_of_json)
+    engine = _engine(url, connect_args=sqlite)
     event.listen(engine, "connect", _on_sqlite_connect)
     event.listen(engine, "begin", _on_sqlite_begin)
     return engine
+
+
+def _engine(url: str, **options: Any) -> Engine:
+    try:
+        return create_engine(url, json_deserializer=_of_json, **options)
+    except (ValueError, ImportError) as error:  # a port that is no number; a driver that is not there
+        raise ArgumentError(str(error)) from error
 
 
 def sessions() -> sessionmaker[Session]:

@@ -61,8 +61,7 @@ def _config() -> Config:
 
 
 def _prepared(url: str) -> str:
-    database = make_url(url).database
-    if url.startswith("sqlite") and database:
+    if url.startswith("sqlite") and (database := make_url(url).database):
         Path(database).parent.mkdir(parents=True, exist_ok=True)
     return url
 

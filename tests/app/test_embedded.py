@@ -39,16 +39,25 @@ def test_a_folder_with_a_long_name_gets_a_short_socket(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+def migrated(home: Path, url: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("POLYMARGIN_")}
-    environment |= {
-        "POLYMARGIN_HOME": str(tmp_path),
-        "POLYMARGIN_DATABASE_URL": "postgresql://nobody:secret@127.0.0.1:9/nothing",
-    }
+    environment |= {"POLYMARGIN_HOME": str(home), "POLYMARGIN_DATABASE_URL": url}
     command = [sys.executable, "-m", "app.cli", "migrate"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://nobody:secret@127.0.0.1:9/nothing", "The database cannot be used: "),
+        ("secret", "POLYMARGIN_DATABASE_URL names no database: "),
+        ("postgresql://nobody:secret@127.0.0.1:port/nothing", "POLYMARGIN_DATABASE_URL names no database: "),
+    ],
+)
+def test_a_database_that_does_not_answer_or_has_no_url_is_one_line(url: str, said: str, tmp_path: Path) -> None:
+    done = migrated(tmp_path, url)
     assert done.returncode == 1
-    assert done.stderr.startswith("Error: The database cannot be used: ")
+    assert done.stderr.startswith(f"Error: {said}")
     assert done.stderr.count("\n") == 1
     assert "secret" not in done.stderr
 
