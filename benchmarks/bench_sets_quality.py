@@ -25,9 +25,10 @@ from benchmarks import sets
 from benchmarks.processes import apart
 from benchmarks.results import write
 from solvers.core.problem import Problem
+from solvers.metrics.confidence.pairs import Pairs
 from solvers.metrics.multilabel import multilabel
 from solvers.registry import make
-from solvers.selection.node_calibration import Curve
+from solvers.selection.sets.set_curve import Curve
 
 SETS = ["cellcycle_fun", "seq_fun", "enron"]
 # of a tree of the forest, over hundreds of columns
@@ -140,7 +141,7 @@ def tuned(program: Program, problem: Problem) -> tuple[Params, float]:
         if found.sets is not None:
             value, threshold = multilabel(problem.tree, truth, found.sets)["micro_f1"], 0.0
         else:
-            curve = Curve.of(found.scores, truth)
+            curve = Curve.of(Pairs.of(found.scores, truth))
             value, threshold = curve.micro_f1, curve.threshold
         if value > best[0]:
             best = value, setting, threshold

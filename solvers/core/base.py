@@ -17,7 +17,7 @@ State = Mapping[str, Array]
 
 # Of all states: to be raised with every change of the names, shapes or meaning of a state's arrays, in any method, as
 # methods train parts by others. A checkpoint says by which format it was written, and is not resumed by another.
-STATE_FORMAT = 7
+STATE_FORMAT = 8
 
 
 class Params(BaseModel):

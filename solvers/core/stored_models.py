@@ -28,7 +28,7 @@ MODEL_KINDS: Mapping[str, str] = MappingProxyType(
         "label_trees": "solvers.hierarchical.learnt_trees.label_tree_model:LabelTreeModel",
         "centroids": "solvers.hierarchical.learnt_trees.centroid_model:CentroidModel",
         "pool": "solvers.selection.pool_model:PoolModel",
-        "set_pool": "solvers.selection.set_model:SetPoolModel",
+        "set_pool": "solvers.selection.sets.set_model:SetPoolModel",
         "taxonomy": "solvers.hierarchical.taxonomy_model:TaxonomyModel",
         "kernel_taxonomy": "solvers.hierarchical.kernel_taxonomy_model:KernelTaxonomyModel",
         "subtree": "solvers.hierarchical.subtree_model:SubtreeModel",

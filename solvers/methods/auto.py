@@ -10,16 +10,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated
 
+import scipy.sparse as sp
 from pydantic import Field
 
 from solvers.core.base import Handles, Params, Solver, State, Step
 from solvers.core.class_weights import ClassWeight, class_weights, unknown_labels
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
+from solvers.labels.tree_part import TreePart
+from solvers.numerics.array_types import Ints
 from solvers.selection.candidates import Candidate, check_families, default_families, families_of
-from solvers.selection.held_out import Measure, folds_of
+from solvers.selection.held_out import Measure, folds_of, held_out_rows
 from solvers.selection.search import Options, Search
-from solvers.selection.set_thresholds import SetThresholds
+from solvers.selection.sets.label_sets import LabelSets
+from solvers.selection.sets.set_thresholds import SetThresholds
+from solvers.selection.single_labels import SingleLabels
+from solvers.selection.tasks import Task
 
 
 class AutoParams(Params):
@@ -101,27 +107,44 @@ class Auto(Solver[AutoParams]):
         params = self.params
         if params.class_weight is not None:
             problem = self._weighted(problem)
+        part, thresholds = None, SetThresholds(params.label_thresholds, params.set_precision)
+        if problem.labels is not None:
+            part = TreePart.of_sets(problem.tree, problem.labels)
+            problem = of_part(problem, part)
+        elif thresholds != SetThresholds():
+            raise ProblemError(
+                "label_thresholds and set_precision are for sets of labels, and one an example was given"
+            )
         given = params.candidates
         families = default_families(problem) if given is None else families_of(given)
         check_families(problem, families)
         folds = folds_of(problem, params.folds, params.held_out, self.seed)
+        task = _task(problem, part, held_out_rows(folds), thresholds)
+        measure = params.measure or ("accuracy" if part is None else "micro_f1")
+        if measure not in task.measures:
+            raise ProblemError(f"{measure} is no measure of such labels: {', '.join(task.measures)} are")
         budget = params.budget_seconds
-        measure = params.measure or ("accuracy" if problem.labels is None else "micro_f1")
-        thresholds = SetThresholds(params.label_thresholds, params.set_precision)
-        if problem.labels is None and thresholds != SetThresholds():
-            raise ProblemError(
-                "label_thresholds and set_precision are for sets of labels, and one an example was given"
-            )
-        options = Options(
-            measure, params.most_members, budget, params.tol, params.max_epochs, given is None, thresholds
-        )
-        search = Search(problem, families, folds, options, seed=self.seed, threads=self.threads)
-        if measure not in search.task.measures:
-            raise ProblemError(f"{measure} is no measure of such labels: {', '.join(search.task.measures)} are")
-        return search
+        options = Options(measure, params.most_members, budget, params.tol, params.max_epochs, given is None)
+        return Search(problem, task, families, folds, options, seed=self.seed, threads=self.threads)
 
     def _weighted(self, problem: Problem) -> Problem:
         """The problem with the weights of classes in those of its examples."""
         if problem.labels is not None:
             raise ProblemError("class_weight is for one label an example, and sets of labels were given")
         return replace(problem, weights=problem.weights * class_weights(problem, self.params.class_weight)[problem.y])
+
+
+def of_part(problem: Problem, part: TreePart) -> Problem:
+    """A problem of sets of labels without the nodes of its tree that no row has: nothing could be learnt of them."""
+    if part.is_whole:
+        return problem
+    assert problem.labels is not None
+    return replace(
+        problem, classes=part.tree.names, taxonomy=part.tree, labels=sp.csr_matrix(problem.labels[:, part.nodes])
+    )
+
+
+def _task(problem: Problem, part: TreePart | None, rows: Ints, thresholds: SetThresholds) -> Task:
+    if problem.labels is None or part is None:
+        return SingleLabels(problem, rows)
+    return LabelSets(part, problem.labels[rows], thresholds)

@@ -1,5 +1,6 @@
 """The rows that trials are measured on, and the measures."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,6 +68,11 @@ def folds_of(problem: Problem, n_folds: int | None, fraction: float, seed: int) 
     out = stratified(y, fraction, seed)
     held_out = _thinned(np.flatnonzero(out), MOST_SCORES // k, seed)
     return [Fold(np.flatnonzero(~out), held_out)] if len(held_out) else []
+
+
+def held_out_rows(folds: Sequence[Fold]) -> Ints:
+    """All rows that are held out, in the order of the folds."""
+    return np.concatenate([np.empty(0, np.int64), *(fold.held_out for fold in folds)])
 
 
 def _folds_of_sets(problem: Problem, n_folds: int | None, fraction: float, seed: int) -> list[Fold]:

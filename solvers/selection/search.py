@@ -23,8 +23,7 @@ from solvers.selection.held_out import Fold, Measure
 from solvers.selection.pooling import Pool
 from solvers.selection.progress import Outcome, Progress, bounds_of
 from solvers.selection.schedule import Trial, is_due
-from solvers.selection.set_thresholds import SetThresholds
-from solvers.selection.tasks import task_of
+from solvers.selection.tasks import Task
 
 LOOSE_TOL = 0.05
 
@@ -44,8 +43,6 @@ class Options(NamedTuple):
         For the training on all rows, of methods that have them.
     leaves_out : bool
         Whether trials that do not fit into memory are left out; else they end the search.
-    thresholds : SetThresholds
-        Of sets of labels.
     """
 
     measure: Measure
@@ -54,7 +51,6 @@ class Options(NamedTuple):
     tol: float
     max_epochs: int
     leaves_out: bool
-    thresholds: SetThresholds = SetThresholds()
 
 
 class Search:
@@ -63,6 +59,8 @@ class Search:
     Parameters
     ----------
     problem : Problem
+    task : Task
+        Of the rows that the folds hold out.
     families : sequence of Family
     folds : sequence of Fold
     options : Options
@@ -71,13 +69,20 @@ class Search:
     """
 
     def __init__(
-        self, problem: Problem, families: list[Family], folds: list[Fold], options: Options, *, seed: int, threads: int
+        self,
+        problem: Problem,
+        task: Task,
+        families: list[Family],
+        folds: list[Fold],
+        options: Options,
+        *,
+        seed: int,
+        threads: int,
     ) -> None:
-        self.problem, self.families, self.folds, self.options = problem, families, folds, options
+        self.problem, self.task, self.families, self.folds, self.options = problem, task, families, folds, options
         self.seed, self.threads = seed, threads
         places = [(family, place) for family in families for place in range(family.n_trials)]
         self.trials = [Trial(family, place, number) for number, (family, place) in enumerate(places)]
-        self.task = task_of(problem, folds, options.thresholds)
         self.results = (*self.task.measures, "seconds", "epochs", "rows")
 
     def steps(self, state: State | None) -> Iterator[Step]:

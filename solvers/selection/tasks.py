@@ -1,27 +1,15 @@
-"""What a search measures, chooses and makes: of one label an example, and of sets of labels."""
+"""What a search measures, chooses and makes, which differs by what the labels of a problem are."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-import numpy as np
 import scipy.sparse as sp
 
 from solvers.core.base import State
 from solvers.core.model import Model
-from solvers.core.problem import Problem
-from solvers.metrics.confidence.back_off import BackOff
-from solvers.metrics.confidence.reliability import Reliability
-from solvers.metrics.confidence.set_reliability import SetReliability
-from solvers.metrics.multilabel import table
-from solvers.numerics.array_types import AnyFloats, Floats32, Ints
-from solvers.selection.held_out import MEASURES, SET_MEASURES, Fold, Measure, measured
-from solvers.selection.later_places import LaterPlaces
-from solvers.selection.node_calibration import Curve, NodeCalibration, log_loss
-from solvers.selection.pool_model import PoolModel
-from solvers.selection.pooling import Pool, cautious, choose_pool, fit_pool, log_softmax, pooled
-from solvers.selection.set_model import SetPoolModel, node_scores
-from solvers.selection.set_thresholds import SetThresholds
-from solvers.selection.tempering import Tempering
+from solvers.numerics.array_types import AnyFloats, Floats32
+from solvers.selection.held_out import Measure
+from solvers.selection.pooling import Pool
 
 Scores = Floats32
 
@@ -66,144 +54,3 @@ class Task(Protocol):
 
     def model(self, members: Sequence[Model], pool: Pool, kept: Mapping[str, State]) -> Model:
         """The model of members that are trained on all rows."""
-
-
-def task_of(problem: Problem, folds: Sequence[Fold], thresholds: SetThresholds) -> Task:
-    """The task of a problem and the rows held out of it; thresholds are of sets of labels."""
-    rows = np.concatenate([np.empty(0, np.int64), *(fold.held_out for fold in folds)])
-    return SingleLabels(problem, rows) if problem.labels is None else LabelSets(problem, rows, thresholds)
-
-
-class Calibrated(NamedTuple):
-    """A pool, what follows on its scores, and the logarithms of the probabilities that it has on the rows held out."""
-
-    pool: Pool
-    tempering: Tempering | None
-    later: LaterPlaces | None
-    said: Floats32
-
-
-class SingleLabels:
-    """One label an example: a log-linear pool."""
-
-    measures: tuple[Measure, ...] = MEASURES
-
-    def __init__(self, problem: Problem, rows: Ints) -> None:
-        self._problem, self._y = problem, problem.y[rows]
-
-    def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
-        return model.scores(X)
-
-    def measured(self, scores: Scores) -> list[float]:
-        found = measured(scores, self._y)
-        return [found[name] for name in MEASURES]
-
-    def choose(self, scores: Mapping[int, Scores], best: int, measure: Measure, most: int) -> Choice:
-        """The pool of the least log loss; a single model instead if it is better by more than two standard errors."""
-        numbers = sorted(scores)
-        stack = [scores[number] for number in numbers]
-        chosen = self._calibrated(choose_pool(stack, self._y, most), stack)
-        values = measured(chosen.said, self._y, chosen.pool.log_loss)
-        single = self._calibrated(fit_pool(stack, self._y, (numbers.index(best),)), stack)
-        alone = measured(scores[best], self._y, single.pool.log_loss)
-        noise = 2.0 * self._noise(alone[measure])
-        if most == 1 or alone[measure] > values[measure] + noise:
-            chosen, values = single, alone
-        pool = chosen.pool._replace(members=tuple(numbers[member] for member in chosen.pool.members))
-        tree, reliability = self._problem.taxonomy, Reliability.of(chosen.said, self._y)
-        kept: dict[str, State] = {"reliability": reliability.arrays()}
-        if chosen.tempering is not None:
-            kept["tempering"] = chosen.tempering.arrays()
-        if chosen.later is not None:
-            kept["later_places"] = chosen.later.arrays()
-        if tree is not None:
-            kept["back_off"] = BackOff.of(tree, self._problem.classes, chosen.said, self._y).arrays()
-        found = {f"held_out_{name}": value for name, value in values.items()} | {"held_out_log_loss": pool.log_loss}
-        found["held_out_calibration_error"] = reliability.calibration_error()
-        return Choice(pool, found, kept)
-
-    def model(self, members: Sequence[Model], pool: Pool, kept: Mapping[str, State]) -> Model:
-        held_out, levels, tempering = (kept.get(name) for name in ("reliability", "back_off", "tempering"))
-        later = kept.get("later_places")
-        return PoolModel(
-            members,
-            pool.coefficients,
-            Reliability.from_arrays(held_out) if held_out else None,
-            BackOff.from_arrays(levels) if levels else None,
-            Tempering.from_arrays(tempering) if tempering else None,
-            LaterPlaces.from_arrays(later, len(members)) if later else None,
-        )
-
-    def _calibrated(self, pool: Pool, stack: Sequence[Scores]) -> Calibrated:
-        """A pool that is not too sure.
-
-        One model has one temperature, so that what its features bring to a score is the same in each row.
-        """
-        members = [stack[member] for member in pool.members]
-        whole = pooled(members, pool.coefficients)
-        tempering = Tempering.fit(whole, self._y) if len(members) > 1 else None
-        if tempering is None:
-            pool = cautious(pool, stack, self._y)
-            said = log_softmax(pooled(members, pool.coefficients))
-        else:
-            said = log_softmax(tempering.apply(whole))
-        later = LaterPlaces.fit(said, members, self._y) if len(members) > 1 else None
-        if later is not None:
-            said = later.apply(said, members)
-        if tempering is not None or later is not None:
-            pool = pool._replace(log_loss=-float(said[np.arange(len(self._y)), self._y].mean(dtype=np.float64)))
-        return Calibrated(pool, tempering, later, said)
-
-    def _noise(self, value: float) -> float:
-        """The standard error of a mean of numbers from 0 to 1; of a log loss, nothing."""
-        return float(np.sqrt(max(value * (1.0 - value), 0.0) / len(self._y))) if 0.0 <= value <= 1.0 else 0.0
-
-
-class LabelSets:
-    """Sets of labels: one model, a sigmoid for each node, and one threshold for all or for each."""
-
-    measures: tuple[Measure, ...] = SET_MEASURES
-
-    def __init__(self, problem: Problem, rows: Ints, thresholds: SetThresholds) -> None:
-        assert problem.labels is not None
-        self._tree, self._labels, self._thresholds = problem.tree, problem.labels[rows], thresholds
-
-    def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
-        return node_scores(model, X)
-
-    def measured(self, scores: Scores) -> list[float]:
-        return self._calibrated(scores)[1]
-
-    def choose(self, scores: Mapping[int, Scores], best: int, measure: Measure, most: int) -> Choice:
-        calibration, values = self._calibrated(scores[best])
-        found = {f"held_out_{name}": value for name, value in zip(self.measures, values, strict=True)}
-        found["held_out_log_loss"] *= -1.0
-        log_odds = calibration.log_odds(scores[best], self._tree.parent)
-        reliability = SetReliability.of(log_odds, self._labels)
-        if self._thresholds != SetThresholds():
-            calibration = calibration._replace(threshold=self._thresholds.fit(log_odds, self._labels))
-            predicted = sp.csr_matrix(calibration.margins(log_odds, self._tree.parent) > 0)
-            averages = table(self._labels, predicted).averages()
-            found |= {f"held_out_{name}": averages[name] for name in ("micro_f1", "precision", "recall")}
-        pool = Pool((best,), np.ones(1), found["held_out_log_loss"])
-        return Choice(pool, found, {"calibration": calibration.arrays(), "set_reliability": reliability.arrays()})
-
-    def model(self, members: Sequence[Model], pool: Pool, kept: Mapping[str, State]) -> Model:
-        fitted, held_out = kept.get("calibration"), kept.get("set_reliability")
-        return SetPoolModel(
-            self._tree,
-            members[0],
-            NodeCalibration.from_arrays(fitted) if fitted else NodeCalibration.none(self._tree.n_nodes),
-            SetReliability.from_arrays(held_out) if held_out else None,
-        )
-
-    def _calibrated(self, scores: Scores) -> tuple[NodeCalibration, list[float]]:
-        calibration = NodeCalibration.fit(scores, self._labels)
-        log_odds = calibration.log_odds(scores, self._tree.parent)
-        curve = Curve.of(log_odds, self._labels)
-        loss = log_loss(log_odds, self._labels)
-        return calibration._replace(threshold=np.array([curve.threshold])), [
-            curve.micro_f1,
-            curve.average_precision,
-            -loss,
-        ]

@@ -189,3 +189,30 @@ def test_a_model_that_is_chosen_for_sets_predicts_closed_subtrees(database: sess
     for node in prediction.subtree:
         assert node.margin > 0
         assert node.parent is None or margins[node.parent] >= node.margin
+
+
+def test_a_version_that_is_chosen_for_sets_knows_labels_of_the_tree_that_no_row_has(
+    database: sessionmaker[Session], dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> None:
+    hierarchy([*EDGES, ("root", "c"), ("c", "c1"), ("a", "a3"), ("x", "x1")])
+    dataset(_file(), label_separator=",")
+    with database() as session:
+        params = {"candidates": [{"solver": "node_svm"}]}
+        job = jobs.get(session, _trained(session, solver="auto", params=params))
+        assert (job.state, job.error) == ("succeeded", None)
+        version = models.version(session, "m")
+        assert version.n_classes == 10
+        evaluated = jobs.submit(session, EvaluateRequest(kind="evaluate", model="m", dataset="digits", part="all"))
+        run(evaluated.id)
+        assert jobs.get(session, evaluated.id).state == "succeeded"
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
+    document = {"instances": [[3.0, 0, 0, 0, 0, 0], [0, 3.0, 0, 0, 0, 0]], "top_k": 10, "explain": 3, "threshold": 0}
+    answer = PredictResponse.model_validate(predict(loaded, document, 10))
+    new = {"c", "c1", "a3", "x1"}
+    for prediction in answer.predictions:
+        assert prediction.subtree
+        assert not {node.label for node in prediction.subtree} & new
+        assert {each.label for each in prediction.top} >= new
+        assert prediction.sure_labels is not None
+        assert {each.label for each in prediction.sure_labels if each.probability > 0.1}.isdisjoint(new)
+        assert prediction.explanation

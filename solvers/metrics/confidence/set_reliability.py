@@ -6,12 +6,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import betaincinv, expit
 
 from solvers.labels import stored_arrays
+from solvers.metrics.confidence.pairs import Pairs
 from solvers.metrics.confidence.reliability import CANDIDATES, LEVEL, least
-from solvers.numerics.array_types import Array, Floats, Floats32, Ints
+from solvers.numerics.array_types import Array, Floats32, Ints
 
 
 class SetThreshold(NamedTuple):
@@ -61,27 +61,25 @@ class SetReliability:
     n_true: int
 
     @classmethod
-    def of(cls, log_odds: Floats, labels: sp.csr_matrix) -> "SetReliability":
-        """Of log-odds and true labels of rows held out.
-
-        Parameters
-        ----------
-        log_odds : float64 array, shape (n_rows, n_nodes)
-        labels : csr_matrix of bool, same shape
+    def of(cls, pairs: Pairs) -> "SetReliability":
+        """Of the pairs of rows held out and labels.
 
         Notes
         -----
         Most pairs of rows and labels are improbable. Of more than 512 probabilities those are tried above which the
         numbers of others grow by equal factors.
         """
-        said = expit(log_odds).astype(np.float32)
-        every, right, first = np.sort(said, axis=None), np.sort(said[labels.nonzero()]), np.sort(said.max(axis=1))
+        said = expit(pairs.log_odds).astype(np.float32)
+        order = np.argsort(said)
+        every, below = said[order], np.concatenate([[0], np.cumsum(pairs.counts[order])])
         tried = np.unique(every)
         if len(tried) > CANDIDATES:
             ranks = np.unique(np.geomspace(1, len(tried), CANDIDATES).round().astype(np.int64))
             tried = tried[len(tried) - ranks[::-1]]
-        counts = [len(values) - np.searchsorted(values, tried) for values in (every, right, first)]
-        return cls(tried, counts[0], counts[1], counts[2], len(said), len(right))
+        right, first = np.sort(said[pairs.true]), np.sort(expit(pairs.best).astype(np.float32))
+        n_right, n_answered = (len(values) - np.searchsorted(values, tried) for values in (right, first))
+        n_said = below[-1] - below[np.searchsorted(every, tried)]
+        return cls(tried, n_said, n_right, n_answered, len(first), len(right))
 
     @cached_property
     def curve(self) -> list[SetThreshold]:

@@ -27,15 +27,16 @@ from solvers.hierarchical.taxonomy_model import TaxonomyModel
 from solvers.kernel_svm.kernel_function import KernelFunction
 from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.labels.taxonomy import Taxonomy
+from solvers.labels.tree_part import TreePart
 from solvers.numerics.array_types import Floats32
 from solvers.output_codes.code_model import CodeModel
 from solvers.output_codes.columns.models import SIDES, ColumnModel, ColumnModels
 from solvers.output_codes.decoding import Loss, decode, loss_secants
 from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.selection.later_places import LaterPlaces
-from solvers.selection.node_calibration import NodeCalibration
 from solvers.selection.pool_model import PoolModel
-from solvers.selection.set_model import SetPoolModel
+from solvers.selection.sets.node_calibration import NodeCalibration
+from solvers.selection.sets.set_model import SetPoolModel
 from solvers.selection.tempering import Tempering
 
 N, K = 9, 6
@@ -102,7 +103,11 @@ def models_of_sets(rng: np.random.Generator, W: Floats32, b: Floats32) -> list[M
     parts = LinearModel(TREE.names, N, np.arange(N), W, b)
     fitted = NodeCalibration(*np.abs(rng.normal(size=(4, K))) + 0.1)
     both: list[Model] = [SubtreeModel(TREE, parts, rule) for rule in get_args(Rule)]
-    return [*both, *(SetPoolModel(TREE, member, fitted) for member in both)]
+    known = TreePart(TREE, np.setdiff1d(np.arange(K, dtype=np.int32), TREE.leaves[:2]))
+    few = LinearModel(known.tree.names, N, np.arange(N), np.ascontiguousarray(W[:, known.nodes]), b[known.nodes])
+    spread = NodeCalibration(*(values[known.nodes] for values in fitted[:4])).spread(known, -0.3)
+    scored = SetPoolModel(TREE, SubtreeModel(known.tree, few, "path"), spread, None, known.nodes)
+    return [*both, *(SetPoolModel(TREE, member, fitted) for member in both), scored]
 
 
 def label_trees(rng: np.random.Generator) -> LabelTreeModel:

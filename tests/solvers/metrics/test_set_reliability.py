@@ -7,6 +7,7 @@ from scipy.special import expit
 from scipy.stats import binomtest
 
 from solvers.labels.stored_arrays import ArrayFault
+from solvers.metrics.confidence.pairs import Pairs
 from solvers.metrics.confidence.set_reliability import SetReliability
 
 
@@ -16,10 +17,14 @@ def _drawn(n=150, k=4, seed=0):
     return log_odds, rng.random((n, k)) < expit(log_odds)
 
 
+def of(log_odds, true):
+    return SetReliability.of(Pairs.of(log_odds, sp.csr_matrix(true)))
+
+
 def test_the_least_threshold_is_that_of_plain_counting():
     log_odds, true = _drawn(n=90)
     said = expit(log_odds).astype(np.float32)
-    held_out = SetReliability.of(log_odds, sp.csr_matrix(true))
+    held_out = of(log_odds, true)
     assert held_out.threshold.tolist() == np.unique(said).tolist()
     lows = {
         at: binomtest(int(true[said >= at].sum()), int((said >= at).sum()), alternative="greater")
@@ -40,14 +45,14 @@ def test_the_least_threshold_is_that_of_plain_counting():
 
 def test_no_threshold_is_told_where_none_reaches_the_precision():
     log_odds, true = _drawn()
-    assert SetReliability.of(log_odds, sp.csr_matrix(true)).threshold_for(0.99999) is None
-    assert SetReliability.of(log_odds, sp.csr_matrix(np.zeros_like(true))).threshold_for(0.01) is None
+    assert of(log_odds, true).threshold_for(0.99999) is None
+    assert of(log_odds, np.zeros_like(true)).threshold_for(0.01) is None
 
 
 def test_of_many_pairs_thresholds_are_tried_among_the_probable_ones():
     rng = np.random.default_rng(1)
     log_odds = rng.standard_normal((2000, 40)) * 3.0 - 8.0
-    held_out = SetReliability.of(log_odds, sp.csr_matrix(rng.random(log_odds.shape) < expit(log_odds)))
+    held_out = of(log_odds, rng.random(log_odds.shape) < expit(log_odds))
     assert len(held_out.threshold) <= 512
     assert (held_out.threshold > 0.5).sum() > 100
     assert (np.diff(held_out.threshold) > 0).all()
@@ -56,7 +61,7 @@ def test_of_many_pairs_thresholds_are_tried_among_the_probable_ones():
 
 def test_arrays_that_do_not_fit_one_another_are_refused():
     log_odds, true = _drawn()
-    arrays = SetReliability.of(log_odds, sp.csr_matrix(true)).arrays()
+    arrays = of(log_odds, true).arrays()
     assert SetReliability.from_arrays(arrays).threshold_for(0.6) is not None
     wrong = {"threshold": arrays["threshold"].astype(int), "counts": arrays["counts"][:, :1], "totals": np.arange(3)}
     for name, array in wrong.items():

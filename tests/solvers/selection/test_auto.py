@@ -16,9 +16,10 @@ from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
 from solvers.registry import make
 from solvers.selection.candidates import Family, default_families
-from solvers.selection.held_out import folds_of
+from solvers.selection.held_out import folds_of, held_out_rows
 from solvers.selection.progress import Outcome, Progress, bounds_of
 from solvers.selection.search import Options, Search
+from solvers.selection.single_labels import SingleLabels
 
 CANDIDATES = [
     {"solver": "one_vs_rest", "params": {"loss": "squared_hinge"}, "grid": {"C": [0.1, 1.0]}},
@@ -180,11 +181,16 @@ def test_after_the_budget_no_trial_is_begun():
     assert len(model.record["trials"]) == 1
 
 
+def searching(problem, families, folds, options) -> Search:
+    task = SingleLabels(problem, held_out_rows(folds))
+    return Search(problem, task, families, folds, options, seed=0, threads=1)
+
+
 def path_of(losses: dict[float, float], *Cs: float) -> list[float]:
     """The values of C that are tried where the trials have such log losses, and accuracies that go with them."""
     family = Family.path("crammer_singer", {}, Cs)
     options = Options("accuracy", 4, None, 0.01, 10, leaves_out=False)
-    search = Search(texts(n=30), [family], [], options, seed=0, threads=1)
+    search = searching(texts(n=30), [family], [], options)
     progress = Progress(np.full((len(search.trials), len(search.results)), np.nan))
     accuracy, loss = search.results.index("accuracy"), search.results.index("log_loss")
     tried = []
@@ -202,7 +208,7 @@ def test_a_family_like_another_is_tried_with_the_best_value_of_that_one_alone():
     problem = texts()
     folds = folds_of(problem, 1, 0.2, 0)
     options = Options("accuracy", 4, None, 0.01, 1000, leaves_out=True)
-    search = Search(problem, families, folds, options, seed=0, threads=1)
+    search = searching(problem, families, folds, options)
     *_, last = search.steps(None)
     trials = search.model(last.state).record["trials"]
     best = max((t for t in trials if t["solver"] == "one_vs_rest"), key=lambda t: t["measures"]["accuracy"])
@@ -217,7 +223,7 @@ def test_sketches_tell_which_machine_is_tried_on_all_rows_and_are_no_members(mon
     sketches = tuple(replace(family, sketch=True) for family in families)
     whole = [replace(family, like=like, rivals=sketches) for family, like in zip(families, sketches, strict=True)]
     options = Options("accuracy", 4, 1e-9, 0.01, 1000, leaves_out=True)
-    search = Search(problem, [*sketches, *whole], folds_of(problem, 1, 0.2, 0), options, seed=0, threads=1)
+    search = searching(problem, [*sketches, *whole], folds_of(problem, 1, 0.2, 0), options)
     *_, last = search.steps(None)
     record = search.model(last.state).record
     few = [trial for trial in record["trials"] if trial["measures"]["rows"] < 100]

@@ -13,11 +13,18 @@ from sklearn.metrics import average_precision_score, f1_score
 import solvers.linear.driver.ascent
 from solvers.core.problem import Problem, ProblemError
 from solvers.core.stored_models import load_model
+from solvers.labels.stored_arrays import ArrayFault
+from solvers.labels.taxonomy import Taxonomy
+from solvers.labels.tree_part import TreePart
+from solvers.metrics.confidence.pairs import Pairs
+from solvers.metrics.multilabel import table
 from solvers.registry import make
 from solvers.selection.held_out import folds_of
-from solvers.selection.node_calibration import OFFSET_PENALTY, SLOPE_PENALTY, Curve, NodeCalibration, log_loss
-from solvers.selection.set_model import SetPoolModel
-from solvers.selection.set_thresholds import SetThresholds, least_precise
+from solvers.selection.sets.label_sets import LabelSets
+from solvers.selection.sets.node_calibration import OFFSET_PENALTY, SLOPE_PENALTY, NodeCalibration
+from solvers.selection.sets.set_curve import Curve, log_loss
+from solvers.selection.sets.set_model import SetPoolModel
+from solvers.selection.sets.set_thresholds import SetThresholds, least_precise
 
 CANDIDATES = [
     {"solver": "node_svm", "params": {"loss": "squared_hinge"}, "grid": {"C": [0.1, 1.0]}},
@@ -30,6 +37,10 @@ def run(problem, **params):
     solver = make("auto", {"candidates": CANDIDATES} | params, seed=1)
     *_, last = solver.steps(problem)
     return last, solver.model(problem, last.state)
+
+
+def pairs(log_odds, labels):
+    return Pairs.of(log_odds, sp.csr_matrix(labels, dtype=bool))
 
 
 def test_sets_are_closed_and_are_where_probabilities_pass_the_threshold():
@@ -60,10 +71,101 @@ def test_the_best_trial_by_the_measure_is_trained_on_all_rows():
         assert model.report[f"held_out_{measure}"] == trials[0]["measures"][measure]
 
 
+def with_absent(problem, seed=0):
+    """The same rows in a tree with as many nodes again, in every place, that no row has; and the numbers of the old."""
+    rng, tree = np.random.default_rng(seed), problem.tree
+    edges = [(above if above == "root" else f"old {above}", f"old {name}") for above, name in tree.edges]
+    for number in range(tree.n_nodes):
+        above = rng.choice(["root", *(name for _, name in edges)])
+        edges.insert(int(rng.integers(len(edges) + 1)), (str(above), f"new {number}"))
+    whole = Taxonomy.from_edges(edges)
+    old = whole.find([f"old {name}" for name in tree.names])
+    labels = np.zeros((problem.n_samples, whole.n_nodes), bool)
+    labels[:, old] = problem.labels.toarray()
+    return Problem.check_sets(problem.X, labels, whole), old
+
+
+@pytest.mark.parametrize("params", [{}, {"label_thresholds": True}, {"set_precision": 0.9}, {"folds": 1}])
+def test_what_no_row_has_is_not_trained_and_its_log_odds_are_the_same_for_every_row(params, tmp_path):
+    problem = small_sets(n=120)
+    whole, old = with_absent(problem)
+    last, model = run(whole, **params)
+    assert last.converged
+    assert model.classes == whole.classes
+    np.testing.assert_array_equal(np.sort(old), model.part.nodes)
+    assert len(model.member.classes) == problem.n_classes
+    scores, parent = model.scores(whole.X), whole.tree.parent
+    rest = NodeCalibration.of_rest(24 if "folds" in params else 120)
+    for node in set(range(whole.n_classes)) - set(old.tolist()):
+        above = scores[:, parent[node]] if parent[node] >= 0 else np.inf
+        np.testing.assert_array_equal(scores[:, node], np.minimum(rest, above))
+    for i in range(5):
+        row = whole.X[i]
+        np.testing.assert_allclose(model.score_one(row.indices, row.data), scores[i], rtol=1e-5, atol=1e-6)
+    assert model.predict_sets(whole.X)[:, np.setdiff1d(np.arange(whole.n_classes), old)].nnz == 0
+    model.save(tmp_path / "model")
+    read, _ = load_model(tmp_path / "model", verify=True)
+    np.testing.assert_array_equal(read.scores(whole.X), scores)
+    assert (read.predict_sets(whole.X) != model.predict_sets(whole.X)).nnz == 0
+    small = model.smaller(lambda weights: weights, half=False)
+    np.testing.assert_array_equal(small.scores(whole.X), scores)
+
+
+def test_what_no_row_has_changes_nothing_of_the_rest_but_the_mean_over_all_pairs():
+    problem = small_sets(n=120)
+    # the same tree in the order in which the larger one has its nodes
+    whole, old = with_absent(problem)
+    part = TreePart(whole.tree, np.sort(old))
+    alone = Problem.check_sets(problem.X, whole.labels[:, part.nodes], part.tree)
+    (_, model), (_, other) = run(whole), run(alone)
+    np.testing.assert_array_equal(model.scores(whole.X)[:, part.nodes], other.scores(alone.X))
+    np.testing.assert_array_equal(model.calibration.threshold, other.calibration.threshold)
+    for name in ("held_out_micro_f1", "held_out_average_precision"):
+        assert model.report[name] == pytest.approx(other.report[name], rel=1e-3)
+    loss = np.logaddexp(0.0, NodeCalibration.of_rest(120))
+    assert model.report["held_out_log_loss"] == pytest.approx((other.report["held_out_log_loss"] + loss) / 2, rel=1e-2)
+
+
+def test_measures_of_chosen_thresholds_count_the_labels_that_no_row_has_where_they_are_named():
+    problem = small_sets(n=40)
+    whole, old = with_absent(problem)
+    part, rng = TreePart(whole.tree, np.sort(old)), np.random.default_rng(0)
+    labels = whole.labels[:, part.nodes]
+    scores = rng.standard_normal(labels.shape).astype(np.float32)
+    for each in (False, True):
+        task = LabelSets(part, labels, SetThresholds(each, 0.02))
+        _, found, kept = task.choose({0: scores}, 0, "micro_f1", 1)
+        calibration = NodeCalibration.from_arrays(kept["calibration"])
+        log_odds = calibration.log_odds(part.spread(scores), whole.tree.parent)
+        predicted = sp.csr_matrix(calibration.margins(log_odds, whole.tree.parent) > 0)
+        assert predicted[:, np.setdiff1d(np.arange(whole.n_classes), old)].nnz > 0
+        expected = table(whole.labels, predicted).averages()
+        for name in ("micro_f1", "precision", "recall"):
+            assert found[f"held_out_{name}"] == pytest.approx(expected[name])
+
+
+def test_a_label_that_no_row_has_is_explained_by_no_feature():
+    whole, old = with_absent(small_sets(n=120))
+    _, model = run(whole, candidates=CANDIDATES[:1])
+    row = whole.X[0]
+    new = int(np.setdiff1d(np.flatnonzero(whole.tree.parent < 0), old)[0])
+    found = model.contributions(row.indices, row.data, new, None)
+    assert not found.parts.any()
+    assert found.intercept == model.score_one(row.indices, row.data)[new]
+
+
+def test_numbers_of_scored_nodes_that_do_not_rise_are_refused():
+    whole, _ = with_absent(small_sets(n=60))
+    _, model = run(whole, candidates=CANDIDATES[:1])
+    arrays = model.arrays()
+    with pytest.raises(ArrayFault, match="array scored does not rise"):
+        SetPoolModel.from_arrays(model.classes, model.n_features, arrays | {"scored": arrays["scored"][::-1]})
+
+
 @pytest.mark.parametrize("folds", [1, 3])
 def test_a_resumed_search_over_sets_repeats_the_uninterrupted_one_bit_for_bit(folds, monkeypatch):
     monkeypatch.setattr(solvers.linear.driver.ascent, "SLICE_OPERATIONS", 500)
-    problem = small_sets(n=60)
+    problem, _ = with_absent(small_sets(n=60))
 
     def solver():
         return make("auto", {"candidates": CANDIDATES, "folds": folds, "tol": 1e-3}, seed=1)
@@ -116,6 +218,9 @@ def test_without_candidates_all_that_learn_sets_are_tried_and_a_single_row_is_en
     assert last.converged
     assert model.calibration.threshold == 0.0
     assert model.set_reliability is None
+    one = sp.csr_matrix(([True], ([0], [0])), shape=(1, problem.n_classes))
+    _, model = run(Problem.check_sets(problem.X[:1], one, problem.taxonomy), candidates=None)
+    assert model.predict_sets(problem.X[:1]).indices.tolist() == [0]
 
 
 def test_each_label_may_have_a_threshold_of_its_own(tmp_path):
@@ -143,7 +248,7 @@ def test_thresholds_for_a_precision_are_the_least_whose_bound_reaches_it():
     rng = np.random.default_rng(0)
     values = rng.standard_normal(300).round(1)
     true = rng.random(300) < expit(3.0 * values)
-    found = least_precise(values, true, 0.8)
+    found = least_precise(pairs(values[:, None], true[:, None]), 0.8)
     bounds = {
         at: binomtest(int(true[values > at].sum()), int((values > at).sum()), alternative="greater")
         .proportion_ci(0.95)
@@ -152,12 +257,12 @@ def test_thresholds_for_a_precision_are_the_least_whose_bound_reaches_it():
     }
     reached = [at for at in bounds if bounds[at] >= 0.8]
     assert min(reached) <= found < min(value for value in values if value > min(reached))
-    assert least_precise(values, np.zeros(300, bool), 0.5) > values.max()
+    assert least_precise(pairs(values[:, None], np.zeros((300, 1))), 0.5) > values.max()
     one, many = small_sets(n=200), SetThresholds(each=True, precision=0.9)
     _, model = run(one, set_precision=0.9)
     assert model.report["held_out_precision"] >= 0.9
     log_odds = rng.standard_normal((200, one.n_classes))
-    assert many.fit(log_odds, one.labels).shape == (one.n_classes,)
+    assert many.of_each(log_odds, one.labels, 0.0).shape == (one.n_classes,)
 
 
 def test_measures_and_methods_of_other_labels_are_refused():
@@ -183,13 +288,13 @@ def test_rows_with_sets_are_held_out_once_at_most_and_never_trained_on(folds):
 def test_the_curve_is_that_of_naive_counting_ties_included():
     rng = np.random.default_rng(0)
     scores, labels = rng.integers(-5, 5, size=(40, 6)) / 2.0, rng.random((40, 6)) < 0.3
-    curve = Curve.of(scores, sp.csr_matrix(labels))
+    curve = Curve.of(pairs(scores, labels))
     assert curve.average_precision == pytest.approx(average_precision_score(labels.ravel(), scores.ravel()))
     values = {cut: f1_score(labels.ravel(), scores.ravel() >= cut) for cut in np.unique(scores)}
     assert curve.micro_f1 == pytest.approx(max(values.values()))
     assert f1_score(labels.ravel(), scores.ravel() > curve.threshold) == pytest.approx(curve.micro_f1)
     p = np.where(labels, expit(scores), expit(-scores))
-    assert log_loss(scores, sp.csr_matrix(labels)) == pytest.approx(-np.log(p).mean())
+    assert log_loss(pairs(scores, labels)) == pytest.approx(-np.log(p).mean())
 
 
 def test_each_sigmoid_is_the_minimum_of_its_penalised_loss_also_of_nodes_that_no_row_has():

@@ -12,7 +12,7 @@ from solvers.labels.stored_arrays import ArrayFault
 from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pool_model import PoolModel
 from solvers.selection.pooling import fit_pool, pooled
-from solvers.selection.tasks import SingleLabels
+from solvers.selection.single_labels import SingleLabels
 
 
 def scored(n=2000, k=7, seed=0):

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from solvers.hierarchical import subtrees
+from solvers.labels.tree_part import TreePart
 from solvers.numerics.array_types import AnyFloats, AnyInts, Array, Floats
 
 NEWTON_STEPS, SLOPE_PENALTY, OFFSET_PENALTY = 12, 3.0, 0.05
@@ -70,6 +71,25 @@ class NodeCalibration(NamedTuple):
                 offset[part] -= np.clip((aa * to_offset - ab * to_slope) / scale, -LONGEST, LONGEST)
         return cls(slope, offset, mean, deviation)
 
+    @classmethod
+    def of_rest(cls, n_samples: int) -> float:
+        """The log-odds of a node that no row has, which :meth:`fit` finds where its scores are all the same."""
+        none = np.zeros((n_samples, 1))
+        return float(cls.fit(none, sp.csr_matrix(none, dtype=bool)).offset[0])
+
+    def spread(self, part: TreePart, rest: float) -> "NodeCalibration":
+        """Of all nodes of a tree, where this one is of a part, whose other nodes have the log-odds ``rest``.
+
+        The threshold stays, so that it is one for all nodes.
+        """
+        return NodeCalibration(
+            part.spread(self.slope),
+            part.spread(self.offset, rest),
+            part.spread(self.mean),
+            part.spread(self.deviation, 1.0),
+            self.threshold,
+        )
+
     def of_nodes(self, scores: AnyFloats) -> Floats:
         """Log-odds of every node for itself, of the shape of scores, whose last axis is that of the nodes."""
         return np.asarray(self.slope * (scores - self.mean) / self.deviation + self.offset)
@@ -99,34 +119,3 @@ class NodeCalibration(NamedTuple):
             np.array(arrays["deviation"]),
             np.array(arrays["threshold"], np.float64).reshape(-1),
         )
-
-
-class Curve(NamedTuple):
-    """All pairs of rows and nodes by falling score: the best micro F1, where it is, and the average precision.
-
-    The average precision is the sum of precision times the growth of recall, equal scores taken at once.
-    """
-
-    micro_f1: float
-    threshold: float
-    average_precision: float
-
-    @classmethod
-    def of(cls, scores: Floats, labels: sp.csr_matrix) -> "Curve":
-        """The curve; a pair counts as told where its score is above the threshold."""
-        values, true = scores.ravel(), labels.toarray().ravel()
-        order = np.argsort(-values, kind="stable")
-        values, hits = values[order], np.cumsum(true[order])
-        ends = np.flatnonzero(np.append(values[1:] < values[:-1], True))
-        reported, hits = ends + 1.0, hits[ends].astype(np.float64)
-        total = max(float(hits[-1]), 1.0)
-        f1 = 2.0 * hits / (reported + total)
-        best = int(f1.argmax())
-        after = values[ends[best + 1]] if best + 1 < len(ends) else values[ends[best]] - 1.0
-        precision = float((np.diff(hits, prepend=0.0) * hits / reported).sum() / total)
-        return cls(float(f1[best]), float((values[ends[best]] + after) / 2.0), precision)
-
-
-def log_loss(log_odds: Floats, labels: sp.csr_matrix) -> float:
-    """Mean over all pairs of rows and nodes."""
-    return float(np.where(labels.toarray(), np.logaddexp(0.0, -log_odds), np.logaddexp(0.0, log_odds)).mean())

@@ -12,27 +12,32 @@ from solvers.hierarchical.subtree_model import ClosedSetModel, SubtreeModel
 from solvers.hierarchical.subtrees import nodes_of_least
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
+from solvers.labels.tree_part import TreePart
 from solvers.metrics.confidence.set_reliability import SetReliability
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints32
 from solvers.numerics.lazy_arrays import Parts, part_of
-from solvers.selection.node_calibration import NodeCalibration
+from solvers.selection.sets.node_calibration import NodeCalibration
 
 
 class SetPoolModel(ClosedSetModel):
     """``log-odds(j) = min over the path to j of a (s - m) / dev + b``; the set is where they exceed the threshold.
 
-    Log-odds never rise on the way down, so that the set is closed upwards.
+    Log-odds never rise on the way down, so that the set is closed upwards. A node that no training row has is not
+    scored: its own log-odds, b, are the same for every row.
 
     Parameters
     ----------
     tree : Taxonomy
         Its nodes are the model's classes.
     member : Model
-        Scores the nodes.
+        Scores the nodes, or those that ``scored`` has.
     calibration : NodeCalibration
+        Of all nodes.
     set_reliability : SetReliability, optional
         What the probabilities were worth on held-out rows; None where there were no such rows, and of models that were
         trained before it was kept.
+    scored : int32 array, shape (n_scored,), optional
+        The numbers of the nodes that the member scores, ascending, with each its parent; left out, all.
     """
 
     kind = "set_pool"
@@ -43,6 +48,7 @@ class SetPoolModel(ClosedSetModel):
         member: Model,
         calibration: NodeCalibration,
         set_reliability: SetReliability | None = None,
+        scored: Ints32 | None = None,
     ) -> None:
         self.classes = tree.names
         self.n_features = member.n_features
@@ -51,14 +57,17 @@ class SetPoolModel(ClosedSetModel):
         self.calibration = calibration
         self.set_reliability = set_reliability
         self.unexplained = member.unexplained
+        self.part = TreePart(tree, np.arange(tree.n_nodes, dtype=np.int32) if scored is None else scored)
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
         """Log-odds of the nodes: float64 array, shape (n_samples, n_nodes)."""
-        return self.calibration.log_odds(node_scores(self.member, X), self.tree.parent)
+        return self._log_odds(node_scores(self.member, X))
 
     def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
-        part = scorer(self.member)
-        return np.asarray(self.calibration.log_odds(part.score_one(indices, values)[None], self.tree.parent)[0])
+        return np.asarray(self._log_odds(scorer(self.member).score_one(indices, values)[None])[0])
+
+    def _log_odds(self, scores: AnyFloats) -> Floats:
+        return self.calibration.log_odds(self.part.spread(scores), self.tree.parent)
 
     def probabilities(self, X: sp.csr_matrix) -> Floats:
         """Of each node for itself that a row has it: shape (n_samples, n_nodes), never rising on the way down."""
@@ -73,11 +82,15 @@ class SetPoolModel(ClosedSetModel):
         if self.unexplained:
             return None
         member, fitted = scorer(self.member), self.calibration
-        log_odds = fitted.of_nodes(member.score_one(indices, values))
+        log_odds = fitted.of_nodes(self.part.spread(member.score_one(indices, values)))
         parts, intercept = np.zeros(len(indices)), 0.0
         for sign, of in ((1.0, best), (-1.0, rival)):
             for node in [] if of is None else nodes_of_least(self.tree.parent, log_odds, of).tolist():
-                found = member.contributions(indices, values, node, None)
+                place = self.part.place(node)
+                if place is None:
+                    intercept += sign * float(fitted.offset[node])
+                    continue
+                found = member.contributions(indices, values, place, None)
                 assert found is not None
                 factor = float(fitted.slope[node] / fitted.deviation[node])
                 parts += sign * factor * found.parts
@@ -85,13 +98,16 @@ class SetPoolModel(ClosedSetModel):
         return Contributions(parts, intercept, additive=False)
 
     def smaller(self, prune: Prune, half: bool) -> "SetPoolModel":
-        return SetPoolModel(self.tree, self.member.smaller(prune, half), self.calibration, self.set_reliability)
+        member = self.member.smaller(prune, half)
+        return SetPoolModel(self.tree, member, self.calibration, self.set_reliability, self.part.nodes)
 
     def arrays(self) -> dict[str, Array]:
         parts = {"member": self.member.arrays(), "calibration": self.calibration.arrays()}
         if self.set_reliability is not None:
             parts["set_reliability"] = self.set_reliability.arrays()
         own = {"parent": self.tree.parent, "form": np.array([self.member.kind])}
+        if not self.part.is_whole:
+            own["scored"] = self.part.nodes
         return dict(Parts(parts)) | own
 
     @classmethod
@@ -99,15 +115,20 @@ class SetPoolModel(ClosedSetModel):
         kind = find_kind(str(arrays["form"][0]))
         if kind is None:
             raise ValueError(f"models of the kind {arrays['form'][0]} are not known to this version")
-        member = kind.from_arrays(classes, n_features, part_of(arrays, "member"))
-        tree = stored_arrays.tree(classes, np.asarray(arrays["parent"]))
+        tree, scored = stored_arrays.tree(classes, np.asarray(arrays["parent"])), None
+        if "scored" in arrays:
+            scored = np.asarray(arrays["scored"])
+            stored_arrays.require_ascending("scored", scored, tree.n_nodes)
+        names = classes if scored is None else tuple(classes[node] for node in scored.tolist())
+        member = kind.from_arrays(names, n_features, part_of(arrays, "member"))
         calibration = NodeCalibration.from_arrays(part_of(arrays, "calibration"))
         for name, values in zip(("slope", "offset", "mean", "deviation"), calibration, strict=False):
             stored_arrays.require_floats(f"calibration.{name}", np.asarray(values), tree.n_nodes)
         if len(calibration.threshold) != 1:
             stored_arrays.require_floats("calibration.threshold", calibration.threshold, tree.n_nodes)
         held_out = part_of(arrays, "set_reliability")
-        return cls(tree, member, calibration, SetReliability.from_arrays(held_out) if held_out else None)
+        reliability = SetReliability.from_arrays(held_out) if held_out else None
+        return cls(tree, member, calibration, reliability, scored)
 
 
 def scorer(model: Model) -> Model:

@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import betaincinv
 
+from solvers.metrics.confidence.pairs import Pairs
 from solvers.metrics.confidence.reliability import LEVEL
-from solvers.numerics.array_types import Bools, Floats
-from solvers.selection.node_calibration import Curve
+from solvers.numerics.array_types import Floats
+from solvers.selection.sets.set_curve import Curve
 
 
 class SetThresholds(NamedTuple):
@@ -29,44 +30,44 @@ class SetThresholds(NamedTuple):
     each: bool = False
     precision: float | None = None
 
-    def fit(self, log_odds: Floats, labels: sp.csr_matrix) -> Floats:
-        """The thresholds, float64 array, shape (1,) or (n_nodes,).
+    def common(self, pairs: Pairs) -> float:
+        """The threshold of all labels, by the pairs of rows held out and labels."""
+        if self.precision is None:
+            return Curve.of(pairs).threshold
+        return least_precise(pairs, self.precision)
+
+    def of_each(self, log_odds: Floats, labels: sp.csr_matrix, common: float) -> Floats:
+        """The thresholds of the labels, float64 array, shape (n_nodes,).
 
         Parameters
         ----------
         log_odds : float64 array, shape (n_samples, n_nodes)
             Of rows held out.
         labels : csr_matrix of bool, same shape
+        common : float
+            Of labels that none of these rows has.
         """
-        common = self._threshold(log_odds.ravel(), labels)
-        if not self.each:
-            return np.array([common])
         columns = labels.tocsc()
         found = np.full(log_odds.shape[1], common)
         for node in np.flatnonzero(np.diff(columns.indptr)).tolist():
-            found[node] = self._threshold(log_odds[:, node], sp.csr_matrix(columns[:, [node]]))
+            found[node] = self.common(Pairs.of(log_odds[:, [node]], sp.csr_matrix(columns[:, [node]])))
         return found
 
-    def _threshold(self, values: Floats, labels: sp.csr_matrix) -> float:
-        if self.precision is None:
-            return Curve.of(values, labels).threshold
-        return least_precise(values, labels.toarray().ravel(), self.precision)
 
-
-def least_precise(values: Floats, true: Bools, precision: float) -> float:
-    """The least threshold above which a precision is reached with 95 % confidence; above all values if none is.
+def least_precise(pairs: Pairs, precision: float) -> float:
+    """The least threshold above which a precision is reached with 95 % confidence; above all log-odds if none is.
 
     Parameters
     ----------
-    values : float64 array, shape (n,)
-    true : bool array, shape (n,)
+    pairs : Pairs
+        Of rows held out and labels.
     precision : float
         In (0, 1).
     """
-    order = np.argsort(-values, kind="stable")
-    falling, hits = values[order], np.cumsum(true[order])
+    order = np.argsort(-pairs.log_odds, kind="stable")
+    falling, hits = pairs.log_odds[order], np.cumsum(pairs.true[order])
     ends = np.flatnonzero(np.append(falling[1:] < falling[:-1], True))
-    n_chosen, hits = ends + 1, hits[ends]
+    n_chosen, hits = np.cumsum(pairs.counts[order])[ends], hits[ends]
     bounds = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n_chosen - hits + 1, LEVEL), 0.0)
     reached = np.flatnonzero(bounds >= precision)
     if len(reached) == 0:

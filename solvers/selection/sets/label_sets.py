@@ -1,0 +1,120 @@
+"""What a search measures, chooses and makes of sets of labels."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from solvers.core.base import State
+from solvers.core.model import Model
+from solvers.labels.tree_part import TreePart
+from solvers.metrics.confidence.pairs import Pairs, Rest
+from solvers.metrics.confidence.set_reliability import SetReliability
+from solvers.metrics.label_table import LabelTable
+from solvers.metrics.multilabel import table
+from solvers.numerics.array_types import AnyFloats, Floats
+from solvers.selection.held_out import SET_MEASURES, Measure
+from solvers.selection.pooling import Pool
+from solvers.selection.sets.node_calibration import NodeCalibration
+from solvers.selection.sets.set_curve import Curve, log_loss
+from solvers.selection.sets.set_model import SetPoolModel, node_scores
+from solvers.selection.sets.set_thresholds import SetThresholds
+from solvers.selection.tasks import Choice, Scores
+
+
+class CalibratedSets(NamedTuple):
+    """What follows on the scores of the rows held out where rows have sets, shape (n_rows, n_nodes_of_part).
+
+    Attributes
+    ----------
+    calibration : NodeCalibration
+        With the threshold of the best micro F1.
+    log_odds : float64 array, shape (n_rows, n_nodes_of_part)
+    rest : Rest
+        The nodes that no row has.
+    pairs : Pairs
+    values : list of float
+        The measures.
+    """
+
+    calibration: NodeCalibration
+    log_odds: Floats
+    rest: Rest
+    pairs: Pairs
+    values: list[float]
+
+
+class LabelSets:
+    """Sets of labels: one model, a sigmoid for each node, and one threshold for all or for each.
+
+    Scores are those of the nodes that some row has; measures are over all nodes of the tree.
+
+    Parameters
+    ----------
+    part : TreePart
+        The nodes that some row has, and the whole tree.
+    labels : csr_matrix of bool, shape (n_rows, n_nodes_of_part)
+        Of the rows held out, in the order of the folds.
+    thresholds : SetThresholds
+    """
+
+    measures: tuple[Measure, ...] = SET_MEASURES
+
+    def __init__(self, part: TreePart, labels: sp.csr_matrix, thresholds: SetThresholds) -> None:
+        self._part, self._labels, self._thresholds = part, labels, thresholds
+
+    def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
+        return node_scores(model, X)
+
+    def measured(self, scores: Scores) -> list[float]:
+        return self._calibrated(scores).values
+
+    def choose(self, scores: Mapping[int, Scores], best: int, measure: Measure, most: int) -> Choice:
+        part, (calibration, log_odds, rest, pairs, values) = self._part, self._calibrated(scores[best])
+        found = {f"held_out_{name}": value for name, value in zip(self.measures, values, strict=True)}
+        found["held_out_log_loss"] *= -1.0
+        reliability = SetReliability.of(pairs)
+        if self._thresholds != SetThresholds():
+            common = self._thresholds.common(pairs)
+            each = self._thresholds.of_each(log_odds, self._labels, common) if self._thresholds.each else None
+            calibration = calibration._replace(threshold=np.array([common]) if each is None else each)
+            averages = self._table(calibration, log_odds, rest, common).averages()
+            found |= {f"held_out_{name}": averages[name] for name in ("micro_f1", "precision", "recall")}
+            if each is not None:
+                calibration = calibration._replace(threshold=part.spread(each, common))
+        pool = Pool((best,), np.ones(1), found["held_out_log_loss"])
+        whole = calibration.spread(part, rest.log_odds)
+        return Choice(pool, found, {"calibration": whole.arrays(), "set_reliability": reliability.arrays()})
+
+    def model(self, members: Sequence[Model], pool: Pool, kept: Mapping[str, State]) -> Model:
+        fitted, held_out, part = kept.get("calibration"), kept.get("set_reliability"), self._part
+        if fitted is None:
+            # a single row, which cannot be held out
+            fitted = NodeCalibration.none(len(part.nodes)).spread(part, NodeCalibration.of_rest(1)).arrays()
+        return SetPoolModel(
+            part.whole,
+            members[0],
+            NodeCalibration.from_arrays(fitted),
+            SetReliability.from_arrays(held_out) if held_out else None,
+            None if part.is_whole else part.nodes,
+        )
+
+    def _calibrated(self, scores: Scores) -> CalibratedSets:
+        calibration = NodeCalibration.fit(scores, self._labels)
+        log_odds = calibration.log_odds(scores, self._part.tree.parent)
+        rest = Rest(NodeCalibration.of_rest(len(scores)), self._part.n_hanging)
+        pairs = Pairs.of(log_odds, self._labels, rest)
+        curve = Curve.of(pairs)
+        calibration = calibration._replace(threshold=np.array([curve.threshold]))
+        values = [curve.micro_f1, curve.average_precision, -log_loss(pairs)]
+        return CalibratedSets(calibration, log_odds, rest, pairs, values)
+
+    def _table(self, calibration: NodeCalibration, log_odds: Floats, rest: Rest, common: float) -> LabelTable:
+        """Counts of the sets by label, last those of the labels that no row has, all together."""
+        predicted = calibration.margins(log_odds, self._part.tree.parent) > 0
+        counts, n_named = table(self._labels, sp.csr_matrix(predicted)), 0
+        if rest.log_odds > common:
+            below = (predicted & (log_odds > common)).sum(axis=0) @ rest.n_hanging[1:]
+            n_named = len(log_odds) * int(rest.n_hanging[0]) + int(below)
+        return LabelTable(*(np.append(*each) for each in zip(counts, (0, 0, n_named), strict=True)))
