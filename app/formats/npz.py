@@ -9,7 +9,7 @@ wanted `split` (train, test, validation, or 0, 1, 2), `weights`, `feature_names`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +79,8 @@ def parse_npz(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
             1, f"{counted(len(unknown), 'unknown array')}: {listed} (ignore_columns leaves arrays out)", unknown[0]
         )
     arrays = {name: array for name, array in arrays.items() if name in wanted}
-    X, texts = _rows_of(arrays)
+    size = path.stat().st_size
+    X, texts = _rows_of(arrays, lambda total: most.check(total, size))
     n = X.shape[0] if X is not None else arrays["texts"].shape[0]
     if n == 0:
         raise row_error(1, "the matrix has no rows")
@@ -98,7 +99,9 @@ def parse_npz(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
     return Parsed("sparse", label_names, y, split, matrix, feature_names=names, weights=weights, label_indptr=indptr)
 
 
-def _rows_of(arrays: Mapping[str, Array]) -> tuple[csr_matrix[np.float64] | None, TextBlob | None]:
+def _rows_of(
+    arrays: Mapping[str, Array], check: Callable[[int], None]
+) -> tuple[csr_matrix[np.float64] | None, TextBlob | None]:
     given = [name for name in ("X", "texts") if name in arrays] + [name for name in ("data",) if name in arrays]
     if len(given) != 1:
         found = " and ".join(given) or "none of these"
@@ -107,7 +110,7 @@ def _rows_of(arrays: Mapping[str, Array]) -> tuple[csr_matrix[np.float64] | None
         return None, _texts(arrays["texts"])
     if given == ["X"]:
         return dense_matrix(arrays["X"]), None
-    return sparse_matrix(arrays), None
+    return sparse_matrix(arrays, check), None
 
 
 def _texts(array: Array) -> TextBlob:
@@ -150,7 +153,7 @@ def _labels(
         indptr = arrays["label_indptr"]
         if indptr.dtype.kind not in "iu" or indptr.shape != (len(rows) + 1,):
             raise shape_error("label_indptr", indptr, f"({len(rows) + 1},) of integers")
-        if indptr[0] != 0 or indptr[-1] != len(array) or (np.diff(indptr.astype(np.int64)) < 0).any():
+        if indptr[0] != 0 or indptr[-1] != len(array) or (indptr[1:] < indptr[:-1]).any():
             raise row_error(1, "expected offsets that rise from 0 to the number of labels", "label_indptr")
         return _sets(_label_names(array, names, key), indptr, rows, problems)
     if len(array) != len(rows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -86,4 +87,7 @@ def _read_array(file: BinaryIO, name: str, size: int) -> npt.NDArray[Any]:
     if len(data) != count * dtype.itemsize:
         raise row_error(1, "the array ends too early", name)
     flat = np.frombuffer(data, dtype=dtype)
+    if dtype.kind == "U" and flat.view(dtype.str.replace("U", "u")[:2] + "4").max(initial=0) > sys.maxunicode:
+        # numpy would make strings of them with which Python itself fails
+        raise row_error(1, "the array's strings have characters that Unicode does not have", name)
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)

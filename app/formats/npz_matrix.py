@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,16 @@ from scipy.sparse import csc_matrix, csr_matrix
 from app.formats.matrix import MAX_INDEX, Rows
 from app.formats.table import FormatError, row_error, shorten
 
+# where a row begins, and which row an entry is of
+_ROW_BYTES = 16
 SPARSE = ("data", "indices", "indptr", "shape")
 
 Array = npt.NDArray[Any]
 
 
 def dense_matrix(array: Array) -> csr_matrix[np.float64]:
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
+    # without columns a header may promise any number of rows, which take no bytes
+    if array.ndim != 2 or array.shape[1] == 0 or array.dtype.kind not in "biuf":
         raise shape_error("X", array, "(n, n_features) of numbers")
     rows = Rows()
     for begin in range(0, len(array), 4096):
@@ -29,8 +32,11 @@ def dense_matrix(array: Array) -> csr_matrix[np.float64]:
     return rows.take(array.shape[1])
 
 
-def sparse_matrix(arrays: Mapping[str, Array]) -> csr_matrix[np.float64]:
-    """The matrix of scipy's arrays; every index is checked before anything is looked up by it."""
+def sparse_matrix(arrays: Mapping[str, Array], check: Callable[[int], None]) -> csr_matrix[np.float64]:
+    """The matrix of scipy's arrays; every index is checked before anything is looked up by it.
+
+    ``check`` raises FormatError where so many bytes are more than the file may come to.
+    """
     missing = [name for name in SPARSE if name not in arrays]
     if missing:
         raise row_error(1, f"the sparse matrix lacks {', '.join(missing)}")
@@ -53,9 +59,11 @@ def sparse_matrix(arrays: Mapping[str, Array]) -> csr_matrix[np.float64]:
         len(indptr) != outer + 1
         or indptr[0] != 0
         or indptr[-1] != len(indices)
-        or (np.diff(indptr.astype(np.int64)) < 0).any()
+        or (indptr[1:] < indptr[:-1]).any()  # compared: differences of large numbers come round to small ones
     ):
         raise row_error(1, f"expected {outer + 1:,} offsets that rise from 0 to the number of indices", "indptr")
+    if kind == "csc":
+        check(_ROW_BYTES * n)  # by columns any number of rows takes no bytes
     if len(data) != len(indices):
         raise row_error(1, f"{len(data):,} values for {len(indices):,} indices", "data")
     if len(indices) and not (indices.min() >= 0 and indices.max() < inner):

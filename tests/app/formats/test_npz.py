@@ -112,6 +112,38 @@ def test_arrays_that_come_to_too_much_are_refused(tmp_path: Path) -> None:
         parse(path, "npz", most_unpacked=MostUnpacked(n_bytes=1_000_000))
 
 
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_offsets_whose_differences_come_round_are_refused(tmp_path: Path, format: str) -> None:
+    """As 64-bit numbers all differences of these are positive, and scipy would write where they point."""
+    far = 2**63
+    indptr = np.array([0, far - 1, -far, -1, 4], np.int64)
+    arrays = {"data": np.ones(4), "indices": [0, 1, 2, 3], "indptr": indptr, "shape": [4, 4], "format": format}
+    with pytest.raises(FormatError, match="expected 5 offsets that rise from 0"):
+        read(tmp_path, {**arrays, "y": [0, 1, 0, 1]})
+    with pytest.raises(FormatError, match="expected offsets that rise from 0"):
+        read(tmp_path, {"X": np.eye(4), "label": [0, 1, 0, 1], "label_indptr": indptr})
+
+
+def test_rows_that_take_no_bytes_are_bounded(tmp_path: Path) -> None:
+    path, header = tmp_path / "data.npz", io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40, 0)})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("X.npy", header.getvalue())
+    with pytest.raises(FormatError, match=r"expected \(n, n_features\) of numbers"):
+        parse(path, "npz")
+    empty = {"data": np.empty(0), "indices": np.empty(0, int), "indptr": [0, 0], "shape": [2**31 - 1, 1]}
+    with pytest.raises(FormatError, match="comes to more than 250 times its size"):
+        read(tmp_path, {**empty, "format": "csc", "y": [0, 1]})
+
+
+@pytest.mark.parametrize("name", ["texts", "label", "names", "feature_names", "split"])
+def test_characters_that_unicode_does_not_have_are_refused(tmp_path: Path, name: str) -> None:
+    broken = np.array([0x61, 0x110000], np.uint32).view("U1")
+    given_ = {"label": ["a", "b"]} | ({} if name == "texts" else {"X": np.eye(2)}) | {name: broken}
+    with pytest.raises(FormatError, match="characters that Unicode does not have"):
+        read(tmp_path, given_)
+
+
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_damaged_files_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
