@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.formats.arrow_numbers import Numbers, floats, is_number
+from app.formats.arrow_sizes import bytes_read
 from app.formats.categories import Categories
 from app.formats.columns import Columns, find_columns
 from app.formats.label_sets import LabelSets, take_labels
@@ -33,6 +34,8 @@ from app.formats.weights import Weights
 from app.schemas.datasets.datasets import ImportOptions
 
 BATCH_ROWS = 8192
+# characters of a class's number; Python reads none that has thousands
+_LONGEST_PLACE = 20
 
 _STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
@@ -98,7 +101,7 @@ def _parse(
         # Pieces, as an Arrow file may hold any number of rows in one batch.
         for begin in range(0, batch.num_rows, BATCH_ROWS):
             piece = batch.slice(begin, BATCH_ROWS)
-            total += piece.nbytes
+            total += bytes_read(piece)
             check(total, row=row)
             reader.read(piece, row)
             row += piece.num_rows
@@ -199,8 +202,9 @@ class _Reader:
         """What an integer stands for, where the file says so."""
         if self._class_names is None or not name:
             return name
-        if name.isdecimal() and int(name) < len(self._class_names):
-            return self._class_names[int(name)]
+        place = int(name) if name.isdecimal() and len(name) < _LONGEST_PLACE else -1
+        if 0 <= place < len(self._class_names):
+            return self._class_names[place]
         for row in rows.tolist():
             detail = f"{shorten(name)} stands for none of the {len(self._class_names)} labels that the file names"
             self._problems.add(row, detail, "label")
@@ -216,7 +220,7 @@ def class_names(schema: pa.Schema, column: str) -> list[str] | None:
             feature = feature["feature"]
         feature = feature[0] if isinstance(feature, list) else feature  # a list's older form
         names = feature["names"]
-    except (KeyError, ValueError, TypeError, IndexError):
+    except (KeyError, ValueError, TypeError, IndexError, RecursionError):
         return None
     return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
 
@@ -250,14 +254,21 @@ def _distinct(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[str]]:
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
 
-def sample_of_parquet(path: Path, most: int) -> dict[str, list[Any]]:
-    """The values of the first `most` rows by column; raises FormatError where the file is damaged."""
+def sample_of_parquet(path: Path, most: int, unpacked: MostUnpacked) -> dict[str, list[Any]]:
+    """The values of the first `most` rows by column.
+
+    Raises
+    ------
+    FormatError
+        The file is damaged, or these rows come to more than `unpacked` says.
+    """
     with _refusing("Parquet"), pq.ParquetFile(path) as file:
         batch = next(file.iter_batches(batch_size=most), None)
-        return {name: [] for name in file.schema_arrow.names} if batch is None else batch.to_pydict()
+        names = file.schema_arrow.names
+    return {name: [] for name in names} if batch is None else _values(batch, path, unpacked)
 
 
-def sample_of_arrow(path: Path, most: int) -> dict[str, list[Any]]:
+def sample_of_arrow(path: Path, most: int, unpacked: MostUnpacked) -> dict[str, list[Any]]:
     """As :func:`sample_of_parquet`."""
     with _refusing("Arrow IPC"), pa.memory_map(str(path)) as source:
         whole = source.read(6) == b"ARROW1"
@@ -271,7 +282,12 @@ def sample_of_arrow(path: Path, most: int) -> dict[str, list[Any]]:
         if batch is None:
             return {name: [] for name in names}
         batch.validate(full=True)
-        return dict(batch.slice(0, most).to_pydict())
+        return _values(batch.slice(0, most), path, unpacked)
+
+
+def _values(batch: pa.RecordBatch, path: Path, unpacked: MostUnpacked) -> dict[str, list[Any]]:
+    unpacked.check(bytes_read(batch), path.stat().st_size)
+    return dict(batch.to_pydict())
 
 
 def _named_rows(column: pa.Array) -> pa.Array:

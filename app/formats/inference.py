@@ -21,7 +21,9 @@ import orjson
 from app.formats.arrow_tables import sample_of_arrow, sample_of_parquet
 from app.formats.columns import named_columns
 from app.formats.csv_header import sample_of_table
+from app.formats.plain_file import MostUnpacked
 from app.formats.table import row_error
+from app.formats.window import MAX_RECORD_BYTES
 from app.schemas.datasets.datasets import ImportOptions
 
 MOST_ROWS = 10_000
@@ -40,7 +42,9 @@ _DATE = re.compile(
 )
 
 
-def inferred(path: Path, format: str, options: ImportOptions) -> tuple[ImportOptions, dict[str, str]]:
+def inferred(
+    path: Path, format: str, options: ImportOptions, most: MostUnpacked | None = None
+) -> tuple[ImportOptions, dict[str, str]]:
     """Options that say of every column what it is.
 
     Parameters
@@ -51,6 +55,8 @@ def inferred(path: Path, format: str, options: ImportOptions) -> tuple[ImportOpt
         csv, tsv, jsonl, parquet or arrow.
     options : ImportOptions
         What they say of a column holds.
+    most : MostUnpacked, optional
+        What a table's values may come to.
 
     Returns
     -------
@@ -63,7 +69,7 @@ def inferred(path: Path, format: str, options: ImportOptions) -> tuple[ImportOpt
     FormatError
         The file has no header, or is damaged.
     """
-    sample = _sample(path, format, options)
+    sample = _sample(path, format, options, most or MostUnpacked())
     if format == "jsonl" and not {"features", "indices"}.isdisjoint(sample):
         return options, {}  # rows say themselves what they are
     named = {*named_columns(options), "split", "id" if options.id_column is None else options.id_column}
@@ -92,11 +98,11 @@ def inferred(path: Path, format: str, options: ImportOptions) -> tuple[ImportOpt
     return options.model_copy(update=reported), left_out
 
 
-def _sample(path: Path, format: str, options: ImportOptions) -> Mapping[str, Sequence[Any]]:
+def _sample(path: Path, format: str, options: ImportOptions, most: MostUnpacked) -> Mapping[str, Sequence[Any]]:
     if format == "parquet":
-        return {name.strip(): values for name, values in sample_of_parquet(path, MOST_ROWS).items()}
+        return {name.strip(): values for name, values in sample_of_parquet(path, MOST_ROWS, most).items()}
     if format == "arrow":
-        return {name.strip(): values for name, values in sample_of_arrow(path, MOST_ROWS).items()}
+        return {name.strip(): values for name, values in sample_of_arrow(path, MOST_ROWS, most).items()}
     if format == "jsonl":
         return _sample_of_lines(path)
     return sample_of_table(path, options, "tab" if format == "tsv" else None, MOST_ROWS)
@@ -106,7 +112,7 @@ def _sample_of_lines(path: Path) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {}
     with path.open("rb") as file:
         head = file.read(_MOST_LINES_BYTES)
-        lines = (head + file.readline()).splitlines()
+        lines = (head + file.readline(MAX_RECORD_BYTES)).splitlines()
     for line in itertools.islice(filter(None, lines), MOST_ROWS):
         try:
             row = orjson.loads(line)

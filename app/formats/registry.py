@@ -71,7 +71,7 @@ def parse(
     with plain_file(path, most, encoding) as plain:
         left_out: dict[str, str] = {}
         if options.infer_columns:
-            options, left_out = inferred(plain, format, options)
+            options, left_out = inferred(plain, format, options, most)
         if format in BINARY_FORMATS:
             parsed = BINARY_FORMATS[format](plain, options, most)
         else:

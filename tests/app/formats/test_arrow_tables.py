@@ -158,6 +158,61 @@ def test_columns_that_repeat_one_value_forever_are_bounded(tmp_path: Path, monke
         parse(tmp_path / "data", "parquet", most_unpacked=MostUnpacked(ratio=20))
 
 
+@BOTH
+@pytest.mark.parametrize("inferred", [False, True])
+@pytest.mark.parametrize("kind", [pa.dictionary(pa.int32(), pa.string()), pa.string_view()], ids=["dictionary", "view"])
+def test_values_that_many_rows_share_count_as_often_as_rows_have_them(
+    tmp_path: Path, kind: pa.DataType, inferred: bool, format: str
+) -> None:
+    if pa.types.is_dictionary(kind):
+        texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1000, np.int32)), pa.array(["words " * 30_000]))
+    else:
+        _, view, text = pa.array(["words " * 30_000]).cast(kind).buffers()
+        texts = pa.Array.from_buffers(kind, 1000, [None, pa.py_buffer(view.to_pybytes()[:16] * 1000), text])
+    table = pa.table({"text": texts, "label": ["a", "b"] * 500})
+    with pa.OSFile(str(tmp_path / "data"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    if format == "parquet":
+        pq.write_table(table, tmp_path / "data")
+    assert (tmp_path / "data").stat().st_size < 250_000
+    with pytest.raises(FormatError, match="comes to more than 250 times its size"):
+        parse(tmp_path / "data", format, ImportOptions(infer_columns=inferred))
+
+
+def test_rows_that_take_no_bytes_are_bounded(tmp_path: Path) -> None:
+    rows = pa.Array.from_buffers(pa.list_(pa.int8(), 0), 1 << 30, [None], children=[pa.array([], pa.int8())])
+    batch = pa.record_batch([rows], names=["x"])
+    with pa.OSFile(str(tmp_path / "data"), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    with pytest.raises(FormatError, match="comes to more than 250 times its size"):
+        parse(tmp_path / "data", "arrow", ImportOptions(unlabelled=True))
+
+
+def test_a_dictionary_that_many_batches_share_is_no_bomb(tmp_path: Path) -> None:
+    labels = pa.DictionaryArray.from_arrays(
+        pa.array(np.arange(40_000) % 5000), pa.array([f"{k:0100}" for k in range(5000)])
+    )
+    table = pa.table({"x": np.random.default_rng(0).normal(size=40_000), "label": labels})
+    with pa.OSFile(str(tmp_path / "data"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    read_ = parse(tmp_path / "data", "arrow", most_unpacked=MostUnpacked(n_bytes=5_000_000))
+    assert (read_.n_rows, len(read_.labels)) == (40_000, 5000)
+
+
+@pytest.mark.parametrize("bracket", [b"[", b'{"feature":'], ids=["lists", "objects"])
+def test_metadata_that_no_parser_follows_are_left_aside(tmp_path: Path, bracket: bytes) -> None:
+    metadata = b'{"info":{"features":{"label":' + bracket * 50_000
+    table = pa.table({"text": ["a", "b"], "label": ["1", "0"]}).replace_schema_metadata({"huggingface": metadata})
+    assert read(tmp_path, table).labels == ["0", "1"]
+
+
+def test_a_class_label_of_thousands_of_digits_stands_for_none(tmp_path: Path) -> None:
+    table = hugging_face(pa.table({"text": ["a", "b"], "label": ["1", "9" * 5000]}), label={"names": ["u", "v"]})
+    with pytest.raises(FormatError, match="stands for none of the 2 labels") as refused:
+        read(tmp_path, table)
+    assert (refused.value.errors[0].row, refused.value.errors[0].column) == (2, "label")
+
+
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
