@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from app.errors import NotFound
+from app.errors import Conflict, NotFound
 from app.store.db import new_id
 from app.store.files import Files, Upload, sync_folder
 
@@ -91,14 +91,21 @@ class Partial:
             yield
 
     def whole(self, files: Files) -> Upload:
-        """The whole file as if it had come at once; what is done with it does nothing to this."""
+        """The whole file as if it had come at once; what is done with it does nothing to this.
+
+        Raises Conflict while a piece is being written: one that turns out to be damaged is cut off again.
+        """
         incoming = files.path("incoming")
         incoming.mkdir(parents=True, exist_ok=True)
         path = incoming / new_id()
         with _there():
             with open(self.folder / _PART, "rb") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise Conflict("a piece of the upload is still being written") from None
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            os.link(self.folder / _PART, path)
+                os.link(self.folder / _PART, path)
         return Upload.of_file(path, sha256, self.size_bytes)
 
     @contextmanager

@@ -166,6 +166,21 @@ def test_only_one_piece_is_written_at_a_time(client: TestClient) -> None:
     assert send(client, id, 0, b"12345").status_code == 200
 
 
+def test_an_upload_whose_last_piece_may_be_cut_off_again_is_not_used(client: TestClient) -> None:
+    id = begin(client)
+    partial = find(files(), "default", id)
+    assert partial is not None
+    with partial.piece(0) as piece:
+        piece.write(SPARSE)
+        told = problem(client.post("/api/v1/datasets", params={"name": "d", "upload": id}), 409, "conflict")
+        assert told["detail"] == "a piece of the upload is still being written"
+        piece.discard()
+    assert client.get(f"{URL}/{id}").json()["offset"] == 0
+    assert list(files().path("incoming").iterdir()) == []
+    assert send(client, id, 0, SPARSE).status_code == 200
+    assert client.post("/api/v1/datasets", params={"name": "d", "upload": id}).status_code == 202
+
+
 def test_an_upload_is_discarded_or_forgotten_after_a_while(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, config: Settings
 ) -> None:
