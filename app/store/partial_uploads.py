@@ -98,14 +98,13 @@ class Partial:
         incoming = files.path("incoming")
         incoming.mkdir(parents=True, exist_ok=True)
         path = incoming / new_id()
-        with _there():
-            with open(self.folder / _PART, "rb") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise Conflict("a piece of the upload is still being written") from None
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-                os.link(self.folder / _PART, path)
+        with _there(), open(self.folder / _PART, "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Conflict("a piece of the upload is still being written") from None
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            os.link(self.folder / _PART, path)
         return Upload.of_file(path, sha256, self.size_bytes)
 
     @contextmanager
