@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import structlog
 from sqlalchemy import select, update
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound, PolymarginError, StorageFull, TooMany, Unavailable
@@ -28,12 +30,16 @@ from app.services.rules import rule_runs
 from app.services.rules.feedback_rows import NoFeedback, append_feedback
 from app.store import tables
 from app.store.db import db_now, reading, writing
+from app.store.failures import explained
 from app.store.scope import Scope, confine
 from solvers.metrics.comparison import mcnemar
 
 R, U, J = tables.Rule, tables.RuleRun, tables.Job
 # what passes by itself: the stage is tried again by the next sweep
 _PASSING = (TooMany, StorageFull, Unavailable)
+
+
+log = structlog.get_logger("polymargin.rules")
 
 
 class _Taken(Exception):
@@ -71,6 +77,14 @@ def _advance(session: Session, id: str) -> None:
             return
         except PolymarginError as error:
             _end(own, rule, run, "failed", error=error.document())
+        except SQLAlchemyError:
+            raise  # the database is away for all runs
+        except Exception as error:  # of this run alone: those after it, and other workspaces', go on
+            found = explained(error)
+            if isinstance(found, _PASSING):
+                return
+            log.exception("rule_failed", run=run.id, stage=run.stage)
+            _end(own, rule, run, "failed", error=PolymarginError(f"see the worker's log for run {run.id}").document())
 
 
 def _is_due(session: Session, run: tables.RuleRun) -> bool:

@@ -1,5 +1,6 @@
 """Starts of rules: once, on both databases, whoever looks at the same moment, and however much time has passed."""
 
+import errno
 import threading
 from typing import Any
 
@@ -8,7 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict
-from app.services.rules import rule_runs
+from app.services.rules import rule_runs, rule_stages
 from app.store import tables
 from app.store.db import db_now, new_id, writing
 
@@ -101,3 +102,44 @@ def test_feedback_counts_once(session: Session, rule: str) -> None:
     _feedback(session, 1, rule)
     assert len(rule_runs.start_due(session)) == 1
     assert _runs(session) == ["feedback", "feedback"]
+
+
+def _another(session: Session, rule: str, **values: Any) -> str:
+    first = session.get_one(tables.Rule, rule)
+    same = {column.name: getattr(first, column.name) for column in tables.Rule.__table__.columns}
+    with writing(session):
+        session.add(tables.Rule(**{**same, "id": new_id(), "name": "other", "workspace": "b", **values}))
+    return session.scalars(select(tables.Rule.id).where(tables.Rule.name == "other")).one()
+
+
+def test_a_rule_whose_schedule_names_no_moment_any_more_holds_up_no_other(session: Session, rule: str) -> None:
+    other = _another(session, rule)
+    with writing(session):
+        session.execute(update(tables.Rule).where(tables.Rule.id == rule).values(time_zone="Mars/Olympus"))
+    assert len(rule_runs.start_due(session)) == 1
+    assert session.scalars(select(U.rule_id)).all() == [other]
+
+
+@pytest.mark.parametrize(
+    ("error", "stages"), [(KeyError("x"), ["ended"]), (OSError(errno.ENOSPC, "full"), ["starting"])]
+)
+def test_a_run_that_breaks_holds_up_no_other(
+    session: Session, rule: str, monkeypatch: pytest.MonkeyPatch, error: Exception, stages: list[str]
+) -> None:
+    other, reached = _another(session, rule), []
+
+    def begin(_session: Session, of: tables.Rule, _run: tables.RuleRun) -> None:
+        if of.id == rule:
+            raise error
+        reached.append(of.id)
+
+    monkeypatch.setitem(rule_stages._STAGES, "starting", begin)
+    rule_stages.turn(session)
+    assert reached == [other]
+    session.expire_all()
+    (broken,) = session.scalars(select(U).where(U.rule_id == rule))
+    assert [broken.stage] == stages
+    if broken.stage == "ended":
+        assert broken.error is not None
+        assert (broken.outcome, broken.error["detail"]) == ("failed", f"see the worker's log for run {broken.id}")
+        assert session.get_one(tables.Rule, rule).run_id is None
