@@ -196,6 +196,11 @@ def find(files: Files, workspace: str, id: str) -> Partial | None:
     return Partial(id, folder, about["size_bytes"], about["sha256"])
 
 
+def number(files: Files, workspace: str) -> int:
+    """How many uploads a workspace has, used or not."""
+    return sum(1 for _ in files.path(FOLDER).glob(f"*@{workspace}"))
+
+
 def last_change(folder: Path) -> float:
     """When the last bytes of the upload in a folder came, or it was begun, in seconds since 1970."""
     times = [time.time()]

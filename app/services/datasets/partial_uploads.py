@@ -7,12 +7,16 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.errors import Conflict, InvalidInput, Item, NotFound, TooLarge
+from app.errors import Conflict, InvalidInput, Item, NotFound, TooLarge, TooMany
 from app.schemas.datasets.uploads import PartialUpload
 from app.services.access import quotas
 from app.store import partial_uploads
 from app.store.files import files
 from app.store.partial_uploads import Partial
+
+# of one workspace, used ones until they expire: each write of an upload looks at all of them
+_MOST = 10_000
+_COME_AGAIN_SECONDS = 60.0
 
 
 def begin(session: Session, workspace: str, size_bytes: int) -> PartialUpload:
@@ -24,11 +28,19 @@ def begin(session: Session, workspace: str, size_bytes: int) -> PartialUpload:
         Larger than a file may be here.
     StorageFull
         The workspace has no room for it.
+    TooMany
+        The workspace has as many already as it may.
     """
     most = settings().max_upload_bytes
     if size_bytes > most:
         raise TooLarge(f"The file has {size_bytes} bytes; at most {most} are taken here.")
     quotas.require_room(session, size_bytes, hold=False)
+    found = partial_uploads.number(files(), workspace)
+    if found >= _MOST:
+        detail = (
+            f"The workspace has {found} uploads in pieces; discard some, or wait until those that were used expire."
+        )
+        raise TooMany(detail, _COME_AGAIN_SECONDS)
     return shown(partial_uploads.begin(files(), workspace, size_bytes))
 
 

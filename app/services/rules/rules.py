@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import delete as sql_delete
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, Item
@@ -21,6 +21,8 @@ from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 
 R = tables.Rule
+# of one workspace: each sweep of each worker looks at all of them
+_MOST = 1000
 
 
 def create(session: Session, request: RuleRequest) -> Rule:
@@ -33,13 +35,15 @@ def create(session: Session, request: RuleRequest) -> Rule:
     Forbidden
         Feedback is to be appended to a dataset that somebody else made.
     Conflict
-        The name is taken, or the dataset is not ready or was deleted.
+        The name is taken, the workspace has as many as it may, or the dataset is not ready or was deleted.
     InvalidInput
         The schedule or zone is none, the model cannot be trained so, or nothing could be compared for the promotion.
     """
     with writing(session):
         if session.scalars(select(R.id).where(R.name == request.name)).first() is not None:
             raise Conflict(f"a rule is called {request.name!r} already")
+        if session.scalars(select(func.count()).select_from(R)).one() >= _MOST:
+            raise Conflict(f"the workspace has {_MOST:,} rules, the most that it may have; delete some")
         model = model_row(session, request.model)
         latest = version_row(session, model.id)
         dataset_ref = request.dataset or (request.training and request.training.dataset) or latest.dataset_id

@@ -22,6 +22,7 @@ from app.remote import uploads as remote_uploads
 from app.remote.errors import ClientError, UnreachableError, UploadInterruptedError
 from app.remote.transport import Transport
 from app.services.datasets import datasets
+from app.services.datasets import partial_uploads as services
 from app.services.operation import sweeping
 from app.store import db, partial_uploads
 from app.store.files import files
@@ -272,6 +273,18 @@ def test_uploads_are_bounded_as_other_files_are(client: TestClient, monkeypatch:
     first, second = begin(client, 100), begin(client, 100)
     assert send(client, first, 0, b"x" * 60).status_code == 200
     problem(send(client, second, 0, b"x" * 60), 507, "storage_full")
+
+
+def test_a_workspace_has_so_many_uploads_at_a_time(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "_MOST", 2)
+    begin(client)
+    used = whole(client)
+    assert client.post("/api/v1/datasets", params={"name": "d", "upload": used}).status_code == 202
+    answer = client.post(URL, json={"size_bytes": 1})
+    assert problem(answer, 429, "too_many")["detail"].startswith("The workspace has 2 uploads in pieces")
+    assert answer.headers["retry-after"] == "60"
+    assert client.delete(f"{URL}/{used}").status_code == 204
+    begin(client)
 
 
 @pytest.fixture

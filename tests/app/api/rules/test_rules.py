@@ -8,7 +8,7 @@ from sqlalchemy import update
 from working import run, upload
 
 from app.services.engine import queue_order
-from app.services.rules import rule_stages
+from app.services.rules import rule_stages, rules
 from app.store import tables
 from app.store.db import sessions
 from app.store.queue import GENERAL
@@ -201,6 +201,15 @@ def test_a_rule_that_could_not_work_is_refused(models: TestClient, change: dict[
     document = problem(models.post("/api/v1/rules", json=body), 422, "invalid_input")
     assert pointer in [error.get("pointer") for error in document["errors"]] or pointer is None
     assert models.get("/api/v1/rules").json()["items"] == []
+
+
+def test_a_workspace_has_so_many_rules(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "_MOST", 1)
+    make(models, cron=NEVER)
+    answer = models.post("/api/v1/rules", json={"name": "another", "model": "foods", "cron": NEVER})
+    assert problem(answer, 409, "conflict")["detail"].startswith("the workspace has 1 rules")
+    assert models.delete("/api/v1/rules/nightly").status_code == 204
+    make(models, cron=NEVER)
 
 
 def test_a_word_for_a_schedule_is_told_which_fields_one_has(models: TestClient) -> None:
