@@ -18,14 +18,8 @@ from app.remote.jobs import POLL_SECONDS, Job, job_of
 from app.remote.transport import Transport
 from app.schemas.common.pages import Page
 from app.schemas.datasets.datasets import Dataset as DatasetBody
-from app.schemas.datasets.datasets import (
-    DatasetFormat,
-    DatasetRows,
-    DatasetStatistics,
-    DatasetVersion,
-    ImportOptions,
-    NewRows,
-)
+from app.schemas.datasets.datasets import DatasetFormat, DatasetRows, DatasetVersion, ImportOptions, NewRows
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.schemas.jobs.jobs import Job as JobBody
 from app.schemas.jobs.previews import FeaturePreview
 

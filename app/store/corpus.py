@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from app.features.names import pack_names
 from app.formats.labels import PARTS
 from app.formats.table import Kind, Parsed, Texts
-from app.schemas.datasets.datasets import ClassCount
+from app.schemas.datasets.statistics import ClassCount
 from app.schemas.datasets.tables import TableColumns
 from app.store.files import Files
 from app.store.segments import Extended, SegmentedTexts, stacked

@@ -17,8 +17,8 @@ from scipy.sparse import csr_matrix
 from app.formats.labels import TEST, TRAIN, VALIDATION
 from app.formats.table import Parsed, Texts, shorten
 from app.plurals import counted
-from app.schemas.datasets.datasets import DatasetWarning, Repetitions
 from app.schemas.datasets.distributions import Languages, PartShift
+from app.schemas.datasets.statistics import DatasetWarning, Repetitions
 
 _SAMPLE = 5000
 _BLOCK = 1 << 22

@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.formats.table import Parsed
-from app.schemas.datasets.datasets import DatasetStatistics, LabelsPerRow, Lengths, WeightRange
+from app.schemas.datasets.statistics import DatasetStatistics, LabelsPerRow, Lengths, WeightRange
 from app.store.column_summaries import summaries
 from app.store.corpus import MOST_LISTED, ClassCounts
 from app.store.distributions import by_part, feature_rows

@@ -16,7 +16,8 @@ from app.formats.plain_file import MostUnpacked
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
 from app.plurals import counted
-from app.schemas.datasets.datasets import DatasetStatistics, ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.services.datasets.datasets import ERROR_REPORT
 from app.store import tables
 from app.store.corpus import save_corpus

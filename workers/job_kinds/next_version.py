@@ -7,7 +7,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict
-from app.schemas.datasets.datasets import DatasetStatistics
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.services.common import append_sources
 from app.services.datasets import dataset_versions
 from app.services.engine.leases import Lease

@@ -14,15 +14,8 @@ from app.api.common.queued import queue_once
 from app.api.datasets import uploads
 from app.api.datasets.uploads import Check
 from app.schemas.common.pages import Page
-from app.schemas.datasets.datasets import (
-    CorrectionsRequest,
-    Dataset,
-    DatasetRows,
-    DatasetStatistics,
-    DatasetVersion,
-    NewDataset,
-    NewRows,
-)
+from app.schemas.datasets.datasets import CorrectionsRequest, Dataset, DatasetRows, DatasetVersion, NewDataset, NewRows
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.schemas.datasets.uploads import FromUpload
 from app.schemas.jobs.jobs import Job
 from app.schemas.jobs.previews import FeaturePreview, PreviewRequest

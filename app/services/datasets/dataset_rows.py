@@ -6,7 +6,8 @@ from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput
 from app.formats.labels import PARTS
-from app.schemas.datasets.datasets import DatasetRow, DatasetRows, DatasetStatistics
+from app.schemas.datasets.datasets import DatasetRow, DatasetRows
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.services.common.lookup import by_ref
 from app.services.datasets.dataset_versions import require_ready
 from app.store import tables

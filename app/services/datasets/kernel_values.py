@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidInput, Item
-from app.schemas.datasets.datasets import DatasetStatistics
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.schemas.datasets.tables import ColumnRecipe
 
 

@@ -1,7 +1,7 @@
 """The language of a recipe's stop words, by the texts of the dataset that the recipe is for."""
 
 from app.errors import InvalidInput, Item
-from app.schemas.datasets.datasets import DatasetStatistics
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.schemas.datasets.texts import TextRecipe, stop_language
 
 

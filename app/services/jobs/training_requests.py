@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
-from app.schemas.datasets.datasets import DatasetStatistics
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.schemas.datasets.tables import ColumnRecipe
 from app.schemas.datasets.texts import TextRecipe
 from app.schemas.jobs.jobs import TrainRequest

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.plurals import counted
-from app.schemas.datasets.datasets import DatasetStatistics
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.schemas.evaluations import ConfusedPairs, Evaluation
 from app.schemas.jobs.jobs import Job, JobStep
 from app.schemas.predictions.thresholds import ThresholdCurve

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from app.errors import Conflict
-from app.schemas.datasets.datasets import DatasetStatistics
 from app.schemas.datasets.distributions import Histogram
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.services.pictures.charts import titled
 from app.services.pictures.figures import Draw
 

@@ -8,7 +8,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict
-from app.schemas.datasets.datasets import DatasetStatistics, NewRows
+from app.schemas.datasets.datasets import NewRows
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.schemas.jobs.jobs import Job
 from app.schemas.rules.feedback import FeedbackRowsRequest
 from app.services.common.lookup import by_ref

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from app.formats.registry import parse
-from app.schemas.datasets.datasets import DatasetStatistics, ImportOptions
+from app.schemas.datasets.datasets import ImportOptions
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.store import row_checks
 from app.store.distributions import by_part
 from app.store.row_statistics import statistics_of

@@ -8,8 +8,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound
-from app.schemas.datasets.datasets import DatasetStatistics, NewDataset
+from app.schemas.datasets.datasets import NewDataset
 from app.schemas.datasets.distributions import Languages, LanguageShare
+from app.schemas.datasets.statistics import DatasetStatistics
 from app.schemas.datasets.texts import TextRecipe, default_recipe
 from app.schemas.jobs.jobs import TrainRequest
 from app.schemas.jobs.tuning import Candidate, TuneRequest
