@@ -28,7 +28,7 @@ from solvers.registry import SOLVERS, parse_params
 SHARE_HELD_OUT = 0.1
 SMALL, SHARDS = Shape(3000, 3000, 50, 20), 2
 # weights in lists are compiled for themselves
-MANY_CLASSES = Shape(12_000, 3000, 8400, 10)
+MANY_CLASSES, MANY_IN_SHARDS = Shape(12_000, 3000, 8400, 10), Shape(20_000, 3000, 16_800, 10)
 GB = 1e9
 Row = list[object]
 
@@ -89,6 +89,9 @@ def main() -> None:
     arguments.add_argument("--scale", type=float, default=0.1, help="share of examples, features and classes")
     arguments.add_argument("--machine", default="one_vs_rest")
     arguments.add_argument("--tol", type=float, default=0.05)
+    arguments.add_argument(
+        "--memory-mb", type=int, help="what the job of a service, or each shard, may use for weights"
+    )
     parts = ["process", "service", "shards", "peers"]
     arguments.add_argument("--parts", nargs="*", default=parts[:3], choices=parts)
     arguments.add_argument("--peer", help="a Python that has omikuji and libpecos")
@@ -100,9 +103,10 @@ def main() -> None:
     shape = Shape(*(int(chosen.scale * size) for size in (n, d, k)), per_row)
     with tempfile.TemporaryDirectory() as temporary:
         folder, small = chosen.folder or f"{temporary}/rows", []
-        for name, its in (("small", SMALL), ("many", MANY_CLASSES)):
-            if its is SMALL or shape.k >= its.k:
-                small.append(f"{temporary}/{name}")
+        others = [MANY_IN_SHARDS] if "shards" in chosen.parts else [MANY_CLASSES]
+        for number, its in enumerate([SMALL, *others]):
+            if its is SMALL or shape.k >= its.k or chosen.memory_mb is not None:
+                small.append(f"{temporary}/small-{number}")
                 apart(generate, its, small[-1])
         there = Path(folder, SHAPE).exists()
         _report(chosen, shape, [] if there else [apart(generate, shape, folder)], Path(folder), small)
@@ -118,12 +122,15 @@ def _report(chosen: argparse.Namespace, shape: Shape, generated: list[Row], fold
     for name, shards in (("service", 0), ("shards", SHARDS)):
         if name not in chosen.parts:
             continue
-        rows = largest_service.measured(folder, list(map(Path, small)), chosen.machine, chosen.tol, shards)
+        params = {"tol": chosen.tol} | ({} if chosen.memory_mb is None else {"memory_mb": chosen.memory_mb})
+        rows = largest_service.measured(folder, list(map(Path, small)), chosen.machine, params, shards)
         note = (
             f"{about} a job. Processor seconds are of all processes of the service, GB their own pages together at "
             "most in that phase, without those of mapped files."
         )
         where = "in one worker" if not shards else f"in {shards} shards"
+        if chosen.memory_mb is not None:
+            where += f", memory_mb {chosen.memory_mb:,}"
         title = f"From an upload to answers, {part}: {chosen.machine} {where}"
         write(title, largest_service.HEADER, rows, note)
     if "peers" in chosen.parts:

@@ -29,15 +29,17 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 Row = list[object]
 
 
-def measured(folder: Path, small: Sequence[Path], machine: str, tol: float, shards: int) -> list[Row]:
+def measured(folder: Path, small: Sequence[Path], machine: str, params: dict[str, Any], shards: int) -> list[Row]:
     """A row for each phase from the files in ``folder`` to answers, behind all phases of the ``small`` ones."""
     with tempfile.TemporaryDirectory() as home, _serving(Path(home, "home"), shards) as (client, pid):
         for number, one in enumerate(small):
-            phases(client, pid, f"small-{number}", one, machine, tol, shards)
-        return phases(client, pid, "largest", folder, machine, tol, shards)
+            phases(client, pid, f"small-{number}", one, machine, params, shards)
+        return phases(client, pid, "largest", folder, machine, params, shards)
 
 
-def phases(client: Any, pid: int, name: str, folder: Path, machine: str, tol: float, shards: int) -> list[Row]:
+def phases(
+    client: Any, pid: int, name: str, folder: Path, machine: str, params: dict[str, Any], shards: int
+) -> list[Row]:
     """The phases of the files of one folder; datasets and the model get that name."""
     held_out, n_bytes = f"{name}-held-out", (folder / ROWS).stat().st_size
     options = {"shards": shards} if shards else {}
@@ -48,7 +50,7 @@ def phases(client: Any, pid: int, name: str, folder: Path, machine: str, tol: fl
         dataset.wait()
         watch.tell(f"{dataset.n_rows:,} rows")
         watch.begin("queued")
-        job = client.train(name, name, machine, {"tol": tol}, test_fraction=0.0, **options)
+        job = client.train(name, name, machine, params, test_fraction=0.0, **options)
         while not job.refresh().finished:
             watch.phase(None if job.progress is None else job.progress.phase)
             time.sleep(ASK_SECONDS if watch.seconds > 10 * ASK_SECONDS else LOOK_SECONDS)

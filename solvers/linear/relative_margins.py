@@ -1,6 +1,6 @@
 """The flat machines with relative margins: one driver; each method says how an example's violations become its loss."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from solvers.core.base import State, Step
 from solvers.core.dual_variables import filled, share, warm_state
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
-from solvers.core.memory import limit_bytes
+from solvers.core.memory import limit_bytes, refuse
 from solvers.core.problem import Problem, ProblemError
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.linear.driver.ascent import (
@@ -23,15 +23,23 @@ from solvers.linear.driver.ascent import (
     weights_bytes,
 )
 from solvers.linear.driver.long_passes import LongPasses
-from solvers.linear.layouts.hybrid_layout import DENSE_SHARE, HybridLayout
+from solvers.linear.layouts import hybrid_weights
+from solvers.linear.layouts.hybrid_layout import DENSE_SHARE, HybridLayout, fits_dense, weights_in
 from solvers.linear.layouts.layouts import DenseLayout
 from solvers.linear.relative_loss import RelativeLoss
+from solvers.linear.sharded.dual_lists import DualLists
 from solvers.linear.sharded.linear_shards import LinearShards, Part
 from solvers.linear.sharded.score_exchange import ScoreTraining
 from solvers.linear.sharded.task import Plan
-from solvers.linear.sharded.tournament import TournamentTraining
+from solvers.linear.sharded.tournament import WEIGHTS_HELD, TournamentTraining
 from solvers.linear.sharded.training import train
+from solvers.linear.sharded.weights.shard_weights import weights_of
+from solvers.linear.sharded.weights.sparse_part import SparsePart
+from solvers.numerics.array_types import Array, Ints32
+from solvers.numerics.thread_pool import ThreadPool
 from solvers.sharding.exchange import Exchange, ExchangeKind
+from solvers.sharding.reshard import OWN
+from solvers.sharding.shardable import Arrays
 
 LIST_BYTES = 12
 
@@ -98,18 +106,64 @@ class RelativeMargins(Machine[A], LinearShards):
         problem, params = self.prepared(problem), self.params
         zero = self._loss.at_zero(problem.n_classes)
         plan = Plan(
-            params.C, params.tol, params.max_epochs, precision(params), self.seed, zero, largest_loss=self.largest_loss
-        )
+            params.C, params.tol, params.max_epochs, precision(params), self.seed, zero, largest_loss=self.largest_loss,
+            memory_mb=params.memory_mb,
+        )  # fmt: skip
+        if kind == "weights":
+            self._check_weights_travel(problem, exchange.size)
         training = TournamentTraining if kind == "weights" else ScoreTraining
         return train(partial(training, problem, plan, exchange), self.threads, state)
 
-    def part(self, problem: Problem, state: State) -> Part:
+    def _check_weights_travel(self, problem: Problem, size: int) -> None:
+        """Raise TooLargeError where the weights of all features that half-shards travel with, all dense, do not fit."""
+        n_used = int(np.count_nonzero(np.bincount(problem.X.indices, minlength=problem.n_features)))
+        n_own = -(-problem.n_classes // size)
+        needed = WEIGHTS_HELD * weights_bytes(problem.n_samples, n_used, n_own, precision(self.params))
+        refuse(f"{self.name} in {size} shards that exchange weights (scores take less)", needed, self.params.memory_mb)
+
+    def split(self, state: State) -> tuple[dict[str, Array], dict[str, Array]]:
+        alone, common = super().split(state)
+        return alone | {name: common.pop(name) for name in [*common] if name.startswith("list_")}, common
+
+    def gathered(self, parts: Sequence[Arrays], own: Ints32) -> dict[str, Array]:
+        """As for all methods; of lists, or where columns take too much memory, without weights if classes move.
+
+        These are made afresh of the dual variables then.
+        """
+        if any(np.array_equal(part[OWN], own) for part in parts):
+            (same,) = (part for part in parts if np.array_equal(part[OWN], own))
+            return dict(same) if "list_start" in same else super().gathered(parts, own)
+        n_rows = max((len(part["W"]) for part in parts), default=0)
+        fits = fits_dense(n_rows, len(own), precision(self.params), self.params.memory_mb)
+        if fits and not any("list_start" in part for part in parts):
+            return super().gathered(parts, own)
+        return super().gathered([{OWN: part[OWN]} for part in parts], own)
+
+    def part(self, problem: Problem, state: State) -> Part | SparsePart:
         prepared, own = self.prepared(problem), np.asarray(state["own"])
+        if "W" not in state:
+            state = {**state, **self._weights(prepared, state, own)}
         count = np.bincount(prepared.X.indices, minlength=prepared.n_features)
         features = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
         ascending = np.argsort(features)
-        W = np.ascontiguousarray(state["W"][np.ix_(ascending, np.arange(len(own)))])
-        W *= W.dtype.type(state["scale"][0])
         named = np.maximum(state["pool_length"].astype(np.int64) - 1, 0).sum()
         duals = share(named, int(filled(prepared).sum()) * (prepared.n_classes - 1))
+        if "list_start" in state:
+            rank = np.empty(len(features), np.int64)
+            rank[ascending] = np.arange(len(features))
+            columns = np.arange(len(own), dtype=np.int32)
+            sparse = hybrid_weights.to_csr(weights_in(state), rank, len(features), len(own), columns)
+            sparse.data *= sparse.dtype.type(state["scale"][0])
+            return SparsePart(features[ascending], own, sparse, self.params.bias, duals)
+        W = np.ascontiguousarray(state["W"][np.ix_(ascending, np.arange(len(own)))])
+        W *= W.dtype.type(state["scale"][0])
         return Part(features[ascending], own, W, self.params.bias, duals)
+
+    def _weights(self, prepared: Problem, state: State, own: Ints32) -> dict[str, Array]:
+        """The arrays of the weights that the dual variables of a state make."""
+        duals = DualLists(0, 0)
+        duals.restore(state)
+        weights = weights_of(prepared, precision(self.params), own, self.params.memory_mb, lists=True)
+        with ThreadPool(self.threads) as thread_pool:
+            weights.rebuild(duals.pool, thread_pool)
+        return weights.state()

@@ -24,7 +24,9 @@ from app.store.files import files
 from solvers.core.base import STATE_FORMAT
 from solvers.core.model import Model
 from solvers.core.sharded_linear_model import ShardedLinearModel
+from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.core.stored_models import load_model
+from solvers.linear.layouts import hybrid_layout
 from solvers.methods.weston_watkins import WestonWatkins
 from solvers.output_codes.columns import one_by_one
 from workers.phases import driving
@@ -271,6 +273,33 @@ def test_a_job_goes_on_from_the_last_checkpoint_of_all_shards_in_as_many_pools_a
     assert len(model.blocks) == 2
     assert (resumed.primal, resumed.dual, resumed.epochs) == (version.primal, version.dual, version.epochs)
     np.testing.assert_array_equal(model.gathered().W, whole.gathered().W)
+
+
+@pytest.mark.slow
+def test_shards_with_lists_of_classes_go_on_after_an_interruption_and_end_with_one_sparse_model(
+    database: Database, submit: Callable[..., str], redis_server: Any, monkeypatch: pytest.MonkeyPatch, configure: Any
+) -> None:
+    configure(checkpoint_seconds=0)
+    with pools(database, 2):
+        id = submit(C=10.0, tol=1e-4, max_epochs=40)
+        run(id)
+        version, dense = trained(database, id)
+        # of 10 classes a shard, no feature is frequent
+        monkeypatch.setattr(hybrid_layout, "DENSE_CLASSES", 9)
+        monkeypatch.setattr(hybrid_layout, "FREQUENT", 100.0)
+        other = submit(C=10.0, tol=1e-4, max_epochs=40)
+        interrupt_behind(monkeypatch, database, other, 3)
+        run(other)
+        monkeypatch.setattr(draining, "requested", lambda: False)
+        assert (shown(database, other).state, shown(database, other).attempt) == ("queued", 1)
+        run(other)
+    resumed, model, details = published(database, other)
+    assert (resumed.primal, resumed.dual, resumed.epochs) == (version.primal, version.dual, version.epochs)
+    assert resumed.report == version.report
+    assert isinstance(model, SparseLinearModel)
+    assert [shard["classes"] for shard in details["shards"]] == [10, 10]
+    np.testing.assert_array_equal(model.W.toarray(), dense.gathered().W)
+    is_clean(database, redis_server, other)
 
 
 @pytest.mark.slow

@@ -10,17 +10,18 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from solvers.linear.layouts import hybrid_weights, list_visits
+from solvers.linear.layouts.class_lists import Lists
 from solvers.linear.sharded.task import Examples, Shard
+from solvers.linear.sharded.weights.shard_weights import PARTS, ShardWeights
 from solvers.numerics import scaling_search
 from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
-from solvers.numerics.rows import Rows, above, score
+from solvers.numerics.rows import Rows, above
 from solvers.numerics.scaling_search import note
 from solvers.numerics.simd import largest
 from solvers.numerics.thread_pool import ThreadPool, pieces
 from solvers.sharding.exchange import Exchange, gather
-
-PARTS = 16
 
 
 class Bounds(NamedTuple):
@@ -36,7 +37,7 @@ class Bounds(NamedTuple):
 def certify(
     largest_loss: bool,
     examples: Examples,
-    shard: Shard,
+    weights: ShardWeights,
     pool: Coefficients,
     thread_pool: ThreadPool,
     exchange: Exchange,
@@ -49,10 +50,11 @@ def certify(
         A peer is lost.
     """
     rows, y, bounds, owner = examples
-    n, stops, features = len(y), pieces(len(y), PARTS), pieces(shard.W.shape[0], PARTS)
-    thread_pool.run(partial(_rebuild, rows, shard, pool, a, b) for a, b in features)
+    weights.rebuild(pool, thread_pool)
+    shard, lists = weights.shard, weights.lists
+    n, stops, features = len(y), pieces(len(y), PARTS), pieces(weights.n_features, PARTS)
     f_y = np.zeros(n, shard.W.dtype)
-    thread_pool.run(partial(_own_scores, rows, y, shard, f_y, a, b) for a, b in stops)
+    thread_pool.run(partial(_own_scores, rows, y, shard, lists, f_y, a, b) for a, b in stops)
     rank_of = owner[y]
     for rank, (part,) in enumerate(gather(exchange, [f_y[rank_of == exchange.rank]])):
         f_y[rank_of == rank] = part
@@ -60,10 +62,10 @@ def certify(
     losses, norms = (np.zeros((len(parts), shard.W.shape[1])) for parts in (stops, features))
     terms = scaling_search.blank(len(stops))
     up, low = np.full(n, -np.inf), np.full(n, np.inf)
-    args = (largest_loss, examples, shard, pool, f_y)
+    args = (largest_loss, examples, shard, lists, pool, f_y)
     thread_pool.run(
         [partial(_margins, *args, losses[p], terms[p], up, low, a, b) for p, (a, b) in enumerate(stops)]
-        + [partial(_norms, shard.W, norms[p], a, b) for p, (a, b) in enumerate(features)]
+        + [partial(_norms, shard.W, lists, norms[p], a, b) for p, (a, b) in enumerate(features)]
     )
     sums = [part.sum(axis=0)[: len(shard.own)] for part in (losses, norms)]
     # what is below 1 is empty
@@ -104,35 +106,30 @@ def _violations(
 
 
 @njit(cache=True, nogil=True)
-def _rebuild(rows: Rows, shard: Shard, pool: Coefficients, begin: int, end: int) -> None:
-    """Rows begin to end of the shard's weights afresh from the coefficients."""
-    W = shard.W
-    W[begin:end] = 0
-    for i in range(pool.start.shape[0]):
-        start, stop = pool.start[i], pool.start[i] + pool.length[i]
-        if start == stop:
-            continue
-        p, last = rows.indptr[i], rows.indptr[i + 1]
-        if begin > 0:
-            p += np.searchsorted(rows.indices[p:last], begin)
-        while p < last and rows.indices[p] < end:
-            w, x = W[rows.indices[p]], rows.data[p]
-            for t in range(start, stop):
-                c = shard.local[pool.classes[t]]
-                if c >= 0:
-                    w[c] += pool.values[t] * x
-            p += 1
-
-
-@njit(cache=True, nogil=True)
-def _own_scores(rows: Rows, y: Ints32, shard: Shard, f_y: Array, begin: int, end: int) -> None:
+def _own_scores(rows: Rows, y: Ints32, shard: Shard, lists: Lists | None, f_y: Array, begin: int, end: int) -> None:
     """f_y of the examples begin to end whose class the shard owns."""
+    wanted, slots = np.empty(1, np.int32), np.empty(1, np.int64)
     for i in range(begin, end):
         own = shard.local[y[i]]
         if own >= 0:
+            high = rows.indptr[i + 1]
+            mid = high
+            if lists is not None:
+                mid = lists.middle[i]
             total = 0.0
-            for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            for p in range(rows.indptr[i], mid):
                 total += np.float64(rows.data[p]) * np.float64(shard.W[rows.indices[p], own])
+            if lists is not None:
+                n_hot, cells, bits = shard.W.shape[0], lists.cells, lists.counters[0].bits
+                if high - mid > slots.shape[0]:
+                    slots = np.empty(2 * (high - mid), np.int64)
+                wanted[0] = own
+                list_visits.place(
+                    rows.indices, mid, high, n_hot, lists.start, lists.length, cells, bits, wanted, 1, slots
+                )
+                for p in range(mid, high):
+                    if slots[p - mid] >= 0:
+                        total += np.float64(rows.data[p]) * np.float64(cells[2 * slots[p - mid] + 1])
             f_y[i] = total
 
 
@@ -141,6 +138,7 @@ def _margins(
     largest_loss: bool,
     examples: Examples,
     shard: Shard,
+    lists: Lists | None,
     pool: Coefficients,
     f_y: Array,
     losses: Floats,
@@ -157,7 +155,7 @@ def _margins(
     for i in range(begin, end):
         if rows.squares[i] == 0.0:
             continue
-        score(rows, i, shard.W, f)
+        hybrid_weights.score(rows, i, shard.W, lists, f)
         own, bound = shard.local[y[i]], bounds[i]
         if own >= 0:
             f[own] = -np.inf
@@ -189,11 +187,17 @@ def _note_worst(worst: Floats, bounds: Floats, terms: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _norms(W: Array, norms: Floats, begin: int, end: int) -> None:
-    """Sums of squares a class over the rows begin to end."""
-    for j in range(begin, end):
+def _norms(W: Array, lists: Lists | None, norms: Floats, begin: int, end: int) -> None:
+    """Sums of squares a class over the features begin to end."""
+    for j in range(begin, min(end, W.shape[0])):
         for c in range(W.shape[1]):
             norms[c] += np.float64(W[j, c]) * np.float64(W[j, c])
+    if lists is not None:
+        raw, step = lists.cells.view(np.int32), lists.cells.itemsize // 2
+        for j in range(max(begin, W.shape[0]) - W.shape[0], end - W.shape[0]):
+            for at in range(lists.start[j], lists.start[j] + lists.length[j]):
+                value = np.float64(lists.cells[2 * at + 1])
+                norms[raw[step * at]] += value * value
 
 
 @njit(cache=True, nogil=True)

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from solvers.linear.layouts.hybrid_layout import FREQUENT, expected_lengths, fits_dense
 from solvers.linear.sharded.batches.walk import LARGEST_BATCH
 from solvers.linear.sharded.sum_to_zero import sums
+from solvers.linear.sharded.tournament import WEIGHTS_HELD
 from solvers.linear.steps import binary
 from solvers.numerics.array_types import Ints
 from solvers.numerics.rows import ALIGNMENT
@@ -23,6 +25,8 @@ _COUNTS_BYTES, _NOTED_BYTES = 2, 1 << 16
 # of block steps by sums: examples a batch, rounds it takes to find its roots, and how often an example is in a round
 _SUMS_BATCH, _SUMS_ROUNDS, _SUMS_LOOKS, _SUMS_BYTES = 128, 5.0, 3.3, 12
 _LIST_ENTRIES = 3
+# lists of classes: of their entries, the room that the pool has; of a feature, where its list is
+_LIST_ROOM, _LIST_BYTES = 1.5, 12
 # of the mean, of each feature
 _MEAN_BYTES = 8
 
@@ -37,6 +41,7 @@ def forecast(
     rates: Rates | None = None,
     *,
     kind: ExchangeKind = "scores",
+    memory_mb: int | None = None,
 ) -> Forecast:
     """Predict a training in shards.
 
@@ -59,6 +64,9 @@ def forecast(
         What the shards exchange. Weights, means and bounds can be counted beforehand; of scores the rates are taken for
         granted, and hold from two shards on (one alone has fewer rounds), of sums the examples a batch and the rounds
         that their roots take.
+    memory_mb : int, optional
+        The megabytes that the weights of a shard may take, None: those that this machine has; weights that would take
+        more, or are of very many classes, are kept in lists where scores are exchanged, whose length is an estimate.
 
     Raises
     ------
@@ -72,7 +80,7 @@ def forecast(
     for rank in range(size):
         own = owner == rank
         n_own = int(own.sum())
-        memory = memory_bytes(n, n_features, nnz, n_own, k, itemsize, kind)
+        memory = memory_bytes(n, n_features, nnz, n_own, k, itemsize, kind, memory_mb)
         if kind == "mean":
             # what all shards send of the mean is held at a time
             memory += size * _MEAN_BYTES * n_features
@@ -125,10 +133,19 @@ def score_bytes(n: int, k: int, size: int, itemsize: int, rates: Rates) -> float
     return float(n * (rates.once + (size - 1) * offered) + size * each)
 
 
-def memory_bytes(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize: int, kind: ExchangeKind) -> int:
+def memory_bytes(
+    n: int,
+    n_features: int,
+    nnz: int,
+    n_own: int,
+    k: int,
+    itemsize: int,
+    kind: ExchangeKind,
+    memory_mb: int | None = None,
+) -> int:
     """The bytes of the arrays of a shard that has ``n_own`` of ``k`` classes; all else as :func:`forecast` has it."""
     cells = ALIGNMENT // itemsize
-    weights = n_features * -(-n_own // cells) * ALIGNMENT
+    weights: float = n_features * -(-n_own // cells) * ALIGNMENT
     # the matrix as it was given, in float64, and as it is laid out
     rows = nnz * 12 + 8 * n + nnz * (4 + itemsize) + 16 * n
     # labels, weights, bounds, f_y, unchanged visits, gains and orders of examples
@@ -137,10 +154,11 @@ def memory_bytes(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize
     if kind == "scores":
         # two batches, and half of each again for those that go in two messages
         batches = 3 * LARGEST_BATCH * min(_WIDTH, k) * (4 + itemsize)
+        if not fits_dense(n_features, n_own, np.dtype(f"f{itemsize}"), memory_mb):
+            weights = _listed_bytes(n, n_features, nnz, n_own, k, itemsize)
         return int(weights + rows + examples + pool + batches + _PASSING_BYTES * n)
     if kind == "weights":
-        # at home, the halves that it hosts, and those that arrive
-        return int(3 * weights + rows + examples + 2 * pool)
+        return int(WEIGHTS_HELD * weights + rows + examples + 2 * pool)
     if kind == "bounds":
         width = binary.block_width(n_own, np.dtype(f"f{itemsize}"))
         blocks = -(-n_own // width)
@@ -149,3 +167,18 @@ def memory_bytes(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize
     padded = -(-n_own // cells) * ALIGNMENT
     batches = 0 if kind == "mean" else sums.LARGEST_BATCH * (2 * (padded + 2 * n_own * itemsize) + 8 * n_own)
     return int(weights + rows + examples + n * n_own * itemsize + batches)
+
+
+def _listed_bytes(n: int, n_features: int, nnz: int, n_own: int, k: int, itemsize: int) -> float:
+    """The bytes of weights whose rare features have lists, where features are as frequent as Zipf's law has words."""
+    ranks = np.arange(1, n_features + 1)
+    low, high = 0.0, float(nnz)
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if np.minimum(middle / ranks, n).sum() < nnz else (low, middle)
+    counts = np.minimum(high / ranks, n)
+    dense = counts >= FREQUENT * k
+    entries = expected_lengths(counts[~dense], k).sum() * n_own / k
+    hot = np.count_nonzero(dense) * -(-n_own // (ALIGNMENT // itemsize)) * ALIGNMENT
+    # an entry is a class and a value, each in the room of a weight; where an example's lists begin
+    return float(hot + _LIST_ROOM * 2 * itemsize * entries + _LIST_BYTES * n_features + 8 * n)

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from solvers.linear.sharded.task import Shard
+from solvers.linear.sharded.weights.shard_weights import ShardWeights
 from solvers.linear.steps import joint
 from solvers.linear.visits import STATISTICS, Progress, Task, Visits
 from solvers.numerics import coefficients
@@ -22,7 +23,7 @@ def visit(
     rows: Rows,
     y: Ints32,
     bounds: Floats,
-    shard: Shard,
+    weights: ShardWeights,
     pool: Coefficients,
     order: Ints32,
     gains: Floats32,
@@ -36,13 +37,18 @@ def visit(
     gain : float
         What the dual has gained.
     """
+    shard, lists = weights.shard, weights.lists
     n, n_own = len(y), len(shard.own)
     own, other_bounds = coefficients.empty(n, int(pool.length[order].sum()) + n_own), bounds.copy()
     _take(pool, shard, order, largest_loss, own, other_bounds)
     task = Task(rows, shard.local[y], other_bounds, n_own)
     progress = Progress(np.zeros(n, np.uint8), gains, np.zeros(1, STATISTICS))
-    visits = Visits(order, 0, len(order), False, 0)
-    joint.visit(task, visits, largest_loss, shard.W, None, own, progress)
+    at = 0
+    while at < len(order):
+        visits = Visits(order, at, len(order), False, 0)
+        at = joint.visit(task, visits, largest_loss, shard.W, lists, own, progress)
+        if at < len(order):
+            lists = weights.with_room()
     lengths, classes, values = _lists(pool, shard, order, own)
     return [order, gains[order], lengths, classes, values], float(progress.statistics["gain"][0])
 

@@ -10,6 +10,7 @@ from solvers.core.problem import Problem
 from solvers.core.sharded_linear_model import ShardedLinearModel, block_name
 from solvers.linear.driver.ascent import precision
 from solvers.linear.sharded.forecast import forecast
+from solvers.linear.sharded.weights.sparse_part import has_sparse_part, sparse_model
 from solvers.numerics.array_types import Array, Ints, Ints32
 from solvers.sharding.exchange import ExchangeKind
 from solvers.sharding.partition import partition_classes
@@ -69,13 +70,16 @@ class LinearShards(Shardable):
     ) -> Forecast:
         """Predict a training in shards; as :func:`solvers.linear.sharded.forecast.forecast`."""
         itemsize = precision(self.params).itemsize
-        return forecast(
-            counts, n_features, nnz, size, itemsize, self.threads, rates, kind=kind or self.exchange_kinds[0]
-        )
+        kind, memory_mb = kind or self.exchange_kinds[0], self.params.memory_mb
+        return forecast(counts, n_features, nnz, size, itemsize, self.threads, rates, kind=kind, memory_mb=memory_mb)
 
     def assembled(self, problem: Problem, owner: Ints32, arrays: Arrays, reports: Sequence[Mapping[str, Any]]) -> Model:
-        blocks = {**arrays, "owner": owner}
-        model = ShardedLinearModel.from_arrays(tuple(problem.classes), problem.n_features, blocks)
+        classes, n_features = tuple(problem.classes), problem.n_features
+        model: Model
+        if has_sparse_part(arrays):
+            model = sparse_model(classes, n_features, owner, arrays)
+        else:
+            model = ShardedLinearModel.from_arrays(classes, n_features, {**arrays, "owner": owner})
         counts = np.bincount(owner)
         duals = float(np.average([part["nonzero_duals"] for part in reports], weights=counts))
         weights = sum(part["nonzero_weights"] for part in reports) / (problem.n_classes * problem.n_features)

@@ -32,10 +32,12 @@ FIRST_SHARE = 1 / 3
 class ScoreTraining(RelativeTraining):
     """One shard of a training by the exchange of scores."""
 
+    takes_lists = True
+
     def __init__(self, problem: Problem, plan: Plan, exchange: Exchange, thread_pool: ThreadPool) -> None:
         n = problem.n_samples
         super().__init__(problem, plan, exchange, thread_pool, 8 * n + largest_batch(plan) * (plan.width + 1))
-        shared = (self.examples, self.shard, self.duals, self.unchanged, self.statistics)
+        shared = (self.examples, self.weights, self.duals, self.unchanged, self.statistics)
         self.batches = BatchWalk(plan, *shared, exchange, thread_pool)
         self.batches.schedule.certified_share = FIRST_SHARE
         owned = self.shard.local[problem.y] >= 0
@@ -118,7 +120,7 @@ class ScoreTraining(RelativeTraining):
         batches.walk(crossing, self.plan.width, full=False)
         order = inner_pass.worthwhile(self.duals.pool, self.shard, batches.gains, threshold, self.mine)
         order = np.random.default_rng([*draw, self.exchange.rank]).permutation(order)
-        fixed = (self.plan.largest_loss, rows, y, bounds, self.shard)
+        fixed = (self.plan.largest_loss, rows, y, bounds, self.weights)
         changed, gain = inner_pass.visit(*fixed, self.duals.pool, order, batches.gains)
         measured = np.array([gain, float(costs[order].sum()), len(order)])
         parts = gather(self.exchange, [*changed, measured])

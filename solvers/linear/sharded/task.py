@@ -4,10 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvers.core.problem import Problem
 from solvers.numerics.array_types import Array, Floats, Ints32
-from solvers.numerics.rows import Rows, arrange, weights
-from solvers.sharding.partition import partition_classes
+from solvers.numerics.rows import Rows
 
 
 class Plan(NamedTuple):
@@ -30,6 +28,8 @@ class Plan(NamedTuple):
         Visit, between the passes over all examples, those that gain most.
     width : int
         Candidates of an example beside the held classes, at most.
+    memory_mb : int, optional
+        The megabytes that the weights of a shard may take; None: those that its machine has.
     """
 
     C: float
@@ -42,6 +42,7 @@ class Plan(NamedTuple):
     batch: int | None = None
     inner_passes: bool = True
     width: int = 128
+    memory_mb: int | None = None
 
 
 class Examples(NamedTuple):
@@ -54,20 +55,11 @@ class Examples(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """What a shard owns: ``own`` lists its classes in rising order, ``local[c]`` is the column of class c or -1."""
+    """What a shard owns: ``own`` lists its classes in rising order, ``local[c]`` is the column of class c or -1.
+
+    ``W`` has the weights of its classes, one row a feature: all features, or the most frequent ones.
+    """
 
     own: Ints32
     local: Ints32
     W: Array
-
-
-def partitioned(problem: Problem, plan: Plan, rank: int, size: int) -> tuple[Examples, Shard]:
-    """The examples, and what the shard of that rank has of the classes; raises ValueError for too many shards."""
-    rows, _ = arrange(problem.X, plan.dtype)
-    owner = partition_classes(problem.y, problem.n_classes, size)
-    own = np.flatnonzero(owner == rank).astype(np.int32)
-    local = np.full(problem.n_classes, -1, np.int32)
-    local[own] = np.arange(len(own), dtype=np.int32)
-    n_rows = max(int(rows.indices.max(initial=0)) + 1, 1)
-    shard = Shard(own, local, weights(n_rows, len(own), plan.dtype))
-    return Examples(rows, problem.y, plan.C * problem.weights, owner), shard

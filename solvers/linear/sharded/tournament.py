@@ -22,6 +22,9 @@ from solvers.numerics.thread_pool import ThreadPool
 from solvers.sharding.exchange import Exchange, gather
 from solvers.sharding.schedule import PORTIONS, Hosts, interleaved, portions, rounds, transfers
 
+# copies of a shard's weights at a time: at home, the halves that it hosts, and those that arrive
+WEIGHTS_HELD = 3
+
 
 def halve(owner: Ints32, y: Ints32, size: int) -> Halves:
     """Split every shard's classes into halves, the frequent ones by turns, and say which shard visits which pair."""

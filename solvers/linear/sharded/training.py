@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from solvers.linear.driver.ascent import CERTIFY_SHARE, bounded
 from solvers.linear.sharded.certificate import Bounds, certify
 from solvers.linear.sharded.dual_lists import DualLists
 from solvers.linear.sharded.schedule_state import Phase, Progress, blank_statistics
-from solvers.linear.sharded.task import Plan, partitioned
+from solvers.linear.sharded.task import Plan, Shard
+from solvers.linear.sharded.weights.shard_weights import partitioned
 from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.orders import active
 from solvers.numerics.rows import square_norm
@@ -61,11 +63,18 @@ class ShardTraining(ABC):
     plan : Plan
     exchange : Exchange
     thread_pool : ThreadPool
+
+    Attributes
+    ----------
+    takes_lists : bool
+        Weights of rare features may be lists of classes.
     """
+
+    takes_lists: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, plan: Plan, exchange: Exchange, thread_pool: ThreadPool) -> None:
         self.plan, self.exchange, self.thread_pool = plan, exchange, thread_pool
-        self.examples, self.shard = partitioned(problem, plan, exchange.rank, exchange.size)
+        self.examples, self.weights = partitioned(problem, plan, exchange.rank, exchange.size, lists=self.takes_lists)
         rows = self.examples.rows
         self.filled = np.flatnonzero(rows.squares > 0).astype(np.int32)
         self.lengths = np.diff(rows.indptr).astype(np.float64)
@@ -74,10 +83,14 @@ class ShardTraining(ABC):
         self.statistics, self.unreported, self.square = blank_statistics(), blank_statistics(), 0.0
         self.unchanged, self.order = np.zeros(problem.n_samples, np.uint8), np.empty(0, np.int32)
 
+    @property
+    def shard(self) -> Shard:
+        """What the shard owns."""
+        return self.weights.shard
+
     def restore(self, state: State) -> None:
         """Take up the state of an earlier step."""
-        n_own = len(self.shard.own)
-        self.shard.W[:, :n_own] = state["W"][:, :n_own]
+        self._restore_weights(state)
         self.progress, self.scale = Progress.of(state["progress"]), float(state["scale"][0])
         self.statistics.view(np.float64)[:] = state["statistics"]
         self.unchanged[:], self.order = state["unchanged"], np.array(state["order"])
@@ -85,7 +98,7 @@ class ShardTraining(ABC):
     def state(self) -> dict[str, Array]:
         """The arrays of a step; those that have a column for each class are views."""
         return {
-            "W": self.shard.W,
+            **self.weights.state(),
             "own": self.shard.own,
             "unchanged": self.unchanged,
             "order": self.order,
@@ -93,6 +106,9 @@ class ShardTraining(ABC):
             "statistics": self.statistics.view(np.float64).copy(),
             "scale": np.array([self.scale]),
         }
+
+    def _restore_weights(self, state: State) -> None:
+        self.weights.restore(state)
 
     def steps(self) -> Iterator[Step]:
         """Slices of an epoch and, at its end, its bounds where they are worth measuring."""
@@ -188,8 +204,15 @@ class RelativeTraining(ShardTraining):
         self.duals = DualLists(problem.n_samples, n_entries)
 
     def restore(self, state: State) -> None:
-        super().restore(state)
         self.duals.restore(state)
+        super().restore(state)
+
+    def _restore_weights(self, state: State) -> None:
+        if "W" in state:
+            super()._restore_weights(state)
+        else:
+            # of other shards' lists: the classes have changed hands
+            self.weights.rebuild(self.duals.pool, self.thread_pool)
 
     def state(self) -> dict[str, Array]:
         return super().state() | self.duals.state()
@@ -200,7 +223,7 @@ class RelativeTraining(ShardTraining):
 
     def _measure(self) -> Bounds:
         found = certify(
-            self.plan.largest_loss, self.examples, self.shard, self.duals.pool, self.thread_pool, self.exchange
+            self.plan.largest_loss, self.examples, self.weights, self.duals.pool, self.thread_pool, self.exchange
         )
         self.scale = found.scale
         return found

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from solvers.linear.layouts import list_visits
+from solvers.linear.layouts.class_lists import Lists
 from solvers.linear.sharded.task import Shard
 from solvers.linear.steps.block_step import root
 from solvers.numerics.array_types import Array, Floats, Ints, Ints32
@@ -62,6 +64,7 @@ def prepare(
     y: Ints32,
     bounds: Floats,
     shard: Shard,
+    lists: Lists | None,
     pool: Coefficients,
     seen: Floats,
     batch: Batch,
@@ -81,6 +84,8 @@ def prepare(
     start, listed, values = pool.start, pool.classes, pool.values
     f, found, b = np.zeros(W.shape[1], W.dtype), np.empty(k, np.int32), np.empty(k + PARTS)
     tops = np.empty(PARTS, W.dtype)
+    if lists is not None:
+        middle, n_hot, w_start, w_length, w_cells = lists.middle, W.shape[0], lists.start, lists.length, lists.cells
     for e in range(begin, end):
         if e + AHEAD < end:
             i = examples[e + AHEAD]
@@ -90,7 +95,12 @@ def prepare(
             prefetch(squares, i)
             prefetch(y, i)
         i = examples[e]
-        sum_rows(W, indices, data, indptr[i], indptr[i + 1], f)
+        mid = indptr[i + 1]
+        if lists is not None:
+            mid = middle[i]
+        sum_rows(W, indices, data, indptr[i], mid, f)
+        if lists is not None:
+            list_visits.add_scores(indices, data, mid, indptr[i + 1], n_hot, w_start, w_length, w_cells, f)
         own, C, K, f_y = local[y[i]], bounds[i], squares[i], seen[i]
         if own >= 0:
             of_own[e] = f[own]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.linear.sharded.batches import list_batches
 from solvers.linear.sharded.batches.batch import Batch, empty_batch, prepare, prepare_listed, with_examples
 from solvers.linear.sharded.batches.message import pack, unpack
 from solvers.linear.sharded.batches.updates import (
@@ -26,8 +27,9 @@ from solvers.linear.sharded.batches.updates import (
 )
 from solvers.linear.sharded.dual_lists import DualLists
 from solvers.linear.sharded.schedule_state import Schedule, blank_statistics
-from solvers.linear.sharded.task import Examples, Plan, Shard
+from solvers.linear.sharded.task import Examples, Plan
 from solvers.linear.sharded.training import WHOLE, next_batch
+from solvers.linear.sharded.weights.shard_weights import ShardWeights
 from solvers.numerics.array_types import Bytes, Ints32
 from solvers.numerics.thread_pool import ThreadPool, pieces
 from solvers.sharding.exchange import Arrays, Exchange, gather
@@ -73,14 +75,14 @@ class BatchWalk:
         self,
         plan: Plan,
         examples: Examples,
-        shard: Shard,
+        weights: ShardWeights,
         duals: DualLists,
         unchanged: Bytes,
         statistics: NDArray[np.void],
         exchange: Exchange,
         thread_pool: ThreadPool,
     ) -> None:
-        self.plan, self.examples, self.shard, self.duals = plan, examples, shard, duals
+        self.plan, self.examples, self.weights, self.duals = plan, examples, weights, duals
         self.unchanged, self.statistics, self.exchange, self.thread_pool = unchanged, statistics, exchange, thread_pool
         n, first = len(unchanged), plan.batch or FIRST_BATCH
         self.schedule = Schedule(float(first), float(first))
@@ -90,7 +92,7 @@ class BatchWalk:
         # two batches, and the halves of two
         room = (most, -(-most // 2), most, -(-most // 2))
         self.slots = [Part(empty_batch(size, width, plan.dtype), empty_updates(size)) for size in room]
-        self.columns = pieces(len(shard.own), thread_pool.size)
+        self.columns = pieces(len(weights.shard.own), thread_pool.size)
 
     def walk(self, order: Ints32, width: int, *, full: bool) -> None:
         """Steps on the examples of order, which are distinct, in batches; nothing is under way at the end.
@@ -134,12 +136,15 @@ class BatchWalk:
     def _post(self, parts: list[Part], cross: float, width: int, full: bool) -> list[int]:
         """Score a batch and send what is found, part by part; the tickets. The first message has cross, too."""
         rows, y, bounds, _ = self.examples
-        shard, pool = self.shard, self.duals.pool
+        shard, lists, pool = self.weights.shard, self.weights.lists, self.duals.pool
         tickets = []
         for batch, _ in parts:
             work: Callable[[int, int], None] = partial(prepare_listed, rows, shard, pool, batch)
             if full:
-                work = partial(prepare, self.plan.largest_loss, rows, y, bounds, shard, pool, self.seen, batch, width)
+                fixed = (self.plan.largest_loss, rows, y, bounds, shard, lists, pool, self.seen)
+                work = partial(prepare, *fixed, batch, width)
+            elif lists is not None:
+                work = partial(list_batches.prepare_listed, rows, shard, lists, pool, batch)
             some = pieces(len(batch.examples), 1 if self.thread_pool.size == 1 else 4 * self.thread_pool.size)
             self.thread_pool.run(partial(work, begin, end) for begin, end in some)
             tickets.append(self.exchange.post(pack(batch, y, shard, pool, cross)))
@@ -164,10 +169,24 @@ class BatchWalk:
 
     def _apply(self, part: Part) -> float:
         """Add the updates to the shard's weights; its part of the inner products that :func:`best_part` asks for."""
-        batch, updates = part
-        args = (self.examples.rows, self.shard, batch, updates)
-        self.thread_pool.run(partial(apply, *args, *columns) for columns in self.columns)
-        return float(cross_products(self.shard, updates, len(batch.examples)))
+        (batch, updates), rows, shard, lists = part, self.examples.rows, self.weights.shard, self.weights.lists
+        if lists is None:
+            args = (rows, shard, batch, updates)
+            self.thread_pool.run(partial(apply, *args, *columns) for columns in self.columns)
+        else:
+            at = 0
+            while (at := list_batches.apply(rows, shard, lists, batch, updates, at)) < len(batch.examples):
+                lists = self.weights.with_room()
+        return float(cross_products(shard, updates, len(batch.examples)))
+
+    def _take_back(self, part: Part, share: float) -> None:
+        """Take a share of the updates off the shard's weights again."""
+        (batch, updates), rows, shard, lists = part, self.examples.rows, self.weights.shard, self.weights.lists
+        if lists is None:
+            args = (rows, shard, batch, updates, share)
+            self.thread_pool.run(partial(take_back, *args, *columns) for columns in self.columns)
+        else:
+            list_batches.take_back(rows, shard, lists, batch, updates, share)
 
     def _resolve(self, pending: Pending, cross: float, full: bool) -> bool:
         """Decide how much of a batch's updates to take; whether some had to be taken off the weights again."""
@@ -177,8 +196,7 @@ class BatchWalk:
         part = 1.0 if best >= WHOLE else best
         for batch, updates in pending.parts:
             if part < 1.0:
-                args = (self.examples.rows, self.shard, batch, updates, 1.0 - part)
-                self.thread_pool.run(partial(take_back, *args, begin, end) for begin, end in self.columns)
+                self._take_back(Part(batch, updates), 1.0 - part)
             n = len(batch.examples)
             accept(batch, updates, self.examples.y, self.duals.reserve(int(updates.start[n]) + n), part)
         self.schedule.gain += part * linear - 0.5 * part**2 * square

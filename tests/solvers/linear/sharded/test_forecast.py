@@ -15,6 +15,7 @@ from solvers.linear.sharded.dual_lists import DualLists
 from solvers.linear.sharded.forecast import forecast
 from solvers.linear.sharded.score_exchange import ScoreTraining
 from solvers.linear.sharded.task import Plan
+from solvers.linear.sharded.weights.shard_weights import ShardWeights
 from solvers.numerics import scaling_search
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, parse_params
@@ -41,7 +42,7 @@ def arrays_of(value):
     elif isinstance(value, tuple | list):
         for part in value:
             yield from arrays_of(part)
-    elif isinstance(value, ScoreTraining | BatchWalk | DualLists):
+    elif isinstance(value, ScoreTraining | BatchWalk | DualLists | ShardWeights):
         for part in vars(value).values():
             yield from arrays_of(part)
 
