@@ -226,6 +226,23 @@ def test_what_is_posted_before_the_last_shard_has_come_reaches_it(gang):
     assert gang(3, work, end=Late) == [[[0], [1], [2]]] * 3
 
 
+def test_what_is_posted_last_arrives_though_its_sender_leaves_at_once(gang, redis_url):
+    # longer than what Redis reads of a connection at a time, and not in chunks
+    mine = np.arange(12_000, dtype=np.int32)
+
+    def work(exchange):
+        if exchange.rank == 1:
+            while 0 not in exchange._rounds[0]:
+                assert exchange._receive(30.0)
+        parts = gather(exchange, [mine])
+        exchange.close()
+        return [part.tolist() for (part,) in parts]
+
+    for _ in range(10):
+        close_gang(redis_url, NAME)
+        assert gang(2, work) == [[mine.tolist()] * 2] * 2
+
+
 def test_gangs_of_one_name_in_two_databases_do_not_hear_each_other(redis_url):
     urls = [f"{redis_url}?db={number}" for number in range(2)]
     for url in urls:

@@ -23,7 +23,7 @@ from workers.sharding.redis_pipeline import JOIN, KEEP_ALIVE, STORE, GangPipelin
 CHUNK_BYTES = 32 << 20
 # of all that a round publishes: what Redis keeps for a shard that does not listen is well below its limit of 8 MB
 INLINE_BYTES = 2 << 20
-_KEEP_ALIVE_SECONDS = 0.25
+_KEEP_ALIVE_SECONDS, _LINGER_SECONDS = 0.25, 5.0
 # a processor that has been put to sleep takes longer to wake than a message to come
 _SPIN_SECONDS = 0.01
 # kinds of messages, beside BROKEN
@@ -171,7 +171,10 @@ class RedisExchange:
         self.collect(self.post([]))
 
     def close(self) -> None:
-        """Leave Redis; the gang's keys stay."""
+        """Leave Redis, once it has taken what was posted; the gang's keys stay."""
+        # of a longer message than it reads at a time it drops the rest where nobody is left to answer to
+        with contextlib.suppress(redis.RedisError, OSError, ExchangeError):
+            self._pipeline.wait_for_answers(_LINGER_SECONDS)
         for connection in (self._pipeline, self._reader):
             with contextlib.suppress(redis.RedisError, OSError):
                 connection.disconnect()

@@ -1,5 +1,6 @@
 """A connection to Redis that sends commands of a gang without waiting for their answers, and reads those later."""
 
+import math
 from collections import deque
 from typing import Any
 
@@ -119,9 +120,9 @@ class GangPipeline:
         while self._unanswered and readable(self._connection, 0.0):
             self._read_answer()
 
-    def wait_for_answers(self) -> None:
-        """Read all answers; raises RedisLostError where the gang is gone."""
-        while self._unanswered:
+    def wait_for_answers(self, most: float = math.inf) -> None:
+        """Read all answers, until none comes for ``most`` seconds; raises RedisLostError where the gang is gone."""
+        while self._unanswered and (most == math.inf or readable(self._connection, most)):
             self._read_answer()
 
     def disconnect(self) -> None:

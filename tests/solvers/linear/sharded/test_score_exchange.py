@@ -260,7 +260,7 @@ def test_candidates_are_few_and_have_every_class_that_a_step_of_all_moves(larges
         shard = Shard(own, local, weights(d, len(own), np.dtype(np.float64)))
         shard.W[:, : len(own)] = W[:, own]
         batch = with_examples(empty_batch(len(examples), k, np.dtype(np.float64)), pool, examples)
-        prepare(largest_loss, rows, problem.y, bounds, shard, pool, seen, batch, k, 0, len(examples))
+        prepare(largest_loss, rows, problem.y, bounds, shard, None, pool, seen, batch, k, 0, len(examples))
         for e, i in enumerate(examples):
             offered[i, batch.classes[e, : batch.counts[e]]] = True
     needed = np.zeros((n, k), bool)
