@@ -49,6 +49,7 @@ cli = typer.Typer(
     help="Train and serve large-margin classifiers for many classes.",
     epilog=EPILOG,
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -140,10 +141,18 @@ def version(json: Json = False) -> None:
         console(json).print(VERSION)
 
 
+# Lists of commands show the whole first line, which would else be cut off where the line ends.
+for group in cli.registered_groups:
+    group.short_help = group.typer_instance.info.help if group.typer_instance else None
+for commands in (cli, *(group.typer_instance for group in cli.registered_groups if group.typer_instance)):
+    for command in commands.registered_commands:
+        command.short_help = (command.callback.__doc__ or "").partition("\n\n")[0] if command.callback else None
+
+
 def main() -> None:
     """Run the command line; errors of the service and of files end it with status 1 and one line on stderr."""
     try:
-        cli()
+        cli(prog_name="polymargin")
     except ClientError as error:
         names = names_of(get_command(cli), sys.argv[1:])
         sys.exit(fail(error.detail, "--json" in sys.argv, error, names))

@@ -512,6 +512,17 @@ def test_a_failed_job_that_is_watched_ends_with_status_1(run: Run, canned: Canne
     assert "3 workers were lost" in err
 
 
+def test_help_cuts_off_no_name_and_no_sentence_where_lines_are_short(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    options = run("train", "--help")[1]
+    assert "--time-limit-seconds" in options
+    assert "--columns-min-level-rows" in options
+    for group in ((), ("datasets",), ("rules",)):
+        commands = run(*group, "--help")[1].partition("Commands:")[2]
+        assert commands
+        assert "..." not in commands
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("train", "papers"), ("predict", "topics"), ("train", "d", "--model", "m", "-p", "C"), ("nonsense",)],
