@@ -4,7 +4,7 @@ Scores are probabilities where the model tells them, else 1 / (1 + exp(-score)),
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -32,7 +32,7 @@ from app.schemas.models.models import Model
 from app.services.hierarchies.label_facts import name_in
 from app.services.models import models
 from app.services.predictions.model_cache import LoadedModel
-from app.services.predictions.predictions import MAX_TOP
+from app.services.predictions.predictions import MAX_LABELS, MAX_TOP
 from app.version import VERSION
 
 router = APIRouter(prefix="/v1", tags=["annif"], dependencies=[VIEWER], route_class=ProtocolRoute)
@@ -40,6 +40,8 @@ router = APIRouter(prefix="/v1", tags=["annif"], dependencies=[VIEWER], route_cl
 _Limit = Annotated[int, Query(ge=1, le=MAX_TOP)]
 _Least = Annotated[float, Query(ge=0, le=1)]
 _MOST_FIELDS = 20
+# how many labels above the suggestions are looked past
+_PASSED = 100
 
 
 @router.get("/", responses=responses(401))
@@ -90,7 +92,10 @@ def _learnt(request: Request, loaded: LoadedModel, content: bytes) -> Response:
         raise InvalidInput("The body must be a list of documents.")
     require_few(len(documents), most_instances(request), "")
     labels = {facts["id"]: label for label, facts in loaded.labels.shown.items() if "id" in facts}
-    kept = [(one.get("text"), _subjects(one, labels)) if isinstance(one, dict) else (None, []) for one in documents]
+    known = {*loaded.model.classes, *loaded.nodes}
+    kept = [
+        (one.get("text"), _subjects(one, labels, known)) if isinstance(one, dict) else (None, []) for one in documents
+    ]
     bare = [
         Item("subjects are needed, each with its uri or its label", f"/{at}/subjects")
         for at, (_, of) in enumerate(kept)
@@ -117,11 +122,18 @@ def _in_document(pointer: str | None) -> str | None:
     return pointer and "/".join(parts)
 
 
-def _subjects(document: dict[str, Any], labels: Mapping[str, str]) -> list[Any]:
-    """The labels of a document's subjects: of the URI that the vocabulary has, else the label, or the URI as one."""
+def _subjects(document: dict[str, Any], labels: Mapping[str, str], known: Collection[str]) -> list[Any]:
+    """The labels of a document's subjects: what the vocabulary or the model knows by the URI, or else by the label.
+
+    What neither knows is new, and its URI names it, as in the corpora of which models of subjects are trained.
+    """
     given: Any = document.get("subjects")
     named = [one if isinstance(one, dict) else {} for one in (given if isinstance(given, list) else [])]
-    return [labels.get(str(one.get("uri")), one.get("label") or one.get("uri")) for one in named]
+    told = [(one.get("uri"), one.get("label")) for one in named]
+    return [
+        labels.get(str(uri)) or (label if str(uri) not in known and str(label) in known else uri or label)
+        for uri, label in told
+    ]
 
 
 def _of_form(request: Request, loaded: LoadedModel, content: bytes) -> Response:
@@ -158,12 +170,24 @@ def _project(model: Model) -> dict[str, Any]:
 def _suggested(
     request: Request, loaded: LoadedModel, texts: list[str], limit: int, threshold: float
 ) -> list[list[dict[str, Any]]]:
-    answer = ask(request, loaded, [{"text": text} for text in texts], top_k=limit)
+    top_k = limit
+    if loaded.model.names_sets and loaded.nodes:
+        top_k = max(limit, min(limit + _PASSED, MAX_TOP, MAX_LABELS // len(texts)))
+    answer = ask(request, loaded, [{"text": text} for text in texts], top_k=top_k)
     found = []
     for prediction in answer["predictions"]:
-        scored = [(entry, _worth(entry)) for entry in prediction["top"]]
-        found.append([_subject(entry, worth) for entry, worth in scored if worth >= threshold])
+        scored = [(entry, _worth(entry)) for entry in _lowest(loaded, prediction)]
+        found.append([_subject(entry, worth) for entry, worth in scored[:limit] if worth >= threshold])
     return found
+
+
+def _lowest(loaded: LoadedModel, prediction: dict[str, Any]) -> list[dict[str, Any]]:
+    """The best labels without those that are in the predicted set as parents of others alone."""
+    above = set()
+    for node in prediction["subtree"] or []:
+        above.add(node["parent"])
+        above.update(loaded.labels.other_parents.get(node["label"], ()))
+    return [entry for entry in prediction["top"] if entry["label"] not in above]
 
 
 def _worth(entry: dict[str, Any]) -> float:

@@ -42,10 +42,12 @@ def test_what_annif_is_to_learn_is_kept_as_feedback_all_or_none(
     assert told(models, "foods") == [({"text": "leek"}, ["vegetable"], None), ({"text": "a"}, ["bird"], None)]
 
 
-def test_annif_names_subjects_by_what_the_vocabulary_calls_them() -> None:
+def test_annif_names_subjects_by_their_uri_as_the_vocabulary_or_the_model_knows_it() -> None:
     uri, label = "http://x.example/1", "leeks"
-    found = annif._subjects({"subjects": [{"uri": uri}, {"uri": "u", "label": "sea"}, {"uri": "u"}, 3]}, {uri: label})
-    assert found == ["leeks", "sea", "u", None]
+    subjects = [{"uri": uri, "label": "Leek"}, {"uri": "u", "label": "sea"}, {"uri": "v", "label": "Pear"}]
+    more = [{"uri": "w", "label": "unknown"}, {"uri": "w"}, {"label": "new"}, 3]
+    found = annif._subjects({"subjects": subjects + more}, {uri: label}, {"leeks", "sea", "v"})
+    assert found == ["leeks", "sea", "v", "w", "w", "new", None]
 
 
 def annotated(tag: str, value: Any, id: int = 7, action: str = "ANNOTATION_CREATED", **more: Any) -> dict[str, Any]:
