@@ -83,8 +83,9 @@ def predict(
         if not one.strip():
             shown.print(f"Instance {row} is a blank text: it has no features, and its answer is that of any such row")
     languages = sorted({language for item in every for language in _named(item)})
+    optional = ["way", "probability"] if answer.sure_from is not None else ["way", "probability", "sure"]
     titles = ["instance", "label", *languages, "score", "way", "probability", "sure"]
-    shown.print(_told(titles, [*_rows(every, languages)]))
+    shown.print(_told(titles, [*_rows(every, languages)], optional))
     if explain:
         head = ["instance", "label", "against", "lead", "lifted by", "lowered by", "rest"]
         shown.print(table(head, _explained(every)))
@@ -92,11 +93,11 @@ def predict(
         shown.print(_used(answer.sure_from))
 
 
-def _told(titles: list[str], rows: list[tuple[object, ...]]) -> Table:
-    """The table without those of the last columns that no answer of the model has."""
+def _told(titles: list[str], rows: list[tuple[object, ...]], optional: list[str]) -> Table:
+    """The table without those of the optional columns that no answer of the model has."""
     kept = [
         at for at, title in enumerate(titles)
-        if title not in ("way", "probability", "sure") or any(row[at] is not None for row in rows)
+        if title not in optional or any(row[at] is not None for row in rows)
     ]  # fmt: skip
     return table([titles[at] for at in kept], ([row[at] for at in kept] for row in rows))
 
@@ -117,9 +118,10 @@ def _used(found: UsedThreshold) -> str:
 
 
 def _named(item: Prediction) -> set[str]:
-    """The languages in which labels of a prediction have names."""
+    """The languages in which labels of a prediction have names, or `name` where they have those in one alone."""
     labels: list[NamedLabel] = [*item.top, *(item.subtree or []), *(item.sure_labels or [])]
-    return {language for label in labels for language in label.names or {}}
+    one = {"name"} if any(label.name is not None for label in labels) else set()
+    return one | {language for label in labels for language in label.names or {}}
 
 
 def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple[object, ...]]:
@@ -154,7 +156,7 @@ def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tupl
 
 
 def _names(label: NamedLabel, languages: list[str]) -> list[str | None]:
-    return [(label.names or {}).get(language) for language in languages]
+    return [label.name if language == "name" else (label.names or {}).get(language) for language in languages]
 
 
 def _explained(predictions: list[Prediction]) -> Iterator[tuple[object, ...]]:
@@ -187,4 +189,7 @@ def _lines(file: Path | None) -> Iterator[Any]:
             try:
                 yield orjson.loads(line)
             except orjson.JSONDecodeError as error:
-                raise ClientError(f"Row {row} of {file} is not JSON: {error.msg}") from error
+                raise ClientError(
+                    f"Row {row} of {file} is not JSON: {error.msg}. --file takes JSON lines; files in the formats of "
+                    "datasets are uploaded, without labels by --unlabelled, and answered by predict-dataset"
+                ) from error

@@ -6,17 +6,23 @@ import typer
 
 from app.client import Polymargin
 from app.commands.common.output import Json, console, number, print_json, table
+from app.remote.errors import ClientError
 
 _SHOWN = 20
 
 
 def thresholds(
     model: Annotated[str, typer.Argument(help="Name or id.")],
-    version: Annotated[int, typer.Argument(help="Number.")],
+    version: Annotated[int | None, typer.Argument(help="Number; by default the latest.")] = None,
     json: Json = False,
 ) -> None:
     """Precision against coverage of a version that tells probabilities: twenty thresholds, with --json all."""
     with Polymargin() as client:
+        if version is None:
+            latest = client.models.get(model).latest
+            if latest is None:
+                raise ClientError(f"The model {model!r} has no version yet")
+            version = latest.version
         found = client.models.thresholds(model, version)
     if json:
         print_json(found)

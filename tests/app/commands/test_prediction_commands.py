@@ -111,6 +111,30 @@ def test_instances_are_given_as_json(
         assert words in capsys.readouterr().err
 
 
+def test_names_in_one_language_are_shown_and_what_is_not_sure_has_a_dash(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = {"label": "a", "name": "leek", "score": -0.2, "probability": 0.8}
+    answer = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": 0.05, "sure_from": {"threshold": 0.9}}
+    canned.answer("POST /models/topics/predict", answer | {"predictions": [one | {"top": [one]}]})
+    asked = ["predict", "topics", "--text", "a", "--language", "en", "--threshold", "0.9"]
+    assert command(monkeypatch, *asked) == 0
+    head, row = capsys.readouterr().out.splitlines()[:2]
+    assert head.split() == ["instance", "label", "name", "score", "probability", "sure"]
+    assert row.split() == ["0", "a", "leek", "-0.2000", "0.8000", "-"]
+
+
+def test_a_file_of_another_format_is_pointed_to_predict_dataset(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.svm"
+    file.write_text("1 1:0.5\n")
+    assert command(monkeypatch, "predict", "topics", "--file", str(file)) != 0
+    said = capsys.readouterr().err
+    assert "Row 1" in said
+    assert "answered by predict-dataset" in said
+
+
 def test_a_blank_text_is_said_to_have_no_features(
     canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

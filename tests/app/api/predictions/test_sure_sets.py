@@ -158,6 +158,6 @@ def test_the_command_line_shows_sure_labels_and_what_they_are_worth(
     assert "of the labels" in shown.output
     shown = CliRunner().invoke(cli, ["predict", "tree", "--file", str(file), "--min-precision", "0.99999"])
     assert "Nothing is sure" in shown.output
-    shown = CliRunner().invoke(cli, ["models", "thresholds", "tree", "1"])
+    shown = CliRunner().invoke(cli, ["models", "thresholds", "tree"])
     assert shown.exit_code == 0, shown.output
     assert "found" in shown.output
