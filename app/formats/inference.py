@@ -34,6 +34,9 @@ _FEW_LEVELS, _LEVELS_SHARE = 20, 0.5
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _COMMA_NUMBER = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
+# with separators of thousands, as 1.305,05 or 1,305.05
+_GROUPED_NUMBER = re.compile(r"[+-]?[0-9]{1,3}(?:(?:\.[0-9]{3})+(?:,[0-9]+)?|(?:,[0-9]{3}){2,}|(?:,[0-9]{3})+\.[0-9]+)")
+_WRITTEN_NUMBERS = (_NUMBER, _COMMA_NUMBER, _GROUPED_NUMBER)
 _CODE = re.compile(r"0[0-9]+")
 _DATE = re.compile(
     r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}"
@@ -81,8 +84,8 @@ def inferred(
         if name in named:
             continue
         written = format in ("csv", "tsv")
-        if written and options.decimal == "point":
-            _check_commas(name, values, options.missing_values)
+        if written:
+            _check_commas(name, values, options)
         role = _role(values, options, written)
         if name == "text" and not options.text_columns and role not in ("number", "no values"):
             role = "text"
@@ -152,16 +155,20 @@ def _role(values: Sequence[Any], options: ImportOptions, written: bool) -> str:
     return "text" if any(" " in string for string in strings) else "a value of its own in each row"
 
 
-def _check_commas(name: str, values: Sequence[str], missing: Sequence[str]) -> None:
-    """Refuse numbers with commas: as names of categories they would mean nothing, and nobody would notice."""
-    present = [value.strip() for value in values if value.strip() not in ("", *missing)]
-    numbers = all(_COMMA_NUMBER.fullmatch(value) or _NUMBER.fullmatch(value) for value in present)
-    if numbers and any("," in value for value in present):
-        detail = (
-            "numbers with commas: say decimal=comma where these are decimal, or what the column is "
-            "(text_columns, category_columns, ignore_columns)"
-        )
-        raise row_error(1, detail, name)
+def _check_commas(name: str, values: Sequence[str], options: ImportOptions) -> None:
+    """Refuse numbers with commas that are not read as numbers: left out, or as categories, nobody would miss them."""
+    present = [value.strip() for value in values if value.strip() not in ("", *options.missing_values)]
+    if all(_is_number(value, options) for value in present) or not any("," in value for value in present):
+        return
+    if not all(any(kind.fullmatch(value) for kind in _WRITTEN_NUMBERS) for value in present):
+        return
+    if any(map(_GROUPED_NUMBER.fullmatch, present)):
+        said = "numbers with separators of thousands are not read: write them without"
+    elif options.decimal == "comma":
+        said = "numbers with commas and numbers with points: write all with commas"
+    else:
+        said = "numbers with commas: say decimal=comma where these are decimal"
+    raise row_error(1, f"{said}, or what the column is (text_columns, category_columns, ignore_columns)", name)
 
 
 def _plain(value: Any) -> Any:

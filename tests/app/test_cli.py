@@ -340,6 +340,16 @@ def test_an_upload_waits_until_the_dataset_is_ready(run: Run, canned: Canned, tm
     assert canned.asked[0].query == {"name": "papers", "format": "csv"}
 
 
+def test_an_upload_tells_which_columns_it_has_left_out(run: Run, canned: Canned, tmp_path: Path) -> None:
+    (tmp_path / "papers.csv").write_text("label,text,day\n")
+    columns = [{"name": "text", "role": "text"}, {"name": "day", "role": "left out", "why": "dates"}]
+    found = {"n_rows": 2, "n_train": 2, "n_test": 0, "n_classes": 2, "n_features": None, "nnz": None, "empty_rows": 0}
+    canned.answer("GET /datasets/d1/statistics", found | {"classes": [], "test_only_labels": [], "columns": columns})
+    status, out, _ = run("datasets", "upload", str(tmp_path / "papers.csv"), "--infer-columns")
+    assert status == 0
+    assert out.splitlines()[-1] == "Note: column 'day' is left out: dates."
+
+
 def test_an_archive_is_written_and_sent(run: Run, canned: Canned, tmp_path: Path) -> None:
     file = tmp_path / "topics.npz"
     status, out, _ = run("models", "export", "topics", "--output", str(file), "--json")

@@ -49,7 +49,11 @@ def upload(
         dataset = client.datasets.upload(path, name or name_of(path), cast(DatasetFormat | None, format), **options)
         if wait:
             dataset.wait()
+        inferred = client.datasets.statistics(dataset.id).columns if wait and options.get("infer_columns") else None
     _show(dataset, json)
+    for column in inferred or []:
+        if column.why is not None:
+            out.print(f"Note: column {column.name!r} is left out: {column.why}.", markup=False)
 
 
 @datasets.command()

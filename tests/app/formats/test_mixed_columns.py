@@ -188,6 +188,25 @@ def test_numbers_with_commas_are_taken_for_nothing_else_unless_that_is_said(tmp_
 
 
 @pytest.mark.parametrize(
+    ("values", "decimal", "said"),
+    [
+        (("24,11", "1.305,05"), "point", "separators of thousands"),
+        (("24,11", "1.305,05"), "comma", "separators of thousands"),
+        (("2.5", "1,305.05"), "point", "separators of thousands"),
+        (("1,000,000", "2"), "point", "separators of thousands"),
+        (("24,11", "1.5"), "comma", "write all with commas"),
+    ],
+)
+def test_numbers_that_are_not_read_are_refused_not_left_out(
+    values: tuple[str, str], decimal: str, said: str, tmp_path: Path
+) -> None:
+    content = f"label;x;c\na;{values[0]};r\nb;{values[1]};s\n".encode()
+    row, column, detail = refusal(tmp_path, content, "csv", INFERRED.model_copy(update={"decimal": decimal}))
+    assert (row, column) == (1, "x")
+    assert said in detail
+
+
+@pytest.mark.parametrize(
     ("content", "options", "expected"),
     [
         (b"label,x,c\na,1,red\n", {"category_columns": ["c"]}, (1, "x", "1 more column: 'x'")),
