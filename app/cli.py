@@ -36,6 +36,7 @@ from app.commands.predictions.terms import terms
 from app.commands.predictions.thresholds import thresholds
 from app.commands.rules.feedback import feedback
 from app.commands.rules.rules import rules
+from app.errors import SettingsError
 from app.remote.errors import ClientError
 from app.version import VERSION
 
@@ -156,6 +157,8 @@ def main() -> None:
     except ClientError as error:
         names = names_of(get_command(cli), sys.argv[1:])
         sys.exit(fail(error.detail, "--json" in sys.argv, error, names))
+    except SettingsError as error:
+        sys.exit(fail(str(error), "--json" in sys.argv))
     except OSError as error:
         if error.filename is None:
             raise

@@ -1,16 +1,26 @@
 """Settings, all from the environment (prefix POLYMARGIN_); docs/reference/settings.md explains them."""
 
+import difflib
+import logging
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.errors import SettingsError
+
+_PREFIX = "POLYMARGIN_"
+# variables that the client and the command line read
+_OTHERS = ("URL", "API_KEY")
 
 
 class Settings(BaseSettings):
     """What an installation may choose; the defaults are those of the embedded service."""
 
-    model_config = SettingsConfigDict(env_prefix="POLYMARGIN_", extra="ignore", frozen=True, populate_by_name=True)
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="ignore", frozen=True, populate_by_name=True)
 
     home: Path = Field(
         default_factory=lambda: Path.home() / ".polymargin",
@@ -235,6 +245,20 @@ class Settings(BaseSettings):
         "`http://127.0.0.1:4318/v1/traces`; needs `pip install 'polymargin[otel]'`. Not set: nothing is traced.",
     )
 
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, url: str) -> str:
+        if url and url.partition(":")[0].partition("+")[0] not in ("sqlite", "postgresql", "postgres"):
+            raise ValueError("a URL of PostgreSQL or SQLite was expected, as postgresql://user:password@host/name")
+        return url
+
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, level: str) -> str:
+        if level.upper() not in logging.getLevelNamesMapping():
+            raise ValueError("debug, info, warning or error was expected")
+        return level
+
     @property
     def sqlalchemy_url(self) -> str:
         """The database's URL, with psycopg 3 named for a plain postgresql:// one."""
@@ -262,5 +286,28 @@ class Settings(BaseSettings):
 
 @lru_cache
 def settings() -> Settings:
-    """The process's settings, read once."""
-    return Settings()
+    """The process's settings, read once.
+
+    Raises
+    ------
+    SettingsError
+        Variables of the environment have values that they cannot have; their values are not repeated.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False, include_context=False)
+        raise SettingsError("; ".join(map(_told, faults))) from None
+
+
+def misspelt(names: Iterable[str]) -> list[str]:
+    """What to say of variables that are nearly called as a setting is, which nobody reads."""
+    known = [name.upper() for name in Settings.model_fields] + ["RING_AGAIN_SECONDS", *_OTHERS]
+    given = [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
+    near = {name: difflib.get_close_matches(name, known, 1, 0.85) for name in given if name not in known}
+    return [f"{_PREFIX}{name} is no setting; {_PREFIX}{found[0]} is one" for name, found in near.items() if found]
+
+
+def _told(fault: Any) -> str:
+    name = str(fault["loc"][-1]).upper().removeprefix(_PREFIX)
+    return f"{_PREFIX}{name}: {fault['msg'].removeprefix('Value error, ')}"

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app.config import settings
+from app.config import misspelt, settings
 from app.services.common.named_files import faults, named_folders
 from app.services.engine import live_workers
 from app.services.operation import sweeping
@@ -45,6 +45,8 @@ def examine(hashes: bool) -> Iterator[Finding]:
     hashes : bool
         Compare every array with its SHA-256, which reads all of them.
     """
+    for said in misspelt(os.environ):
+        yield Finding("settings", "warning", said)
     yield from _home()
     there = False
     for finding in _database():

@@ -19,7 +19,7 @@ import redis
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from app import compile_ahead, stop_signals
-from app.config import settings
+from app.config import misspelt, settings
 from app.errors import Unauthenticated
 from app.services.access import keys, sign_ins
 from app.services.engine import slots
@@ -48,6 +48,8 @@ def up(
 ) -> None:
     """Run the service until SIGTERM, SIGINT or SIGHUP; the parameters and errors are those of ``serving``."""
     stopping = stop_signals.event_of(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    for said in misspelt(os.environ):
+        say(f"Note: {said}")
     say("Starting: queue, worker, API")
     with serving(host, port, workers, say, verbose=verbose, stopping=stopping, shards=shards, apis=apis) as service:
         if not stopping.is_set():

@@ -117,3 +117,7 @@ class Unavailable(PolymarginError):
 
 class StorageFull(PolymarginError):
     status, code, title = 507, "storage_full", "There is no room to store this"
+
+
+class SettingsError(Exception):
+    """The environment has settings that cannot be; it ends a process and never leaves the service."""
