@@ -9,7 +9,8 @@ import numpy as np
 
 from solvers.core.base import State
 from solvers.core.problem import Problem
-from solvers.linear.driver.ascent import CERTIFY_SHARE, AscentParams, precision
+from solvers.linear.driver.ascent import CERTIFY_SHARE
+from solvers.linear.driver.params import AscentParams, precision
 from solvers.linear.layouts.constant import Constant, held_back, share_of
 from solvers.linear.steps import binary
 from solvers.numerics.array_types import Array, Bools, Bytes, Floats, Floats32, Ints8, Ints32

@@ -9,13 +9,8 @@ import scipy.sparse as sp
 from solvers.core.memory import limit_bytes, refuse
 from solvers.core.problem import Problem
 from solvers.linear import active_set, augmented_lagrangian
-from solvers.linear.driver.ascent import (
-    LIVE_SHARE,
-    WORTH,
-    AscentParams,
-    most_inner_passes,
-    precision,
-)
+from solvers.linear.driver.ascent import LIVE_SHARE, WORTH, most_inner_passes
+from solvers.linear.driver.params import AscentParams, precision
 from solvers.linear.driver.run import Run
 from solvers.linear.layouts import hybrid_weights
 from solvers.linear.layouts.dense_simd import DenseRows

@@ -14,15 +14,10 @@ from solvers.core.machine import Machine
 from solvers.core.memory import limit_bytes, refuse
 from solvers.core.problem import Problem, ProblemError
 from solvers.core.sparse_linear_model import SparseLinearModel
-from solvers.linear.driver.ascent import (
-    A,
-    Ascent,
-    fitted,
-    order_of_classes,
-    precision,
-    weights_bytes,
-)
+from solvers.linear.driver.ascent import Ascent, fitted, weights_bytes
+from solvers.linear.driver.class_order import order_of_classes
 from solvers.linear.driver.long_passes import LongPasses
+from solvers.linear.driver.params import A, precision
 from solvers.linear.layouts import hybrid_weights
 from solvers.linear.layouts.hybrid_layout import DENSE_SHARE, HybridLayout, fits_dense, weights_in
 from solvers.linear.layouts.layouts import DenseLayout

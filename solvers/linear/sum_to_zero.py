@@ -19,7 +19,8 @@ from solvers.core.dual_variables import filled, share, snapped_to_bounds
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.problem import Problem
-from solvers.linear.driver.ascent import A, Ascent, AscentParams, fitted, precision, weights_bytes
+from solvers.linear.driver.ascent import Ascent, fitted, weights_bytes
+from solvers.linear.driver.params import A, AscentParams, precision
 from solvers.linear.driver.run import Run
 from solvers.linear.interior import interior_point
 from solvers.linear.interior.iterate import Losses

@@ -7,7 +7,7 @@ Dogan et al. 2016. W = 0 is often optimal where the classes overlap; a gap of 0 
 """
 
 from solvers.core.base import Handles
-from solvers.linear.driver.ascent import AscentParams
+from solvers.linear.driver.params import AscentParams
 from solvers.linear.steps.absolute import Margins
 from solvers.linear.sum_to_zero import SumToZero
 

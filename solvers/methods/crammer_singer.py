@@ -16,7 +16,7 @@ from solvers.core.base import Handles, State
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
-from solvers.linear.driver.ascent import AscentParams
+from solvers.linear.driver.params import AscentParams
 from solvers.linear.relative_margins import RelativeMargins
 from solvers.metrics import bounds
 

@@ -16,7 +16,7 @@ from solvers.hierarchical.drivers.driver import Driver
 from solvers.hierarchical.drivers.flat_driver import FlatDriver
 from solvers.hierarchical.tree_machine import TreeMachine, TreeParams
 from solvers.labels.taxonomy import Taxonomy
-from solvers.linear.driver.ascent import AscentParams
+from solvers.linear.driver.params import AscentParams
 
 
 class FlatMulticlass(TreeMachine[TreeParams]):

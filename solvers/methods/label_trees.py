@@ -28,7 +28,7 @@ from solvers.core.problem import Problem
 from solvers.hierarchical.learnt_trees.clustering import LabelTree, centroids, learn_tree
 from solvers.hierarchical.learnt_trees.driver import Trained, nodes_of, train_nodes
 from solvers.hierarchical.learnt_trees.label_tree_model import LabelTreeModel
-from solvers.linear.driver.ascent import AscentParams
+from solvers.linear.driver.params import AscentParams
 
 # the weights as they are trained, in a checkpoint or put together, and in the model
 MODEL_COPIES = 3

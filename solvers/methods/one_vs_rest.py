@@ -26,7 +26,8 @@ from solvers.core.machine import Machine
 from solvers.core.problem import Problem
 from solvers.linear import finite_newton
 from solvers.linear.binary_blocks import Best, BlockRun, BlockTask, Counters
-from solvers.linear.driver.ascent import CERTIFY_SHARE, AscentParams, bounded, precision
+from solvers.linear.driver.ascent import CERTIFY_SHARE, bounded
+from solvers.linear.driver.params import AscentParams, precision
 from solvers.linear.layouts.constant import share_of
 from solvers.linear.layouts.layouts import DenseLayout
 from solvers.linear.sharded.linear_shards import LinearShards, Part

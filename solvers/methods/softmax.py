@@ -18,7 +18,8 @@ from solvers.core.dual_variables import filled
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.problem import Problem
-from solvers.linear.driver.ascent import AscentParams, bounded, precision
+from solvers.linear.driver.ascent import bounded
+from solvers.linear.driver.params import AscentParams, precision
 from solvers.linear.steps import softmax
 from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints32
 from solvers.numerics.orders import shuffled

@@ -8,7 +8,7 @@ b_c = (1 - f_y + f_c) / |x|^2 + alpha_c + S0 the optimum is clip(b_c - S, 0, C) 
 """
 
 from solvers.core.base import Handles
-from solvers.linear.driver.ascent import AscentParams
+from solvers.linear.driver.params import AscentParams
 from solvers.linear.relative_margins import RelativeMargins
 
 

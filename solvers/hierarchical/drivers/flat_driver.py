@@ -13,7 +13,9 @@ from solvers.core.base import State, Step
 from solvers.core.dual_variables import filled, share
 from solvers.core.problem import Problem
 from solvers.hierarchical.design import Design
-from solvers.linear.driver.ascent import Ascent, AscentParams, order_of_classes
+from solvers.linear.driver.ascent import Ascent
+from solvers.linear.driver.class_order import order_of_classes
+from solvers.linear.driver.params import AscentParams
 from solvers.linear.driver.run import duals_of
 from solvers.linear.layouts.hybrid_layout import HybridLayout
 from solvers.linear.relative_loss import RelativeLoss

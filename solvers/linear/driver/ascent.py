@@ -9,19 +9,19 @@ measures P and D over all examples; training ends on nothing less.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
 from solvers.core.dual_variables import best_multiple, is_warm, shares_of
 from solvers.core.linear_model import LinearModel
-from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem
+from solvers.linear.driver.class_order import order_of_classes, rank_of_classes
 from solvers.linear.driver.long_passes import LongPasses
 from solvers.linear.driver.loss import Loss
+from solvers.linear.driver.params import AscentParams, precision
 from solvers.linear.driver.run import Counters, Run, Schedule, duals_of
 from solvers.linear.layouts.layouts import Layout
 from solvers.linear.visits import Task, Visits, no_progress
@@ -37,19 +37,6 @@ CERTIFY_SHARE = 0.1
 # of the gap that the passes let expect at W, at what the first certificate, of the best multiple, is taken
 FIRST_SHARE = 0.5
 SLICE_OPERATIONS = 1 << 27
-
-
-class AscentParams(SingleLabelParams):
-    """What the flat linear machines have in common."""
-
-    tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
-    max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Stop after so many passes, converged or not.")
-    dtype: Literal["auto", "float32", "float64"] = Field(
-        default="auto", description="Precision of the weights; auto takes float32 for tol of 1e-4 and more."
-    )
-
-
-A = TypeVar("A", bound=AscentParams)
 
 
 @dataclass(frozen=True)
@@ -237,7 +224,7 @@ class Ascent:
         """As :meth:`solvers.core.machine.Machine.shares_of`."""
         task, _ = self.task(problem)
         found = self.loss.shares(task, duals_of(type(self.loss.duals(task)), state))
-        return sp.csr_matrix(found[:, _rank(problem)])
+        return sp.csr_matrix(found[:, rank_of_classes(problem)])
 
     def _warm(self, task: Task, layout: Layout, problem: Problem, state: State) -> Run:
         """The run that begins at shares of the bounds, with a pass over the examples that have none: the new ones."""
@@ -263,7 +250,7 @@ class Ascent:
         """What stays fixed, and how it lies in memory."""
         layout = self.loss.layout(problem)
         bounds = self.params.C * problem.weights
-        return Task(layout.rows, _rank(problem)[problem.y], bounds, problem.n_classes), layout
+        return Task(layout.rows, rank_of_classes(problem)[problem.y], bounds, problem.n_classes), layout
 
     def resumed(self, task: Task, layout: Layout, state: State) -> Run:
         """The run that a step is of."""
@@ -281,7 +268,7 @@ class Ascent:
 def fitted(problem: Problem, layout: Layout, state: State) -> LinearModel:
     """The model of a step whose weights are an array."""
     ascending = np.argsort(layout.features)
-    W = np.ascontiguousarray(layout.by_feature(state["W"])[np.ix_(ascending, _rank(problem))])
+    W = np.ascontiguousarray(layout.by_feature(state["W"])[np.ix_(ascending, rank_of_classes(problem))])
     if layout.constant is not None:
         W[ascending == layout.constant.place] *= W.dtype.type(layout.constant.root)
     W *= W.dtype.type(state["scale"][0])
@@ -297,25 +284,6 @@ def weights_bytes(n_samples: int, n_features: int, n_classes: int, dtype: np.dty
     """What dense weights take, and the bookkeeping of examples."""
     width = ALIGNMENT // dtype.itemsize
     return n_features * -(-n_classes // width) * ALIGNMENT + 16 * n_samples
-
-
-def _rank(problem: Problem) -> Ints32:
-    """The column of W that belongs to each class: the frequent ones first, so that they share cache lines."""
-    rank = np.empty(problem.n_classes, np.int32)
-    rank[order_of_classes(problem)] = np.arange(problem.n_classes, dtype=np.int32)
-    return rank
-
-
-def order_of_classes(problem: Problem) -> Ints32:
-    """The class that each column of W belongs to."""
-    return np.argsort(-np.bincount(problem.y, minlength=problem.n_classes), kind="stable").astype(np.int32)
-
-
-def precision(params: AscentParams) -> np.dtype[Any]:
-    """The floats that ``params`` ask for."""
-    if params.dtype == "auto":
-        return np.dtype(np.float32 if params.tol >= 1e-4 else np.float64)
-    return np.dtype(params.dtype)
 
 
 def bounded(primal: float, dual: float, dtype: np.dtype[Any]) -> float:

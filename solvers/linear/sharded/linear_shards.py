@@ -8,7 +8,7 @@ import numpy as np
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.core.sharded_linear_model import ShardedLinearModel, block_name
-from solvers.linear.driver.ascent import precision
+from solvers.linear.driver.params import precision
 from solvers.linear.sharded.forecast import forecast
 from solvers.linear.sharded.weights.sparse_part import has_sparse_part, sparse_model
 from solvers.numerics.array_types import Array, Ints, Ints32
