@@ -101,7 +101,8 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
     texts = [place[name] for name in options.text_columns] or ([] if text is None else [text])
     known = [at for at in (label, weight, split, id, *ignored, *numbers, *categories, *texts) if at is not None]
     _check_once(names, known, texts)
-    others = [index for index in range(len(names)) if index not in set(known)]
+    spoken_for = set(known)
+    others = [index for index in range(len(names)) if index not in spoken_for]
     declared = texts + numbers + categories
     if declared and others:
         named = ", ".join(f"'{shorten(names[index])}'" for index in others[:3])

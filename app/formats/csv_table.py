@@ -216,17 +216,21 @@ def _add_present(
     missing: Sequence[str],
 ) -> None:
     """As :func:`_add_numbers`, where numbers may be missing: these are NaN."""
-    dense = np.zeros((len(records.lines), len(header.numeric)))
-    for place, column in enumerate(header.numeric):
-        starts, ends, _ = _column(records, header, column)
-        dense[:, place], codes = read_decimals(decimals, starts, ends)
-        dense[codes == EMPTY, place] = np.nan
-        codes[(codes == EXACT) & np.isinf(dense[:, place])] = NOT_FINITE
-        for k in np.flatnonzero((codes != EXACT) & (codes != EMPTY)).tolist():
-            cell = data[starts[k] : ends[k]].tobytes().decode("utf-8", "replace").strip()
-            if cell and cell not in missing:
-                _note_no_number(problems, int(records.lines[k]), header.names[column], int(codes[k]), cell.encode())
-            dense[k, place] = np.nan
+    # all at once, as a file may have a million columns, and in the order in which they stand
+    n, order = len(records.lines), np.argsort(np.array(header.numeric, dtype=np.int64))
+    places = np.array(header.numeric, dtype=np.int64)[order]
+    cells = records.cells.reshape(n, len(header.names), 2)[:, places].reshape(-1, 2)
+    values, codes = read_decimals(decimals, cells[:, 0], cells[:, 1])
+    values[codes == EMPTY] = np.nan
+    codes[(codes == EXACT) & np.isinf(values)] = NOT_FINITE
+    for k in np.flatnonzero((codes != EXACT) & (codes != EMPTY)).tolist():
+        line, at = divmod(k, len(places))
+        cell = data[cells[k, 0] : cells[k, 1]].tobytes().decode("utf-8", "replace").strip()
+        if cell and cell not in missing:
+            _note_no_number(problems, int(records.lines[line]), header.names[places[at]], int(codes[k]), cell.encode())
+        values[k] = np.nan
+    dense = np.empty((n, len(places)))
+    dense[:, order] = values.reshape(n, len(places))
     row, feature = np.nonzero(dense)
     rows.add(np.count_nonzero(dense, axis=1).astype(np.int64), feature.astype(np.int32), dense[row, feature])
 

@@ -243,3 +243,27 @@ def test_json_values_that_do_not_fit_are_refused(tmp_path: Path, row: str, colum
     found = refusal(tmp_path, row.encode(), "jsonl", options)
     assert found[:2] == (1, column)
     assert part in found[2]
+
+
+def test_numbers_that_may_be_missing_are_read_in_the_order_of_the_options(tmp_path: Path) -> None:
+    long, path = "0.12345678901234567890123", tmp_path / "rows.csv"
+    path.write_text(f"a,b,c,label\n1,{long},,x\n{long},NA,+{long},y\n,1e999,z,y\n")
+    options = ImportOptions(number_columns=("c", "a", "b"), missing="keep", missing_values=("NA",))
+    with pytest.raises(FormatError) as refused:
+        parse(path, "csv", options)
+    assert [(error.row, error.column) for error in refused.value.errors] == [(4, "b"), (4, "c")]
+    path.write_text(path.read_text().replace("1e999,z", "0,"))
+    parsed = parse(path, "csv", options)
+    assert parsed.X is not None
+    assert parsed.feature_names == ["c", "a", "b"]
+    value, nan = float(long), np.nan
+    np.testing.assert_array_equal(parsed.X.toarray(), [[nan, 1, value], [value, value, nan], [nan, nan, 0]])
+
+
+def test_fifty_thousand_columns_are_told_by_their_values(tmp_path: Path) -> None:
+    """In a moment; where the time grew with the square of the columns this took minutes."""
+    path, n = tmp_path / "rows.csv", 50_000
+    path.write_text(",".join(["label", *(f"x{k}" for k in range(n))]) + "\n" + ("a" + ",1" * n + "\n") * 2)
+    parsed = parse(path, "csv", ImportOptions(infer_columns=True, missing="keep"))
+    assert parsed.X is not None
+    assert (parsed.X.shape, parsed.X.nnz) == ((2, n), 2 * n)
