@@ -186,8 +186,9 @@ class _Reader:
     def _add_labels(self, column: pa.Array, rows: npt.NDArray[np.int64]) -> None:
         if not self._listed:
             codes, names = _distinct(column)
-            named = [self._named(name, rows[codes == code]) for code, name in enumerate(names)]
-            self._labels.add(codes, named, rows, self._problems)
+            if self._class_names is not None:
+                names = [self._named(name, rows[codes == code]) for code, name in enumerate(names)]
+            self._labels.add(codes, names, rows, self._problems)
             return
         assert isinstance(self._labels, LabelSets)
         for row in rows[column.is_null().to_numpy(zero_copy_only=False)].tolist():

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix, hstack
 
 from app.formats.growing import Growing
 from app.formats.labels import MAX_LABEL
+from app.formats.row_groups import RowGroups
 from app.formats.table import Problems, shorten
 
 
@@ -40,7 +41,7 @@ class Categories:
         problems: Problems,
     ) -> None:
         """Append to a column rows of which row k has the level `names[codes[k]]` and stands on line `rows[k]`."""
-        ids = np.empty(len(names), dtype=np.int32)
+        ids, groups = np.empty(len(names), dtype=np.int32), RowGroups(codes, rows)
         for k, name in enumerate(names):
             level = (name.decode("utf-8", "replace") if isinstance(name, bytes) else name).strip()
             level = "" if level in self._missing else level
@@ -50,7 +51,7 @@ class Categories:
             elif len(level) > MAX_LABEL:
                 detail = f"'{shorten(level)}' has {len(level)} characters; a category has at most {MAX_LABEL}"
             if detail is not None:
-                for row in rows[codes == k].tolist():
+                for row in groups.of(k):
                     problems.add(row, detail, self._columns[column])
             ids[k] = self._ids[column].setdefault(level, len(self._ids[column]))
         self._codes[column].extend(ids[codes])

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from app.formats.growing import Growing
 from app.formats.labels import Labels, integers, label_problem
+from app.formats.row_groups import RowGroups
 from app.formats.table import Problems
 
 
@@ -52,7 +53,7 @@ class LabelSets:
         """As `add`, of lists of names."""
         lengths = np.array([len(names) for names in sets], dtype=np.int64)
         members = np.empty(int(lengths.sum()), dtype=np.int32)
-        at = 0
+        at, groups = 0, RowGroups(codes, rows)
         for k, names in enumerate(sets):
             for name in names:
                 stripped = name.strip()
@@ -60,8 +61,8 @@ class LabelSets:
                 if detail is not None:
                     if any("\udc80" <= character <= "\udcff" for character in stripped):
                         detail = "the label is not valid UTF-8"
-                    for row in rows[codes == k]:
-                        problems.add(int(row), detail, "label")
+                    for row in groups.of(k):
+                        problems.add(row, detail, "label")
                 members[at] = self._ids.setdefault(stripped, len(self._ids))
                 at += 1
         widths = lengths[codes]

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from app.formats.decimals import pieces
 from app.formats.growing import Growing
+from app.formats.row_groups import RowGroups
 from app.formats.table import Problems, shorten
 
 TRAIN, TEST, VALIDATION = 0, 1, 2
@@ -41,7 +42,7 @@ class Labels:
 
         Names that cannot be labels are noted in `problems` with the lines that have them.
         """
-        ids = np.empty(len(names), dtype=np.int32)
+        ids, groups = np.empty(len(names), dtype=np.int32), RowGroups(codes, rows)
         for k, name in enumerate(names):
             try:
                 decoded = (name.decode() if isinstance(name, bytes) else name).strip()
@@ -49,8 +50,8 @@ class Labels:
             except UnicodeDecodeError:
                 decoded, detail = "", "the label is not valid UTF-8"
             if detail is not None:
-                for row in rows[codes == k]:
-                    problems.add(int(row), detail, "label")
+                for row in groups.of(k):
+                    problems.add(row, detail, "label")
             ids[k] = self._ids.setdefault(decoded, len(self._ids))
         self._y.extend(ids[codes])
 
@@ -82,15 +83,13 @@ class Splits:
         problems: Problems,
     ) -> None:
         """Append rows of which row k has the split `names[codes[k]]` and stands on line `rows[k]`."""
-        values = np.empty(len(names), dtype=np.int8)
+        values, groups = np.empty(len(names), dtype=np.int8), RowGroups(codes, rows)
         for k, name in enumerate(names):
             decoded = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
             values[k] = _SPLITS.get(decoded, TRAIN)
             if decoded not in _SPLITS:
-                for row in rows[codes == k]:
-                    problems.add(
-                        int(row), f"the split is '{shorten(decoded)}', expected train, test or validation", "split"
-                    )
+                for row in groups.of(k):
+                    problems.add(row, f"the split is '{shorten(decoded)}', expected train, test or validation", "split")
         self._split.extend(values[codes])
 
     def take(self) -> npt.NDArray[np.int8]:

@@ -190,6 +190,17 @@ def weighed(path: Path, content: str) -> Parsed:
     return parse_csv(path, ImportOptions(weight_column="w"))
 
 
+def test_a_file_that_is_wrong_in_fifty_thousand_ways_is_refused(path: Path) -> None:
+    """In a moment; where each value looked through all rows this took a minute."""
+    n = 50_000
+    content = "label,text,split\n" + "".join(f"a,b,s{k // 2}\n" for k in range(2 * n))
+    with pytest.raises(FormatError) as refused:
+        parse(path, content)
+    assert refused.value.n_errors == 2 * n
+    first = [(error.row, error.detail[:17]) for error in refused.value.errors[:3]]
+    assert first == [(2, "the split is 's0'"), (3, "the split is 's0'"), (4, "the split is 's1'")]
+
+
 @pytest.mark.parametrize("features", ["text", "x"])
 def test_a_named_column_holds_weights(path: Path, features: str) -> None:
     content = f'w,{features},label\n2.5,1,a\n" 1e-3 ",2,b\n12345678901234567890,3,a\n'
