@@ -1,7 +1,10 @@
 """Migrations: they build what the tables say, once, whoever comes first."""
 
 import multiprocessing
+import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.store import migrate
 from app.store.db import make_engine
 from app.store.tables import Table
+
+ARTEFACTS = Path(__file__).parents[2] / "artefacts"
 
 
 def test_the_migrations_build_what_the_tables_say(database: sessionmaker[Session]) -> None:
@@ -115,3 +120,53 @@ def test_versions_of_the_first_schema_stay_with_all_that_refers_to_them(
         connection.execute(text("DELETE FROM models"))
         assert connection.execute(text("SELECT count(*) FROM metrics")).scalar_one() == 0, "foreign keys hold again"
     engine.dispose()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_an_upgrade_that_is_killed_changes_nothing_and_is_done_by_the_next(tmp_path: Path, share: float) -> None:
+    path, sql = tmp_path / "polymargin.db", (ARTEFACTS / "home" / "polymargin.sql").read_text()
+
+    def fill() -> None:
+        path.unlink(missing_ok=True)
+        with closing(sqlite3.connect(path)) as database:
+            database.executescript(sql)
+
+    fill()
+    n_statements = _upgraded_by_a_process(path)
+    with closing(sqlite3.connect(path)) as database:
+        done = _rows_of(database)
+    fill()
+    with closing(sqlite3.connect(path)) as database:
+        before = list(database.iterdump())
+    assert _upgraded_by_a_process(path, int(share * n_statements)) == -signal.SIGKILL
+    with closing(sqlite3.connect(path)) as database:
+        assert list(database.iterdump()) == before
+    assert _upgraded_by_a_process(path) == n_statements
+    with closing(sqlite3.connect(path)) as database:
+        assert _rows_of(database) == done
+
+
+def _rows_of(database: sqlite3.Connection) -> list[str]:
+    # in what order a table's keys are declared is chance
+    return [line for line in database.iterdump() if line.startswith("INSERT")]
+
+
+def _upgraded_by_a_process(path: Path, killed_after: int = 0) -> int:
+    """How many statements an upgrade had, or what killed it."""
+    program = f"""
+import os, signal
+from sqlalchemy import Engine, event
+from app.store import migrate
+n = 0
+def count(*_):
+    global n
+    n += 1
+    if n == {killed_after}:
+        os.kill(os.getpid(), signal.SIGKILL)
+event.listen(Engine, "after_cursor_execute", count)
+migrate.upgrade("sqlite:///{path}")
+print(n)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    return int(done.stdout) if done.returncode == 0 else done.returncode
