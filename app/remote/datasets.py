@@ -12,11 +12,12 @@ from typing import IO, Any, Literal, Self
 
 from pydantic import PrivateAttr, TypeAdapter
 
-from app.remote.errors import JobFailedError, TimedOutError
-from app.remote.files import send_file
+from app.remote.errors import ConflictError, JobFailedError, NotFoundError, TimedOutError
+from app.remote.files import is_large, send_file
 from app.remote.jobs import POLL_SECONDS, Job, job_of
 from app.remote.transport import Transport
 from app.schemas.common.pages import Page
+from app.schemas.common.problems import ProblemDocument
 from app.schemas.datasets.datasets import Dataset as DatasetBody
 from app.schemas.datasets.datasets import DatasetFormat, DatasetRows, DatasetVersion, ImportOptions, NewRows
 from app.schemas.datasets.statistics import DatasetStatistics
@@ -121,12 +122,24 @@ class Datasets:
         InvalidInputError
             Neither ending nor content tells the format, or it does not have what the options say of it.
         ConflictError
-            The name is taken.
+            The name is taken, of which a large file is told before anything is sent.
         """
         file = Path(path)
+        if options.get("resume") is None and is_large(file):
+            self._require_free(name)
         chosen = format or format_of(file)
         body = send_file(self._transport, "/datasets", file, ImportOptions, options | {"name": name, "format": chosen})
         return self._dataset(DatasetBody.model_validate_json(body))
+
+    def _require_free(self, name: str) -> None:
+        try:
+            found = self.get(name)
+        except NotFoundError:
+            return
+        if found.state != "failed":
+            detail = f"a dataset is called {name!r} already: give this one another name, or append to that one"
+            what = {"type": "urn:polymargin:problem:conflict", "title": "The name is taken", "code": "conflict"}
+            raise ConflictError(ProblemDocument(status=409, detail=detail, **what))
 
     def append(
         self,

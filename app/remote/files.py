@@ -43,10 +43,15 @@ def send_file(
         raise TypeError(f"no option {' or '.join(sorted(unknown))}; known are {', '.join(options.model_fields)}")
     resume = query.get("resume")
     query = {name: value for name, value in query.items() if name != "resume"}
-    if resume is None and file.stat().st_size < FROM_BYTES:
+    if resume is None and not is_large(file):
         return post_file(transport, path, file, query)
     upload, sha256 = Uploads(transport).send_file(file, None if resume is None else str(resume))
     return transport.send("POST", path, params={**query, "upload": upload, "sha256": sha256}).content
+
+
+def is_large(file: Path) -> bool:
+    """Whether a file is sent in pieces."""
+    return file.stat().st_size >= FROM_BYTES
 
 
 def post_file(transport: Transport, path: str, file: Path, query: Mapping[str, Any]) -> bytes:

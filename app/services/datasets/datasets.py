@@ -186,7 +186,7 @@ def _require_free(session: Session, name: str) -> tables.Dataset | None:
     return row
 
 
-def _taken(name: str, more: str = "") -> Conflict:
+def _taken(name: str, more: str = ": give this one another name, or append to that one") -> Conflict:
     return Conflict(f"a dataset is called {name!r} already{more}")
 
 

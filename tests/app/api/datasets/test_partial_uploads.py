@@ -19,7 +19,7 @@ from app.config import Settings, settings
 from app.errors import NotFound
 from app.remote import files as remote_files
 from app.remote import uploads as remote_uploads
-from app.remote.errors import ClientError, UnreachableError, UploadInterruptedError
+from app.remote.errors import ClientError, ConflictError, UnreachableError, UploadInterruptedError
 from app.remote.transport import Transport
 from app.services.datasets import datasets
 from app.services.datasets import partial_uploads as services
@@ -322,6 +322,15 @@ def test_the_client_goes_on_where_an_upload_broke_off(big: Any, monkeypatch: pyt
     path.write_bytes(SPARSE[:-1])
     with pytest.raises(ClientError, match="used already"):
         service.datasets.upload(path, "more", resume=broken.value.upload)
+
+
+def test_nothing_of_a_large_file_is_sent_under_a_name_that_is_taken(big: Any) -> None:
+    service, path = big
+    assert service.datasets.upload(path, "big").name == "big"
+    folders = [*files().path("uploads").iterdir()]
+    with pytest.raises(ConflictError, match="give this one another name"):
+        service.datasets.upload(path, "big")
+    assert [*files().path("uploads").iterdir()] == folders
 
 
 def test_another_file_is_not_taken_for_the_rest(big: Any) -> None:
