@@ -65,7 +65,9 @@ async function ask() {
     if (form.elements.threshold.value) body.threshold = Number(form.elements.threshold.value);
     show(await call("POST", `/models/${encodeURIComponent(name)}/predict${version}`, body), asked);
   } catch (error) {
-    const refusal = error instanceof SyntaxError ? new Error("That is no JSON.") : error;
+    const shown = form.elements.instance.placeholder;
+    const hint = shown.startsWith("{") ? ` An instance is as ${shown}; “Take a row of its dataset” shows a whole one.` : "";
+    const refusal = error instanceof SyntaxError ? new Error(`That is no JSON.${hint}`) : error;
     answer.replaceChildren(faults(refusal));
   }
 }

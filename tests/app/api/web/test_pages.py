@@ -90,6 +90,15 @@ def test_a_row_of_a_table_is_shown_once(client: TestClient) -> None:
     assert client.get("/datasets/table").text.count("red and round") == 3
 
 
+def test_a_version_that_names_sets_says_what_its_error_is_and_has_the_micro_f1(models: TestClient) -> None:
+    sets = b"a\t<fruit>\na b\t<fruit> <leaf>\nb\t<leaf>\n" * 6
+    assert upload(models, "sets", sets, "annif")["state"] == "ready"
+    assert train(models, "sets", "sets", solver="node_svm", text={"min_word_length": 1})["state"] == "succeeded"
+    for model, has in (("sets", True), ("foods", False)):
+        text = models.get(f"/models/{model}/versions/1").text
+        assert ("Micro F1" in text, "sets with any label wrong or missing" in text) == (has, has)
+
+
 def test_no_page_has_a_script_or_a_style_written_into_it(models: TestClient) -> None:
     for path in ("/", "/datasets/foods", "/models/foods/versions/1", "/train", "/keys", "/docs", "/sign-in"):
         text = models.get(path).text
