@@ -34,5 +34,5 @@ class Keys:
         return self._transport.get(Page[Key], "/keys", page_size=page_size, page_token=page_token)
 
     def revoke(self, key: str) -> None:
-        """From now on the key is refused."""
+        """From now on the key is refused: of one's own workspace by name or id, of others by id."""
         self._transport.send("DELETE", f"/keys/{key}")

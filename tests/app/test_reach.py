@@ -209,7 +209,7 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     ),
     "GET /keys": (lambda c: c.keys.list(), ["keys", "list"]),
     "POST /keys": (lambda c: c.keys.create("k"), ["keys", "create", "k"]),
-    "DELETE /keys/{id}": (lambda c: c.keys.revoke("x"), ["keys", "revoke", "x"]),
+    "DELETE /keys/{ref}": (lambda c: c.keys.revoke("x"), ["keys", "revoke", "x"]),
     "GET /storage": (lambda c: c.storage.report(), ["storage", "show"]),
     "POST /storage/collect": (lambda c: c.storage.collect(), ["storage", "collect"]),
     "GET /audit": (lambda c: c.audit.list(), ["audit"]),

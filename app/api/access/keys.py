@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from app.api.access.auth import ADMIN
 from app.api.common.bodies import JsonBody
-from app.api.common.parameters import Db, Id, PageSize, PageToken
+from app.api.common.parameters import Db, PageSize, PageToken, Ref
 from app.api.common.paths import V1
 from app.api.common.problems import responses
 from app.schemas.access.keys import Key, KeyRequest, NewKey
@@ -33,8 +33,8 @@ def create_key(session: Db, response: Response, body: Annotated[KeyRequest, Depe
     return keys.create(session, body.name, body.role, body.expires_at, body.workspace)
 
 
-@router.delete("/{id}", status_code=204, responses=responses(401, 403, 404, 409, 422, 507))
-def revoke_key(session: Db, request: Request, id: Id) -> None:
-    """End a key's validity: here at once, in other API processes within a second."""
-    keys.revoke(session, id)
+@router.delete("/{ref}", status_code=204, responses=responses(401, 403, 404, 409, 422, 507))
+def revoke_key(session: Db, request: Request, ref: Ref) -> None:
+    """End a key's validity, by its name in one's own workspace: here at once, in other processes within a second."""
+    keys.revoke(session, ref)
     request.app.state.keyring.forget()

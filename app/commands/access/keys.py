@@ -57,7 +57,9 @@ def list_(json: Json = False) -> None:
 
 
 @keys.command()
-def revoke(key: Annotated[str, typer.Argument(help="Id.")], json: Json = False) -> None:
+def revoke(
+    key: Annotated[str, typer.Argument(help="Name or id; of other workspaces the id.")], json: Json = False
+) -> None:
     """Refuse a key from now on."""
     with Polymargin() as client:
         client.keys.revoke(key)

@@ -12,11 +12,11 @@ from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Forbidden, InvalidInput, Item, Unauthenticated
+from app.errors import Conflict, Forbidden, InvalidInput, Item, NotFound, Unauthenticated
 from app.schemas.access.keys import Key, NewKey, Role
 from app.schemas.common.pages import Page
 from app.services.access import audit
-from app.services.common.lookup import by_id, check_name, moment, moment_or_none, newest
+from app.services.common.lookup import check_name, moment, moment_or_none, newest
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.scope import DEFAULT, Scope, scope_of
@@ -111,10 +111,16 @@ def note_uses(session: Session, seconds_ago: Mapping[str, float]) -> None:
             session.execute(update(tables.Key).where(tables.Key.id == id, earlier).values(last_used_at=used_at))
 
 
-def revoke(session: Session, id: str) -> Key:
-    """End a key's validity at once; raises NotFound, and Conflict for the last administrator's."""
+def revoke(session: Session, ref: str) -> Key:
+    """End a key's validity at once; raises NotFound, and Conflict for the last administrator's.
+
+    Names are those of the asker's workspace; keys of others, which may be called the same, go by their ids.
+    """
     with writing(session):
-        row = by_id(session, tables.Key, id)
+        own = (tables.Key.name == ref) & (tables.Key.workspace == (scope_of(session) or Scope(DEFAULT)).workspace)
+        row = session.get(tables.Key, ref) or session.scalars(select(tables.Key).where(own)).first()
+        if row is None:
+            raise NotFound(f"no key of your workspace is called {ref!r:.80}")
         if row.revoked_at is None:
             others = select(tables.Key.id).where(
                 *_administers(), tables.Key.expires_at.is_(None), tables.Key.id != row.id
@@ -123,7 +129,7 @@ def revoke(session: Session, id: str) -> Key:
             last = row.workspace == DEFAULT and row.role == ADMIN and row.expires_at is None
             if last and not session.scalars(others.with_for_update()).all():
                 raise Conflict("this is the last administrator's key; make another before revoking it")
-            session.execute(update(tables.Key).where(tables.Key.id == id).values(revoked_at=db_now()))
+            session.execute(update(tables.Key).where(tables.Key.id == row.id).values(revoked_at=db_now()))
             session.refresh(row)
             audit.changed(session, row, {"revoked": False}, {"revoked": True})
         return _show(row, session.scalars(select(db_now())).one())

@@ -88,6 +88,19 @@ def test_a_revoked_key_is_refused_at_once(client: TestClient, app: FastAPI) -> N
     assert "secret" not in listed["short-lived"]
 
 
+def test_a_key_is_revoked_by_name_in_its_own_workspace_alone(client: TestClient) -> None:
+    ours, theirs = (
+        client.post("/api/v1/keys", json={"name": name, "role": "viewer", **more}).json()
+        for name, more in (("bob", {}), ("eve", {"workspace": "team-b"}))
+    )
+    assert client.delete("/api/v1/keys/bob").status_code == 204
+    problem(client.delete("/api/v1/keys/eve"), 404)
+    problem(client.delete("/api/v1/keys/nobody"), 404)
+    revoked = {key["id"]: key["revoked"] for key in client.get("/api/v1/keys").json()["items"]}
+    assert (revoked[ours["id"]], revoked[theirs["id"]]) == (True, False)
+    assert client.delete(f"/api/v1/keys/{theirs['id']}").status_code == 204
+
+
 def test_a_key_revoked_in_another_process_is_refused_within_a_second(
     client: TestClient, config: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,7 +71,7 @@ def things(models: TestClient) -> dict[str, str]:
         "/models/{ref}": "letters",
         "/rules/{ref}": "nightly",
         "/models/letters/feedback/{id}": reported.json()["id"],
-        "/keys/{id}": key["id"],
+        "/keys/{ref}": key["id"],
         "/uploads/{id}": models.post("/api/v1/uploads", json={"size_bytes": 3}).json()["id"],
         "/solvers/{name}": "spoc",
     }
