@@ -112,7 +112,7 @@ def test_a_backup_of_no_service_is_refused_and_makes_nothing(configure: Callable
     _moved(configure, empty, "postgresql+psycopg://nobody@127.0.0.1:1/none")
     with pytest.raises(BackupError, match=r"the database \(POLYMARGIN_DATABASE_URL\) does not answer: .*refused"):
         backup(tmp_path / "copy", False, _quiet)
-    for url in ("nonsense", "postgresql://nobody@127.0.0.1:port/none", "unheard-of://127.0.0.1/none"):
+    for url in ("postgresql://nobody@127.0.0.1:port/none", "postgresql+unheard-of://127.0.0.1/none"):
         _moved(configure, empty, url)
         with pytest.raises(BackupError, match="POLYMARGIN_DATABASE_URL names no database: "):
             backup(tmp_path / "copy", False, _quiet)

@@ -50,7 +50,7 @@ def migrated(home: Path, url: str) -> subprocess.CompletedProcess[str]:
     ("url", "said"),
     [
         ("postgresql://nobody:secret@127.0.0.1:9/nothing", "The database cannot be used: "),
-        ("secret", "POLYMARGIN_DATABASE_URL names no database: "),
+        ("secret", "POLYMARGIN_DATABASE_URL: a URL of PostgreSQL or SQLite was expected"),
         ("postgresql://nobody:secret@127.0.0.1:port/nothing", "POLYMARGIN_DATABASE_URL names no database: "),
     ],
 )
