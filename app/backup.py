@@ -74,6 +74,7 @@ def backup(target: Path, link: bool, say: Say) -> dict[str, Any]:
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
+        os.sync()  # what a backup tells of is on the disk
         part.rename(target)
         return {name: value for name, value in contents.items() if name != "files"}
     shutil.rmtree(part, ignore_errors=True)
@@ -83,7 +84,8 @@ def backup(target: Path, link: bool, say: Say) -> dict[str, Any]:
 def restore(source: Path, say: Say) -> dict[str, Any]:
     """Bring a backup into the data folder and the database that the settings name, both of them empty.
 
-    Every file is compared with its hash first. Jobs that ran are queued again; no worker is known any more.
+    Every file is compared with its hash first. Jobs that ran are queued again; no worker is known any more. No service
+    starts on what a restore that broke off has left; another restore removes it first, but for rows in PostgreSQL.
 
     Raises
     ------
@@ -92,7 +94,9 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
     """
     contents = _contents(source)
     home, url = settings().home, settings().sqlalchemy_url
-    if settings().files.exists() or (home / KEY).exists() or (url.startswith("sqlite") and database_file(url).exists()):
+    rows = database_file(url) if url.startswith("sqlite") else home / DATABASE
+    found = settings().files.exists() or (home / KEY).exists() or rows.exists()
+    if found and not settings().restoring_file.exists():
         raise BackupError(f"the data folder {home} is not empty; restore into a new one (POLYMARGIN_HOME)")
     if not url.startswith("sqlite"):
         schema(url)
@@ -102,7 +106,22 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
         if not (source / name).is_file() or _sha256(source / name) != digest:
             raise BackupError(f"{name} is not what was written: the backup is damaged")
     keep_private(home)
-    rows = home / DATABASE if not url.startswith("sqlite") else database_file(url)
+    _remove_restored(home, rows)
+    settings().restoring_file.touch()
+    try:
+        _restore_into(home, rows, source, contents["files"], say)
+        os.sync()
+    except BaseException:
+        _remove_restored(home, rows)
+        raise
+    finally:
+        settings().restoring_file.unlink(missing_ok=True)
+    return {name: value for name, value in contents.items() if name != "files"}
+
+
+def _restore_into(home: Path, rows: Path, source: Path, names: Iterable[str], say: Say) -> None:
+    """The rows, by way of the file ``rows`` or into it, then the files and the key."""
+    url = settings().sqlalchemy_url
     rows.parent.mkdir(parents=True, exist_ok=True)
     try:
         shutil.copyfile(source / DATABASE, rows)
@@ -114,19 +133,30 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
                 copy_into(engine, url)
         finally:
             engine.dispose()
-        say("Copying files")
-        copies: _Copies = {}
-        for name in contents["files"]:
-            if name not in (DATABASE, KEY):
-                (home / name).parent.mkdir(parents=True, exist_ok=True)
-                _transfer(source / name, home / name, False, copies)
-        if KEY in contents["files"]:
-            shutil.copyfile(source / KEY, home / KEY)
     finally:
         if not url.startswith("sqlite"):
-            for leftover in home.glob(f"{DATABASE}*"):
-                leftover.unlink()
-    return {name: value for name, value in contents.items() if name != "files"}
+            _remove_database(rows)
+    say("Copying files")
+    copies: _Copies = {}
+    for name in names:
+        if name not in (DATABASE, KEY):
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            _transfer(source / name, home / name, False, copies)
+    if KEY in names:
+        shutil.copyfile(source / KEY, home / KEY)
+
+
+def _remove_restored(home: Path, rows: Path) -> None:
+    """Remove what a restore has brought into the data folder."""
+    shutil.rmtree(settings().files, ignore_errors=True)
+    (home / KEY).unlink(missing_ok=True)
+    _remove_database(rows)
+
+
+def _remove_database(file: Path) -> None:
+    """Remove a database in SQLite with all that SQLite and migrations put beside it."""
+    for ending in ("", "-wal", "-shm", "-journal", ".lock"):
+        file.with_name(file.name + ending).unlink(missing_ok=True)
 
 
 def _write(part: Path, link: bool, say: Say) -> dict[str, Any]:

@@ -283,6 +283,11 @@ class Settings(BaseSettings):
         """Where the first start writes the administrator's key."""
         return self.home / "admin.key"
 
+    @property
+    def restoring_file(self) -> Path:
+        """What is there from the beginning of a restore to its end."""
+        return self.home / ".restoring"
+
 
 @lru_cache
 def settings() -> Settings:

@@ -140,8 +140,12 @@ def prepare() -> None:
     Raises
     ------
     SupervisorError
-        The database does not answer, or not as it should, or its URL is none.
+        The database does not answer, or not as it should, or its URL is none; or a restore has not ended.
     """
+    if settings().restoring_file.exists():
+        raise SupervisorError(
+            f"A restore into {settings().home} has not ended; where it broke off, run polymargin restore again"
+        )
     try:
         keep_private(settings().home)
         upgrade(settings().sqlalchemy_url)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from app import doctor
+from app import doctor, embedded
 from app.backup import backup, restore
 from app.cli import main
 from app.config import settings
@@ -28,6 +29,7 @@ from app.store import db, tables
 from app.store.db import writing
 from app.store.files import files
 from app.store.scope import DEFAULT
+from app.supervisor import SupervisorError
 from workers.tasks import run
 
 ASKED = {"instances": [[0.5, 1.0, -0.5, 0.0, 2.0], [1.0, 0.0, 0.0, 0.0, 0.0]], "top_k": 3}
@@ -99,6 +101,38 @@ def test_a_backup_goes_into_an_empty_postgresql_and_into_no_other(
     _moved(configure, tmp_path / "again", postgres_url)
     with pytest.raises(BackupError, match="restore into an empty one"):
         restore(tmp_path / "copy", _quiet)
+
+
+def test_a_restore_that_is_killed_is_begun_again_and_no_service_starts_before(
+    service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
+) -> None:
+    before = _answer()
+    backup(tmp_path / "copy", False, _quiet)
+    _moved(configure, tmp_path / "restored")
+    restored = tmp_path / "restored"
+    restored.mkdir()
+    shutil.copyfile(tmp_path / "copy/polymargin.db", restored / "polymargin.db")
+    settings().restoring_file.touch()  # as after a kill between the rows and the files
+    with pytest.raises(SupervisorError, match="run polymargin restore again"):
+        embedded.prepare()
+    restore(tmp_path / "copy", _quiet)
+    embedded.prepare()
+    assert _answer() == before
+
+
+def test_a_restore_that_fails_leaves_nothing(
+    service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup(tmp_path / "copy", False, _quiet)
+    _moved(configure, tmp_path / "restored")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("app.backup._transfer", full)
+    with pytest.raises(OSError, match="No space left"):
+        restore(tmp_path / "copy", _quiet)
+    assert not [*(tmp_path / "restored").iterdir()]
 
 
 def test_a_backup_of_no_service_is_refused_and_makes_nothing(configure: Callable[..., None], tmp_path: Path) -> None:
