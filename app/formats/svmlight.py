@@ -66,6 +66,13 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
     if len(found.rows) == 0:
         raise row_error(1, "the file is empty" if line == 1 else "the file has no rows, only blank lines or comments")
     label_names, y, indptr = take_labels(found.labels, numbers=True)
+    if options.unlabelled and label_names:
+        assert indptr is not None
+        row = 1 + int(np.flatnonzero(np.diff(indptr))[0])
+        raise row_error(
+            row,
+            "no row has a label by unlabelled, and this one does: leave it out, as rows with labels are predicted, too",
+        )
     weights = found.weights.take() if found.weighted else None
     return Parsed("sparse", label_names, y, X=found.rows.take(), weights=weights, label_indptr=indptr)
 
