@@ -4,12 +4,14 @@ A backup is a folder: ``polymargin.db``, all rows as one transaction saw them, a
 that these rows name; ``admin.key``; and ``backup.json``, written last, with the SHA-256 of each file.
 """
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -94,10 +96,8 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
     """
     contents = _contents(source)
     home, url = settings().home, settings().sqlalchemy_url
-    rows = database_file(url) if url.startswith("sqlite") else home / DATABASE
-    found = settings().files.exists() or (home / KEY).exists() or rows.exists()
-    if found and not settings().restoring_file.exists():
-        raise BackupError(f"the data folder {home} is not empty; restore into a new one (POLYMARGIN_HOME)")
+    rows, mark = database_file(url) if url.startswith("sqlite") else home / DATABASE, settings().restoring_file
+    _require_empty(home, rows, mark.exists())
     if not url.startswith("sqlite"):
         schema(url)
     _require_own(contents["files"])
@@ -106,17 +106,40 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
         if not (source / name).is_file() or _sha256(source / name) != digest:
             raise BackupError(f"{name} is not what was written: the backup is damaged")
     keep_private(home)
-    _remove_restored(home, rows)
-    settings().restoring_file.touch()
-    try:
-        _restore_into(home, rows, source, contents["files"], say)
-        os.sync()
-    except BaseException:
+    with _marked(mark) as broke_off:
+        _require_empty(home, rows, broke_off)
         _remove_restored(home, rows)
-        raise
-    finally:
-        settings().restoring_file.unlink(missing_ok=True)
+        try:
+            _restore_into(home, rows, source, contents["files"], say)
+            os.sync()
+        except BaseException:
+            _remove_restored(home, rows)
+            raise
     return {name: value for name, value in contents.items() if name != "files"}
+
+
+def _require_empty(home: Path, rows: Path, broke_off: bool) -> None:
+    """Raise BackupError where the data folder has more than what a restore that broke off has left."""
+    if not broke_off and (settings().files.exists() or (home / KEY).exists() or rows.exists()):
+        raise BackupError(f"the data folder {home} is not empty; restore into a new one (POLYMARGIN_HOME)")
+
+
+@contextmanager
+def _marked(mark: Path) -> Iterator[bool]:
+    """Have a file there that says that a restore has not ended; gives whether one that broke off has left it.
+
+    Raises BackupError while another process restores.
+    """
+    broke_off = mark.exists()
+    with mark.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BackupError(f"another restore into {mark.parent} is under way") from None
+        try:
+            yield broke_off
+        finally:
+            mark.unlink(missing_ok=True)
 
 
 def _restore_into(home: Path, rows: Path, source: Path, names: Iterable[str], say: Say) -> None:

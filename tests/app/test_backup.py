@@ -1,5 +1,6 @@
 """A backup of a running service is restored into another one that gives the same answers, on either database."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -115,6 +116,11 @@ def test_a_restore_that_is_killed_is_begun_again_and_no_service_starts_before(
     settings().restoring_file.touch()  # as after a kill between the rows and the files
     with pytest.raises(SupervisorError, match="run polymargin restore again"):
         embedded.prepare()
+    with settings().restoring_file.open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(BackupError, match="another restore"):
+            restore(tmp_path / "copy", _quiet)
+    assert settings().restoring_file.exists()
     restore(tmp_path / "copy", _quiet)
     embedded.prepare()
     assert _answer() == before
