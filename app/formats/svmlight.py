@@ -11,13 +11,16 @@ our own. Both give the same arrays; the loops alone know all of the format and i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, distinct
 from app.formats.matrix import Rows
+from app.formats.row_groups import RowGroups
 from app.formats.svmlight_blocks import PlainBlock, plain_block
 from app.formats.svmlight_lines import read_lines
 from app.formats.table import Parsed, Problems, row_error
@@ -50,7 +53,7 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
         With the lines that break the format.
     """
     sets, plain, line = options.unlabelled or options.label_separator is not None, True, 1
-    found = _Found(sets)
+    found = _Found(sets, options.unlabelled)
     with Window(path, BLOCK_BYTES) as window:
         while unread := window.fill(line):
             end = len(unread) if window.at_end else unread.rfind(b"\n") + 1
@@ -66,13 +69,6 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
     if len(found.rows) == 0:
         raise row_error(1, "the file is empty" if line == 1 else "the file has no rows, only blank lines or comments")
     label_names, y, indptr = take_labels(found.labels, numbers=True)
-    if options.unlabelled and label_names:
-        assert indptr is not None
-        row = 1 + int(np.flatnonzero(np.diff(indptr))[0])
-        raise row_error(
-            row,
-            "no row has a label by unlabelled, and this one does: leave it out, as rows with labels are predicted, too",
-        )
     weights = found.weights.take() if found.weighted else None
     return Parsed("sparse", label_names, y, X=found.rows.take(), weights=weights, label_indptr=indptr)
 
@@ -80,8 +76,8 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
 class _Found:
     """What was read of a file so far."""
 
-    def __init__(self, sets: bool) -> None:
-        self.sets = sets
+    def __init__(self, sets: bool, unlabelled: bool) -> None:
+        self.sets, self.unlabelled = sets, unlabelled
         self.labels: Labels | LabelSets = LabelSets() if sets else Labels()
         self.rows, self.weights, self.problems = Rows(), Weights("cost"), Problems()
         self.weighted = False
@@ -92,7 +88,7 @@ class _Found:
         self.rows.add(block.n_features, block.indices, block.values)
         self.weights.add(np.ones(len(lines)) if block.costs is None else block.costs, lines, self.problems)
         self.weighted |= block.costs is not None
-        self.labels.add(block.codes, block.names, lines, self.problems)
+        self._add_labels(block.codes, block.names, lines)
 
     def add_lines(self, block: bytes, line: int) -> int:
         """Add the rows of whole lines, of which the first is a line of the file; how many lines they are."""
@@ -104,5 +100,16 @@ class _Found:
         self.weights.add_decimals(data, starts, ends, columns.lines, self.problems, unweighted)
         self.weighted |= not unweighted.all()
         codes, names = distinct(data, columns.labels[:, 0], columns.labels[:, 1])
-        self.labels.add(codes, names, columns.lines, self.problems)
+        self._add_labels(codes, names, columns.lines)
         return n_lines
+
+    def _add_labels(self, codes: npt.NDArray[np.int64], names: Sequence[bytes], lines: npt.NDArray[np.int64]) -> None:
+        self.labels.add(codes, names, lines, self.problems)
+        if self.unlabelled:
+            detail = (
+                "no row has a label by unlabelled, and this one has: leave it out, rows with labels are predicted, too"
+            )
+            groups = RowGroups(codes, lines)
+            for code in [code for code, name in enumerate(names) if name.strip()]:
+                for line in groups.of(code):
+                    self.problems.add(line, detail, "label")

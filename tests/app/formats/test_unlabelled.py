@@ -93,8 +93,8 @@ def test_labels_that_are_there_are_not_taken_for_something_else(tmp_path: Path) 
 
 def test_lines_of_svmlight_that_begin_with_labels_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError) as caught:
-        read(tmp_path, "svmlight", b"1:9 2:1\n7 2:2\n")
-    assert [fault.row for fault in caught.value.errors] == [2]
+        read(tmp_path, "svmlight", b"# made today\n1:9 2:1\n7 2:2\n\n8 2:2\n")
+    assert [fault.row for fault in caught.value.errors] == [3, 5]
 
 
 def test_annifs_files_have_labels() -> None:
