@@ -29,7 +29,6 @@ from solvers.linear.sharded.task import Plan
 from solvers.linear.sharded.tournament import WEIGHTS_HELD, TournamentTraining
 from solvers.linear.sharded.training import train
 from solvers.linear.sharded.weights.shard_weights import weights_of
-from solvers.linear.sharded.weights.sparse_part import SparsePart
 from solvers.numerics.array_types import Array, Ints32
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.sharding.exchange import Exchange, ExchangeKind
@@ -125,8 +124,8 @@ class RelativeMargins(Machine[A], LinearShards):
 
         These are made afresh of the dual variables then.
         """
-        if any(np.array_equal(part[OWN], own) for part in parts):
-            (same,) = (part for part in parts if np.array_equal(part[OWN], own))
+        same = next((part for part in parts if np.array_equal(part[OWN], own)), None)
+        if same is not None:
             return dict(same) if "list_start" in same else super().gathered(parts, own)
         n_rows = max((len(part["W"]) for part in parts), default=0)
         fits = fits_dense(n_rows, len(own), precision(self.params), self.params.memory_mb)
@@ -134,7 +133,7 @@ class RelativeMargins(Machine[A], LinearShards):
             return super().gathered(parts, own)
         return super().gathered([{OWN: part[OWN]} for part in parts], own)
 
-    def part(self, problem: Problem, state: State) -> Part | SparsePart:
+    def part(self, problem: Problem, state: State) -> Part:
         prepared, own = self.prepared(problem), np.asarray(state["own"])
         if "W" not in state:
             state = {**state, **self._weights(prepared, state, own)}
@@ -149,7 +148,7 @@ class RelativeMargins(Machine[A], LinearShards):
             columns = np.arange(len(own), dtype=np.int32)
             sparse = hybrid_weights.to_csr(weights_in(state), rank, len(features), len(own), columns)
             sparse.data *= sparse.dtype.type(state["scale"][0])
-            return SparsePart(features[ascending], own, sparse, self.params.bias, duals)
+            return Part(features[ascending], own, sparse, self.params.bias, duals)
         W = np.ascontiguousarray(state["W"][np.ix_(ascending, np.arange(len(own)))])
         W *= W.dtype.type(state["scale"][0])
         return Part(features[ascending], own, W, self.params.bias, duals)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from solvers.core.model import Model
 from solvers.core.problem import Problem
@@ -27,7 +28,8 @@ class Part(NamedTuple):
         The features that have a row, ascending; the same in every shard.
     own : int32 array, shape (n_own,)
         The shard's classes, ascending.
-    W : float array, shape (n_rows, n_own)
+    W : float array or csr_matrix, shape (n_rows, n_own)
+        All weights, or those that are not zero.
     bias : float
         Not 0: the last feature is a constant of this value, which no example to be scored has.
     nonzero_duals : float
@@ -37,19 +39,23 @@ class Part(NamedTuple):
 
     features: Ints
     own: Ints32
-    W: Array
+    W: Array | sp.csr_matrix
     bias: float
     nonzero_duals: float
 
     def files(self, rank: int) -> Arrays:
         """The weights, and from one shard what all have alike."""
         alike = {"features": self.features, "bias": np.array([self.bias])} if rank == 0 else {}
+        if sp.issparse(self.W):
+            mine = {"indptr": self.W.indptr, "indices": self.W.indices, "data": self.W.data}
+            return {f"{name}-{rank}": array for name, array in mine.items()} | alike
         return {block_name(rank): self.W, **alike}
 
     def report(self) -> dict[str, Any]:
         """Of the model's report."""
         weights = self.W[:-1] if self.bias else self.W
-        return {"nonzero_weights": int(np.count_nonzero(weights)), "nonzero_duals": self.nonzero_duals}
+        nonzero = weights.nnz if sp.issparse(weights) else np.count_nonzero(weights)
+        return {"nonzero_weights": int(nonzero), "nonzero_duals": self.nonzero_duals}
 
 
 class LinearShards(Shardable):

@@ -1,7 +1,6 @@
-"""A shard's part of a model most of whose weights are zero, and the whole model of such parts."""
+"""The whole model of shards' parts most of whose weights are zero."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,41 +12,6 @@ from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Ints, Ints32
 
 CHUNK = 1 << 24
-
-
-class SparsePart(NamedTuple):
-    """What one shard holds of a linear model.
-
-    Attributes
-    ----------
-    features : int64 array, shape (n_rows,)
-        The features that have a row, ascending; the same in every shard.
-    own : int32 array, shape (n_own,)
-        The shard's classes, ascending.
-    W : csr_matrix, shape (n_rows, n_own)
-        The weights that are not zero.
-    bias : float
-        Not 0: the last feature is a constant of this value, which no example to be scored has.
-    nonzero_duals : float
-        As :class:`solvers.linear.sharded.linear_shards.Part` has it.
-    """
-
-    features: Ints
-    own: Ints32
-    W: sp.csr_matrix
-    bias: float
-    nonzero_duals: float
-
-    def files(self, rank: int) -> dict[str, Array]:
-        """The weights, and from one shard what all have alike."""
-        alike = {"features": self.features, "bias": np.array([self.bias])} if rank == 0 else {}
-        mine = {"indptr": self.W.indptr, "indices": self.W.indices, "data": self.W.data}
-        return {f"{name}-{rank}": array for name, array in mine.items()} | alike
-
-    def report(self) -> dict[str, Any]:
-        """Of the model's report."""
-        nonzero = self.W.indptr[-2 if self.bias else -1]
-        return {"nonzero_weights": int(nonzero), "nonzero_duals": self.nonzero_duals}
 
 
 def has_sparse_part(arrays: Mapping[str, Array]) -> bool:
